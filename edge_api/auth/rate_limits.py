@@ -5,9 +5,10 @@ credential passes here. Edges that share a store count in one place, or exchange
 """
 
 import time
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from math import ceil
 from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
@@ -16,63 +17,19 @@ from edge_api.db.problems import Problem
 from edge_api.schema.credentials import Limit, LimitDecision, Share, read_limit
 from edge_api.settings import Settings
 
-_NOTHING: Final[deque[float]] = deque(maxlen=0)
+Caller = tuple[str, str]
+"""The name of a limit, and who is counted."""
+Hits = tuple[float, ...]
+"""Instants, oldest first. Python's collector visits no tuple of numbers: of a hundred thousand
+callers it would else stop the service for a tenth of a second, again and again."""
+
+_SWEEP_FROM: Final = 1024
+"""Fewer callers than this are not worth looking through."""
 
 
-class SlidingWindow:
-    """The hits within the last `seconds`, of which there may be `most`."""
-
-    __slots__ = ("_heard", "_own", "key", "most", "seconds")
-
-    def __init__(self, key: str, most: int, seconds: int) -> None:
-        """Begin without hits; `key` is the name of the window among edges."""
-        self.key = key
-        self.most = most
-        self.seconds = seconds
-        self._own: deque[float] = deque()
-        self._heard = _NOTHING
-
-    def left(self, now: float) -> int:
-        """Return how many hits there is room for; edges may together take more in between."""
-        ended, own, heard = now - self.seconds, self._own, self._heard
-        while own and own[0] <= ended:
-            own.popleft()
-        while heard and heard[0] <= ended:
-            heard.popleft()
-        return max(0, self.most - len(own) - len(heard))
-
-    def wait(self, now: float) -> float:
-        """Return the seconds until the oldest hit ends; without hits, all seconds."""
-        oldest = self._own[0] if self._own else now
-        if self._heard:
-            oldest = min(oldest, self._heard[0])
-        return oldest + self.seconds - now
-
-    def count(self, now: float) -> None:
-        """Count a hit."""
-        self._own.append(now)
-
-    def refund(self) -> bool:
-        """Uncount the newest own hit; tell whether there was one."""
-        if self._own:
-            self._own.pop()
-            return True
-        return False
-
-    def merge(self, instants: Iterable[float]) -> None:
-        """Replace the hits of all others, oldest first."""
-        self._heard = deque(instants)
-
-    def share(self, now: float) -> Share:
-        """Return the own hits, for the others."""
-        return Share(self.seconds, tuple(now - instant for instant in self._own))
-
-    def is_live(self, now: float) -> bool:
-        """Tell whether an own hit has not ended."""
-        return bool(self._own) and self._own[-1] + self.seconds > now
-
-
-_SWEEP_FROM: Final = 1024  # callers; fewer are not worth a sweep
+def _since(hits: Hits, ended: float) -> Hits:
+    """Return the hits that count still: those after `ended`."""
+    return hits[bisect_right(hits, ended) :] if hits and hits[0] <= ended else hits
 
 
 class Exchange(Protocol):
@@ -87,95 +44,122 @@ class Exchange(Protocol):
 
 
 class MemoryLimits:
-    """Counts hits in memory, in one thread, without waiting; `now` is a monotonic clock."""
+    """Counts hits; `now` gives seconds on a clock that never goes back.
+
+    Nothing here waits, so that a caller goes on without giving way to others. Used by one thread.
+    """
 
     def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
-        """Take the clock; with `tells`, hits are kept for `exchange`."""
+        """Take the clock; with `tells` what is counted is kept for `exchange`."""
         self._now = now
-        self._callers: dict[tuple[str, str], tuple[SlidingWindow, ...]] = {}
-        """The windows of each limit, by its name and who is counted."""
+        self._hits: dict[Caller, Hits] = {}
+        """Those of each caller within the longest window of the limit: at least one."""
+        self._heard: dict[Caller, tuple[Hits, ...]] = {}
+        """What others have told of each window of the limit."""
+        self._longest: dict[str, float] = {}
+        """The seconds of the longest window of each limit."""
         self._sweep_at = _SWEEP_FROM
         self._tells = tells
-        self._unsent: dict[str, SlidingWindow] = {}
-        self._sent: dict[str, SlidingWindow] = {}
+        self._unsent: dict[Caller, Limit] = {}
+        self._sent: dict[Caller, Limit] = {}
 
     async def exchange(self, place: Exchange) -> None:
-        """Tell other edges the hits since the last time, and count theirs.
+        """Tell other edges what was counted here since the last time, and count what they tell.
 
-        What was sent the last time is sent again, since others may have sent theirs since; what
-        could not be sent is sent the next time. Raises Problem `unavailable`.
+        What was told the last time is told once more: others may have told of theirs since. What
+        could not be told now is told the next time. Raises Problem `unavailable`.
         """
         due = {**self._sent, **self._unsent}
         if not due:
             return
         self._unsent, self._sent = {}, self._unsent
         now = self._now()
+        shares = {
+            item.key_for(*caller): self._share(caller, item.get_expiry(), now)
+            for caller, limit in due.items()
+            for item in limit.items
+        }
         try:
-            heard = await place.exchange({key: window.share(now) for key, window in due.items()})
+            heard = await place.exchange(shares)
         except Problem:
             self._unsent = {**due, **self._unsent}
             raise
         now = self._now()
-        for key, window in due.items():
-            window.merge(now - age for age in heard.get(key, ()))
+        for caller, limit in due.items():
+            ages = (heard.get(item.key_for(*caller), ()) for item in limit.items)
+            self._heard[caller] = tuple(tuple(now - age for age in each) for each in ages)
+
+    def _share(self, caller: Caller, seconds: int, now: float) -> Share:
+        hits = _since(self._hits.get(caller, ()), now - seconds)
+        return Share(seconds, tuple(now - hit for hit in hits))
 
     async def hit(self, limit: Limit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         return self.count(limit, key)
 
     def count(self, limit: Limit, key: str) -> LimitDecision:
-        """Count as `hit` does, for callers that cannot wait."""
-        now, windows = self._now(), self._windows(limit, key)
-        left = [window.left(now) for window in windows]
-        taken = min(left) > 0
-        if taken:
-            left = [room - 1 for room in left]
-            for window in windows:
-                window.count(now)
-                self._note(window)
-        waits = [window.wait(now) for window in windows]
-        return LimitDecision(taken, tuple(zip(left, waits, strict=True)))
+        """Do as `hit` does, for callers that cannot wait."""
+        now, caller = self._now(), (limit.name, key)
+        windows = self._windows(limit, caller, now)
+        if any(not left for left, _ in windows):
+            return LimitDecision(taken=False, windows=windows)
+        if caller not in self._hits:
+            self._sweep(now)
+        self._hits[caller] = *self._live(limit, caller, now), now
+        self._note(limit, caller)
+        return LimitDecision(
+            taken=True, windows=tuple([(left - 1, wait) for left, wait in windows])
+        )
 
     async def peek(self, limit: Limit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
-        now = self._now()
-        windows = self._windows(limit, key)
-        counted = tuple((window.left(now), window.wait(now)) for window in windows)
-        return LimitDecision(taken=False, windows=counted)
+        windows = self._windows(limit, (limit.name, key), self._now())
+        return LimitDecision(taken=False, windows=windows)
 
     async def refund(self, limit: Limit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
-        now = self._now()
-        for window in self._windows(limit, key):
-            window.left(now)
-            if window.refund():
-                self._note(window)
+        caller = limit.name, key
+        if hits := self._live(limit, caller, self._now()):
+            self._hits[caller] = hits[:-1]
+            if len(hits) == 1:
+                del self._hits[caller]
+            self._note(limit, caller)
 
-    def _note(self, window: SlidingWindow) -> None:
+    def _note(self, limit: Limit, caller: Caller) -> None:
         if self._tells:
-            self._unsent[window.key] = window
+            self._unsent[caller] = limit
 
-    def _windows(self, limit: Limit, key: str) -> tuple[SlidingWindow, ...]:
-        found = self._callers.get((limit.name, key))
-        if found is None:
-            self._sweep()
-            found = self._callers[limit.name, key] = tuple(
-                SlidingWindow(item.key_for(limit.name, key), item.amount, item.get_expiry())
-                for item in limit.items
-            )
-        return found
+    def _windows(self, limit: Limit, caller: Caller, now: float) -> tuple[tuple[int, float], ...]:
+        """Return the room in each window, and the seconds until its oldest hit stops counting.
 
-    def _sweep(self) -> None:
-        """Forget callers without live hits, each time the number of callers has doubled."""
-        if len(self._callers) < self._sweep_at:
+        Of no hit, all seconds. Edges that have not heard of one another may together have taken
+        more than there was.
+        """
+        hits, windows = self._hits.get(caller, ()), []
+        for item, heard in zip(limit.items, self._heard.get(caller) or repeat(()), strict=False):
+            ended = now - item.get_expiry()
+            own, others = _since(hits, ended), _since(heard, ended)
+            oldest = min((*own[:1], *others[:1]), default=now)
+            windows.append((max(0, item.amount - len(own) - len(others)), oldest - ended))
+        return tuple(windows)
+
+    def _live(self, limit: Limit, caller: Caller, now: float) -> Hits:
+        """Return the own hits that count in any window."""
+        if limit.name not in self._longest:
+            self._longest[limit.name] = max(item.get_expiry() for item in limit.items)
+        return _since(self._hits.get(caller, ()), now - self._longest[limit.name])
+
+    def _sweep(self, now: float) -> None:
+        """Forget callers of whom nothing counts, each time their number has doubled."""
+        if len(self._hits) < self._sweep_at:
             return
-        now = self._now()
-        self._callers = {
-            caller: windows
-            for caller, windows in self._callers.items()
-            if any(window.is_live(now) for window in windows)
+        self._hits = {
+            caller: hits
+            for caller, hits in self._hits.items()
+            if hits[-1] + self._longest[caller[0]] > now
         }
-        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._callers))
+        self._heard = {caller: each for caller, each in self._heard.items() if caller in self._hits}
+        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._hits))
 
 
 T = TypeVar("T")

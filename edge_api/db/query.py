@@ -4,7 +4,7 @@ Whoever wants rows builds plans from the declared tables and hands them to a `St
 handed over together are one transaction: all of them happen, or none.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -205,12 +205,9 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """Stands for one of two values: whether an earlier plan of the same transaction met a row."""
+    """Stands for one of two values: whether a row met `Insert.met` before this one was stored."""
 
-    step: int
-    """Index of that plan among the plans of the transaction."""
     some: Any
-    """The value if it read or changed any row."""
     none: Any
 
 
@@ -218,11 +215,23 @@ class CaseResult:
 class Insert:
     """New rows, whole, as `Table.new_row` gives them.
 
-    A value may be `RowCount` or `CaseResult`.
+    A value may be `RowCount` or, in the same columns of all rows, `CaseResult`: that one the engine
+    knows alone, and the outcome has it as it was given.
     """
 
     table: Table
     rows: Sequence[Mapping[str, Any]]
+    met: Where = ()
+    """The conditions of the rows of the table that a `CaseResult` asks about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """New rows that follow from what is read in the same transaction."""
+
+    read: Read
+    insert: Callable[[list[Row]], Insert]
+    """Returns them. It may be called in another thread, and a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +262,7 @@ class Delete:
     single: bool = False
 
 
-Query = Read | Insert | Update | Delete
+Query = Read | Insert | Derived | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,10 +121,13 @@ def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]])
     return rows
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
 def write_json(value: Any) -> str:
     """Return the text of a value. Raises Problem `invalid` for what JSON cannot say (RFC 8259)."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         raise Problem("invalid", "the value cannot be written as JSON", sqlstate="22P02") from None
 
@@ -160,6 +163,8 @@ class Dialect:
     """How a condition's value becomes operands, where it is not simply the one operand."""
     no_limit: int | None
     """The limit that is none."""
+    case_marks: Mapping[Kind, str]
+    """The marks for parameters of a CASE, where an engine does not see their type."""
     mark: Callable[[str], str]
     """Gives a text with question marks the marks that the engine has for parameters."""
 
@@ -190,31 +195,69 @@ def count_rows(query: Read, dialect: Dialect) -> Statement:
     return Statement(dialect.mark(text), where.parameters)
 
 
+def insert_rows(
+    query: Insert, rows: Sequence[Row], dialect: Dialect
+) -> tuple[str, list[tuple[Any, ...]]]:
+    """Return the text that stores one row of the plan, and the parameters for each of `rows`."""
+    if not query.met:
+        return insert_row(query.table, dialect), [_bind_row(query.table, row) for row in rows]
+    cases = tuple(name for name, value in rows[0].items() if isinstance(value, CaseResult))
+    where = _where(query.table, query.met, dialect)
+    text = _insert_by_case(query.table, cases, where.text, dialect)
+    return text, [_bind_row(query.table, row, cases, where.parameters) for row in rows]
+
+
 @cache
 def insert_row(table: Table, dialect: Dialect) -> str:
     """Return the text of the statement that stores one whole row."""
-    marks = ", ".join("?" * len(table.columns))
-    names = _names(table, tuple(table.columns))
-    return dialect.mark(f"INSERT INTO {quote(table.name)} ({names}) VALUES ({marks})")
+    return dialect.mark(_insert_values(table, dict.fromkeys(table.columns, "?")))
 
 
-def insert_parameters(query: Insert, affected: Sequence[int]) -> list[tuple[Any, ...]]:
-    """Return the parameters of `insert_row` for each row of the plan.
+@lru_cache(SHAPES)
+def _insert_by_case(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
+    marks = dict.fromkeys(table.columns, "?")
+    for name in cases:
+        mark = dialect.case_marks.get(table.columns[name].kind, "?")
+        # Of INSERT ... SELECT from the same table SQLite would keep the rows in another one first.
+        met = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
+        marks[name] = f"CASE WHEN {met} THEN {mark} ELSE {mark} END"
+    return dialect.mark(_insert_values(table, marks))
+
+
+def _insert_values(table: Table, marks: Mapping[str, str]) -> str:
+    names = _names(table, tuple(marks))
+    return f"INSERT INTO {quote(table.name)} ({names}) VALUES ({', '.join(marks.values())})"
+
+
+def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
+    """Return the rows of the plan with numbers in the place of `RowCount`.
 
     `affected` says how many rows each earlier plan of the transaction read or changed.
     """
-    return [_insert_values(query.table, row, affected) for row in query.rows]
+    if not any(RowCount in map(type, row.values()) for row in query.rows):
+        return [dict(row) for row in query.rows]
+    return [
+        {name: affected[v.step] if isinstance(v, RowCount) else v for name, v in row.items()}
+        for row in query.rows
+    ]
 
 
-def _insert_values(
-    table: Table, row: Mapping[str, Any], affected: Sequence[int]
+def _bind_row(
+    table: Table, row: Row, cases: Sequence[str] = (), met: Sequence[Any] = ()
 ) -> tuple[Any, ...]:
     values = {name: row[name] for name in table.columns}
-    if not _LATER.isdisjoint(map(type, values.values())):
-        values = {name: _resolve(value, affected) for name, value in values.items()}
-    for name in table.json_columns:
+    for name in table.json_columns.difference(cases):
         values[name] = _write_document(values[name])
-    return tuple(values.values())
+    if not cases:
+        return tuple(values.values())
+    bound: list[Any] = []
+    for name, value in values.items():
+        if name in cases:
+            column = table.columns[name]
+            bound += *met, _bind(column, value.some), _bind(column, value.none)
+        else:
+            bound.append(value)
+    return tuple(bound)
 
 
 def update_rows(query: Update, dialect: Dialect) -> Statement:
@@ -341,15 +384,3 @@ def _bind(column: Column, value: Any) -> Any:
 
 def _write_document(value: Any) -> str | None:
     return None if value is None else write_json(value)
-
-
-_LATER = frozenset((RowCount, CaseResult))
-
-
-def _resolve(value: Any, affected: Sequence[int]) -> Any:
-    match value:
-        case RowCount(step):
-            return affected[step]
-        case CaseResult(step, some, none):
-            return some if affected[step] else none
-    return value

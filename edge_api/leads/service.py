@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import chain, islice
 from typing import Final, Literal, Protocol
 
 import orjson
@@ -58,11 +59,11 @@ class Created:
 class LeadListener(Protocol):
     """Reports a new lead to others, later and for certain, by entries in the store."""
 
-    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return the changes for the transaction that stores the lead. Raises Problem."""
+    def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
+        """Return what is to be written in the transaction that stores the lead."""
 
     def wake(self) -> None:
-        """Note that such a transaction is durable; cheap, and never raises."""
+        """Note that such rows are durable; cheap, and never raises."""
 
 
 class Leads:
@@ -124,15 +125,17 @@ class Leads:
             row = self._row(lead, sender)
             published, brief = ({name: row[name] for name in names} for names in (PUBLIC, BRIEF))
             answer = orjson.dumps({"lead": published, **brief}).decode()
-            before = remember(answer)
-            after = [plan for each in self._listeners for plan in await each.outbox_entries(row)]
-            await self._store.run(*before, *_keep(row, sender, len(before)), *after)
+            first = *remember(answer), _keep(row, sender)
+            entries = [listener.outbox_entries(row) for listener in self._listeners]
+            results = await self._store.run(*first, *chain.from_iterable(entries))
         except Problem:
             if sender.actor is None:
                 await self._limiter.refund(_LIMIT, sender.address)
             raise
-        for listener in self._listeners:
-            listener.wake()
+        written = iter(results[len(first) :])
+        for listener, its in zip(self._listeners, entries, strict=True):
+            if [entry for result in islice(written, len(its)) for entry in result.rows]:
+                listener.wake()
         return answer
 
     def _row(self, lead: LeadInput, sender: Sender) -> Row:
@@ -155,23 +158,23 @@ class Leads:
         return LEADS.trusted_row(given, present, partial(new_id, now))
 
 
-def _keep(row: Row, sender: Sender, step: int) -> tuple[Query, ...]:
-    """Return the queries that store a lead; `step` queries precede them.
+def _keep(row: Row, sender: Sender) -> Insert:
+    """Return the query that stores a new lead.
 
-    A repeat is found in the transaction: of two leads at once one is the repeat.
+    Whether it repeats another is seen in the statement that stores it, so that of two at once one
+    is the repeat.
     """
     if sender.actor is not None:
-        return (Insert(LEADS, [row]),)
+        return Insert(LEADS, [row])
     since = format_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
-    same = Filter("dedupe_hash", "eq", row["dedupe_hash"])
-    earlier = Read(LEADS, ("id",), (same, Filter("created_at", "gte", since)), limit=1)
+    same = Filter("dedupe_hash", "eq", row["dedupe_hash"]), Filter("created_at", "gte", since)
     score, reasons = row["spam_score"], row["spam_reasons"]
     repeat = Verdict(score, tuple(reasons or ())).repeated
     judged = {
-        "spam_score": CaseResult(step, repeat.score, score),
-        "spam_reasons": CaseResult(step, list(repeat.reasons), reasons),
+        "spam_score": CaseResult(repeat.score, score),
+        "spam_reasons": CaseResult(list(repeat.reasons), reasons),
     }
-    return earlier, Insert(LEADS, [{**row, **judged}])
+    return Insert(LEADS, [{**row, **judged}], met=same)
 
 
 def _scope(lead: LeadInput, sender: Sender) -> str:

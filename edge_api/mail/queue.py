@@ -201,7 +201,7 @@ class Outbox:
         self._clock = clock
         self._wake = wake
 
-    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
+    def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return what tells the owner of a lead and, where that is wanted, thanks its sender."""
         if lead["status"] == "spam":
             return ()
@@ -217,8 +217,9 @@ class Outbox:
         return outbox_entries
 
     def wake(self) -> None:
-        """Have what was written sent at once."""
-        self._wake()
+        """Have what was written sent at once; without a relay it was only logged."""
+        if self._rules.configured:
+            self._wake()
 
     def decision(self, request: Row) -> tuple[Query, ...]:
         """Return what tells somebody that their request for access is decided."""
@@ -234,10 +235,11 @@ class Outbox:
         suppression_reason: str | None,
     ) -> tuple[Query, ...]:
         now = self._clock()
-        entry = new_entry(message_type, recipient, subject["id"], now)
         reason = suppression_reason if self._rules.configured else NO_RELAY
         if reason is not None:
-            return (transition(entry, "suppressed", now, reason),)
+            entry = {"template_name": message_type.template, "recipient_email": recipient}
+            return (transition({"id": new_id(now), **entry}, "suppressed", now, reason),)
+        entry = new_entry(message_type, recipient, subject["id"], now)
         return Insert(EMAIL_OUTBOX, [entry]), transition(entry, "pending", now)
 
 

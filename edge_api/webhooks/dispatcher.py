@@ -13,15 +13,25 @@ from edge_api.auth.actor import SERVICE, Change, Clock, audit_entry
 from edge_api.auth.tokens import Wrapping
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update
+from edge_api.db.query import (
+    Delete,
+    Derived,
+    Filter,
+    Order,
+    Query,
+    Read,
+    RowCount,
+    Store,
+    Update,
+)
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
-from edge_api.db.versioned_cache import ANSWER_LEAST, VersionedCache
 from edge_api.net.signatures import sign
 from edge_api.webhooks.endpoints import (
     ENABLED,
     LEAD_CREATED,
+    READ_ENABLED,
     Answer,
     Messenger,
     enabled,
@@ -62,18 +72,13 @@ class Dispatcher(outbox.Dispatcher):
         self._wrapping = wrapping
         self._messenger = messenger
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
-        self._enabled = VersionedCache[list[Row]](store, lambda _: ANSWER_LEAST)
-        """The endpoints that new leads are for: looked at with each of them."""
         self._busy: set[str] = set()  # the ids of the endpoints that have a task now
 
-    async def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return what keeps a new lead until every endpoint has heard of it. Raises Problem."""
+    def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
+        """Return what keeps a new lead until every endpoint has heard of it."""
         if lead["status"] == "spam":
             return ()
-        ids = [row["id"] for row in await self._enabled.get(None, partial(enabled, self._store))]
-        if not ids:
-            return ()
-        return (lead_deliveries(lead, ids, self._clock()),)
+        return (Derived(READ_ENABLED, partial(lead_deliveries, lead, self._clock())),)
 
     async def turn(self) -> None:
         """Post what is due now; return when all of it has been tried. Raises Problem."""
@@ -203,8 +208,9 @@ class Dispatcher(outbox.Dispatcher):
 async def _tidy(store: Store, now: datetime) -> None:
     """Give up what waits for disabled endpoints, and delete what waits for removed ones.
 
-    Such rows are of leads stored while their endpoint went. An endpoint may have been added or
-    enabled since `enabled` was read, so each is looked up again.
+    Such rows come of a restore, which takes over what was disabled and removed since. An endpoint
+    may have been added or enabled since it was looked for: whoever has a delivery is known by now,
+    unless it is gone for ever. Raises Problem.
     """
     known = tuple(row["id"] for row in await enabled(store))
     where = (outbox.WAITING, Filter("endpoint_id", "in", known, negated=True))

@@ -1,6 +1,6 @@
 """Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -31,8 +31,10 @@ def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
     return orjson.dumps({"type": event, "timestamp": timestamp, "data": data}).decode()
 
 
-def lead_deliveries(lead: Row, endpoint_ids: Iterable[str], now: datetime) -> Insert:
+def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Insert:
     """Return the plan that stores a delivery of a new lead for each endpoint."""
+    if not endpoints:
+        return Insert(WEBHOOK_DELIVERIES, [])
     data = {name: lead[name] for name in PUBLIC}
     given = {
         "event": LEAD_CREATED,
@@ -41,8 +43,8 @@ def lead_deliveries(lead: Row, endpoint_ids: Iterable[str], now: datetime) -> In
     }
     present, make_id = format_instant(now), partial(new_id, now)
     rows = [
-        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint_id}, present, make_id)
-        for endpoint_id in endpoint_ids
+        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint["id"]}, present, make_id)
+        for endpoint in endpoints
     ]
     return Insert(WEBHOOK_DELIVERIES, rows)
 
@@ -85,12 +87,12 @@ PURPOSE: Final = "webhook secrets"
 ENABLED: Final = Filter("disabled_at", "is", None)
 DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
 """Of an endpoint."""
+READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
 
 
 async def enabled(store: Store) -> list[Row]:
-    """Return the endpoints that receive events, oldest first. Raises Problem."""
-    plan = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
-    (outcome,) = await store.run(plan)
+    """Return the endpoints that are told of events, oldest first. Raises Problem."""
+    (outcome,) = await store.run(READ_ENABLED)
     return outcome.rows
 
 

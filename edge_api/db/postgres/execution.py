@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import asyncpg
 import orjson
@@ -13,9 +13,10 @@ from edge_api.db.errors import changed_meanwhile, too_many
 from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
 from edge_api.db.problems import not_one_row
-from edge_api.db.query import ESCAPE, RUNS, Delete, Insert, Query, QueryResult, Read, Update, fold
+from edge_api.db.query import ESCAPE, RUNS, Delete, Query, QueryResult, Read, Update, fold
 from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.table import Row, Table
+from edge_api.db.transaction import NewRows, Step, steps_of
 from edge_api.db.types import Kind
 
 DDL: Final = DdlDialect(
@@ -102,114 +103,50 @@ POSTGRESQL: Final = Dialect(
         {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()}
     ),
     no_limit=None,
+    case_marks=MappingProxyType({Kind.INTEGER: "CAST(? AS bigint)", Kind.JSON: "CAST(? AS json)"}),
     mark=number_marks,
 )
 
 
-Records = list[tuple[Any, ...]]
-"""New rows as parameters, each with a value for every column."""
-
-
-async def execute(connection: Connection, plans: Sequence[Query]) -> list[QueryResult]:
-    """Execute queries in order. Raises Problem `invalid` or `conflict`, and `EngineError`."""
-    outcomes: list[QueryResult] = []
-    for query in plans:
-        if isinstance(query, Insert):
-            records = _records(query, outcomes)
-            await _store(connection, query.table, records)
-            outcomes.append(_stored(query, records))
-        else:
-            outcomes.append(await _execute_one(connection, query))
-    return outcomes
-
-
-async def execute_batches(
-    connection: Connection, lists: Sequence[Sequence[Query]]
+async def execute(
+    connection: Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
 ) -> list[list[QueryResult]]:
-    """Do as `execute` does with each list in turn, in fewer trips to the server.
+    """Carry out lists of queries, as `steps_of` says, and return the outcomes of each.
 
-    New rows are held back until a query could meet them. When it raises, nobody knows which list
-    was at fault.
+    Raises Problem `invalid` or `conflict`, and `faults.EngineError` where the engine cannot.
     """
-    held = _HeldRows(connection)
-    results: list[list[QueryResult]] = []
-    for plans in lists:
-        outcomes: list[QueryResult] = []
-        for query in plans:
-            if isinstance(query, Insert):
-                records = _records(query, outcomes)
-                held.hold(query.table, records)
-                outcomes.append(_stored(query, records))
-            else:
-                await held.store_before(query)
-                outcomes.append(await _execute_one(connection, query))
-        results.append(outcomes)
-    await held.store_all()
-    return results
-
-
-class _HeldRows:
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._held: dict[str, tuple[Table, Records]] = {}
-
-    def hold(self, table: Table, records: Records) -> None:
-        _, held = self._held.setdefault(table.name, (table, []))
-        held.extend(records)
-
-    async def store_before(self, query: Read | Update | Delete) -> None:
-        """Store the rows of the query's table, unless it is a read that meets none of them."""
-        table, records = self._held.get(query.table.name, (query.table, []))
-        if isinstance(query, Read) and not any(_may_meet(query, record) for record in records):
-            return
-        self._held.pop(table.name, None)
-        await _store(self._connection, table, records)
-
-    async def store_all(self) -> None:
-        for table, records in self._held.values():
-            await _store(self._connection, table, records)
-
-
-def _may_meet(query: Read, record: Sequence[Any]) -> bool:
-    """Tell whether a read could meet a new row; of its conditions only equality is looked at."""
-    row = dict(zip(query.table.columns, record, strict=True))
-    return all(
-        row.get(condition.column) == condition.value
-        for condition in query.where
-        if condition.operator == "eq" and not condition.negated
-    )
-
-
-def _records(query: Insert, earlier: Sequence[QueryResult]) -> Records:
-    return sql.insert_parameters(query, [len(outcome.rows) for outcome in earlier])
-
-
-def _stored(query: Insert, records: Records) -> QueryResult:
-    return QueryResult(decode(query.table, tuple(query.table.columns), records))
-
-
-async def _store(connection: Connection, table: Table, records: Records) -> None:
-    text = sql.insert_row(table, POSTGRESQL)
+    steps = steps_of(lists, POSTGRESQL, holds=holds)
+    outcome = None
     try:
-        if len(records) == 1:
-            await connection.fetch(text, *records[0])
-        elif records:
-            await connection.executemany(text, records)
-    except asyncpg.IntegrityConstraintViolationError as error:
-        rows = [dict(zip(table.columns, record, strict=True)) for record in records]
-        raise violation(error, table, rows) from None
+        while True:
+            outcome = await _execute_one(connection, steps.send(outcome))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
-async def _execute_one(connection: Connection, query: Read | Update | Delete) -> QueryResult:
-    match query:
+async def _execute_one(connection: Connection, step: Step) -> QueryResult:
+    match step:
         case Read():
-            return await _read(connection, query)
+            return await _read(connection, step)
         case Update():
-            return await _update(connection, query)
+            return await _update(connection, step)
         case Delete():
-            await _refuse_more_than_allowed(connection, query)
-            statement = sql.delete_rows(query, POSTGRESQL)
-            return QueryResult(await _changed(connection, query, statement))
+            await _refuse_more_than_allowed(connection, step)
+            return QueryResult(await _changed(connection, step, sql.delete_rows(step, POSTGRESQL)))
+        case NewRows():
+            await _store(connection, step)
+            return QueryResult()
+
+
+async def _store(connection: Connection, new: NewRows) -> None:
+    """Store new rows in one trip to the server, however many."""
+    try:
+        if len(new.records) == 1:
+            await connection.fetch(new.text, *new.records[0])
+        else:
+            await connection.executemany(new.text, new.records)
+    except asyncpg.IntegrityConstraintViolationError as error:
+        raise violation(error, new.table, new.rows) from None
 
 
 async def _read(connection: Connection, query: Read) -> QueryResult:

@@ -9,7 +9,6 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final, Self, TypeVar
 
 import asyncpg
@@ -26,7 +25,7 @@ from edge_api.db.postgres.connection import (
     open_pool,
 )
 from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
-from edge_api.db.postgres.execution import execute, execute_batches
+from edge_api.db.postgres.execution import execute
 from edge_api.db.query import Query, QueryResult, Read
 
 FAST: Final = 4
@@ -86,7 +85,8 @@ async def _read(
             connection = await pool.acquire(timeout=seconds)
             try:
                 if len(plans) == 1 and not plans[0].counted and not is_limited:
-                    return await execute(connection, plans)
+                    (outcomes,) = await execute(connection, [plans])
+                    return outcomes
                 return await _read_snapshot(connection, plans, ends_at - time.monotonic())
             finally:
                 await pool.release(connection, timeout=RELEASE_SECONDS)
@@ -106,7 +106,7 @@ async def _read_snapshot(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
         )
-        outcomes = await execute(connection, plans)
+        (outcomes,) = await execute(connection, [plans])
         await connection.execute("COMMIT")
     except BaseException:
         await _roll_back(connection)
@@ -136,7 +136,8 @@ class QueryBatch:
 
     async def __call__(self, connection: Connection) -> list[QueryResult]:
         """Return an outcome for each plan."""
-        return await execute(connection, self.plans)
+        (outcomes,) = await execute(connection, [self.plans])
+        return outcomes
 
 
 WRITE_LOCK: Final = 0x666F7265
@@ -247,15 +248,11 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
 
 
 async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works in order; adjacent lists of queries share trips."""
-    results: list[Any] = []
-    for is_planned, group in groupby(works, lambda work: isinstance(work, QueryBatch)):
-        if is_planned:
-            lists = [work.plans for work in group if isinstance(work, QueryBatch)]
-            results += await execute_batches(session, lists)
-        else:
-            results += [await work(session) for work in group]
-    return results
+    lists = [work.plans for work in works if isinstance(work, QueryBatch)]
+    outcomes = iter(await execute(session, lists, holds=True))
+    return [
+        next(outcomes) if isinstance(work, QueryBatch) else await work(session) for work in works
+    ]
 
 
 async def _attempt(session: Session, work: Work[T]) -> T | Exception:

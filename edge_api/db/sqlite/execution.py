@@ -12,10 +12,11 @@ import orjson
 from edge_api.db import sql
 from edge_api.db.errors import changed_meanwhile, too_many
 from edge_api.db.problems import not_one_row
-from edge_api.db.query import Delete, Insert, Query, QueryResult, Read, Update
+from edge_api.db.query import Delete, Query, QueryResult, Read, Update
 from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.table import Row, Table
+from edge_api.db.transaction import NewRows, Step, steps_of
 from edge_api.db.types import Kind
 
 DDL: Final = DdlDialect(
@@ -61,34 +62,39 @@ SQLITE: Final = Dialect(
         {"in": lambda values: (json.dumps(values),), "is": lambda _null: ()},
     ),
     no_limit=-1,
+    case_marks=MappingProxyType({}),
     mark=str,
 )
 
 
-def execute(connection: sqlite3.Connection, plans: Sequence[Query]) -> list[QueryResult]:
-    """Carry out plans in their order and return an outcome for each.
+def execute(
+    connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
+) -> list[list[QueryResult]]:
+    """Carry out lists of queries, as `steps_of` says, and return the outcomes of each.
 
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """
-    outcomes: list[QueryResult] = []
-    for query in plans:
-        outcomes.append(_execute_one(connection, query, outcomes))
-    return outcomes
+    steps = steps_of(lists, SQLITE, holds=holds)
+    outcome = None
+    try:
+        while True:
+            outcome = _execute_one(connection, steps.send(outcome))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
 
 
-def _execute_one(
-    connection: sqlite3.Connection, query: Query, earlier: Sequence[QueryResult]
-) -> QueryResult:
-    match query:
+def _execute_one(connection: sqlite3.Connection, step: Step) -> QueryResult:
+    match step:
         case Read():
-            return _read(connection, query)
-        case Insert():
-            return _insert(connection, query, [len(outcome.rows) for outcome in earlier])
+            return _read(connection, step)
         case Update():
-            return _update(connection, query)
+            return _update(connection, step)
         case Delete():
-            _refuse_more_than_allowed(connection, query)
-            return QueryResult(_changed(connection, query, sql.delete_rows(query, SQLITE)))
+            _refuse_more_than_allowed(connection, step)
+            return QueryResult(_changed(connection, step, sql.delete_rows(step, SQLITE)))
+        case NewRows():
+            _store(connection, step)
+            return QueryResult()
 
 
 def _read(connection: sqlite3.Connection, query: Read) -> QueryResult:
@@ -102,18 +108,13 @@ def _read(connection: sqlite3.Connection, query: Read) -> QueryResult:
     return QueryResult(fetch(connection, query.table, names, statement), total)
 
 
-def _insert(connection: sqlite3.Connection, query: Insert, affected: Sequence[int]) -> QueryResult:
-    """Store the rows one by one, so that the one that is refused is known."""
-    text = sql.insert_row(query.table, SQLITE)
-    names = tuple(query.table.columns)
-    records = sql.insert_parameters(query, affected)
-    for record in records:
-        try:
-            connection.execute(text, record)
-        except sqlite3.IntegrityError as error:
-            row = dict(zip(names, record, strict=True))
-            raise violation(error, query.table, row) from None
-    return QueryResult(decode(query.table, names, records))
+def _store(connection: sqlite3.Connection, new: NewRows) -> None:
+    before = connection.total_changes
+    try:
+        connection.executemany(new.text, new.records)
+    except sqlite3.IntegrityError as error:
+        refused = new.rows[connection.total_changes - before]
+        raise violation(error, new.table, refused) from None
 
 
 def _update(connection: sqlite3.Connection, query: Update) -> QueryResult:

@@ -25,7 +25,7 @@ from edge_api.db.sqlite.connection import (
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.execution import ILIKE, LIKE, execute
 from edge_api.db.sqlite.opening import schema_version, start_log
-from edge_api.db.sqlite.writer import Writer
+from edge_api.db.sqlite.writer import QueryBatch, Writer
 
 Match = Callable[[str | None, str], bool | None]
 
@@ -106,7 +106,8 @@ class Reader:
         if len(plans) > 1 or plans[0].counted:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
-            return execute(connection, plans)
+            (outcomes,) = execute(connection, [plans])
+            return outcomes
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -168,7 +169,7 @@ class Session:
         reads = [query for query in plans if isinstance(query, Read)]
         if len(reads) == len(plans):
             return await self._readers.run(reads)
-        return await self._writer.run(partial(execute, plans=plans))
+        return await self._writer.run(QueryBatch(plans))
 
     def version(self) -> int:
         """Return SQLite's count of the commits of others than the watcher.

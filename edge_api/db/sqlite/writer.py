@@ -6,16 +6,31 @@ that fails is rolled back alone. When the commit fails, nothing of the group has
 
 import sqlite3
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
 from edge_api.db.group_commit import Groups
+from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import Connection, empty_log
 from edge_api.db.sqlite.errors import FileIdentity
+from edge_api.db.sqlite.execution import execute
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 """Runs statements inside a transaction that others begin and end; it may be run a second time."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class QueryBatch:
+    """The work that carries out a list of queries, which shares statements with others."""
+
+    plans: Sequence[Query]
+
+    def __call__(self, connection: sqlite3.Connection) -> list[QueryResult]:
+        """Return an outcome for each query."""
+        (outcomes,) = execute(connection, [self.plans])
+        return outcomes
 
 
 class Writer:
@@ -95,12 +110,16 @@ def commit_together(
 
 
 def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list[Any]:
-    """Run the works as they are; should one fail, begin again with a savepoint for each.
+    """Run the works together; should one fail, begin again with a savepoint for each.
 
     Savepoints are what costs most in a transaction, and nearly always no work fails.
     """
+    lists = [work.plans for work in works if isinstance(work, QueryBatch)]
     try:
-        return [work(connection) for work in works]
+        outcomes = iter(execute(connection, lists, holds=True))
+        return [
+            next(outcomes) if isinstance(work, QueryBatch) else work(connection) for work in works
+        ]
     except Exception:  # noqa: BLE001  which work it was comes out at the second attempt
         if connection.in_transaction:
             connection.execute("ROLLBACK")

@@ -102,11 +102,13 @@ def test_an_insert_binds_every_column_of_every_row() -> None:
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": {"ä": [1]}, "created_at": "t"}
     plan = Insert(SUPPRESSED_EMAILS, [row, {**row, "metadata": None, "reason": RowCount(1)}])
 
-    assert sql.insert_row(SUPPRESSED_EMAILS, SQLITE) == (
+    text, parameters = sql.insert_rows(plan, sql.resolve_counts(plan, [7, 8]), SQLITE)
+
+    assert text == (
         'INSERT INTO "suppressed_emails" ("id", "email", "reason", "metadata", "created_at")'
         " VALUES (?, ?, ?, ?, ?)"
     )
-    assert sql.insert_parameters(plan, [7, 8]) == [
+    assert parameters == [
         ("i", "e", "bounce", '{"ä":[1]}', "t"),
         ("i", "e", 8, None, "t"),
     ]
@@ -172,6 +174,6 @@ def test_a_value_that_json_cannot_say_is_refused(value: object) -> None:
     """It never becomes text that no reader of JSON takes."""
     row = {"id": "i", "email": "e", "reason": "bounce", "metadata": value, "created_at": "t"}
     with pytest.raises(Problem) as refusal:
-        sql.insert_parameters(Insert(SUPPRESSED_EMAILS, [row]), [])
+        sql.insert_rows(Insert(SUPPRESSED_EMAILS, [row]), [row], SQLITE)
 
     assert (refusal.value.code, refusal.value.sqlstate) == ("invalid", "22P02")

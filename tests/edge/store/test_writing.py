@@ -1,5 +1,6 @@
 """Writes on a real file: all or nothing, and what a refusal says."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -8,8 +9,10 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import (
     CaseResult,
     Delete,
+    Derived,
     Filter,
     Insert,
+    Order,
     Query,
     Read,
     RowCount,
@@ -29,6 +32,7 @@ from tests.edge.store.samples import make_entry, make_lead, make_row
 
 pytestmark = pytest.mark.each_engine
 
+ANY = Filter("id", "is", None, negated=True)
 SMALL = (Filter("budget_tier", "eq", "small"),)
 AUDIT = {"actor": "a", "verb": "update", "table_name": "leads", "columns": "", "rows": 0}
 
@@ -110,16 +114,67 @@ async def test_a_value_may_be_the_number_of_rows_of_an_earlier_plan(store: Store
     assert (await rows_of(store, Read(AUDIT_LOG)))[0]["rows"] == 3
 
 
-async def test_a_value_may_depend_on_what_an_earlier_plan_met(store: Store) -> None:
-    """So a row says what the store knew in the transaction that stored it."""
-    look = Read(LEADS, ("id",), SMALL, limit=1)
-    lead = {**make_lead(), "spam_reasons": CaseResult(0, some=["seen"], none=None)}
-    again = {**make_lead(), "spam_reasons": CaseResult(0, some=["seen"], none=None)}
+async def test_a_value_may_depend_on_the_rows_before(store: Store) -> None:
+    """So a row says what the store knew when it was stored, be it by a row of the same group."""
 
-    _, first = await store.run(look, Insert(LEADS, [lead]))
-    _, second = await store.run(look, Insert(LEADS, [again]))
+    def lead(number: int) -> Insert:
+        judged = {"spam_score": CaseResult(7, 0), "spam_reasons": CaseResult(["seen"], None)}
+        return Insert(LEADS, [{**make_lead(name=str(number)), **judged}], met=SMALL)
 
-    assert (first.rows[0]["spam_reasons"], second.rows[0]["spam_reasons"]) == (None, ["seen"])
+    await store.run(lead(0))
+    await asyncio.gather(*(store.run(lead(number)) for number in range(1, 9)))
+    await store.run(Delete(LEADS, SMALL))
+    await asyncio.gather(*(store.run(lead(number)) for number in range(9)))
+
+    rows = await rows_of(store, Read(LEADS, order=(Order("spam_score"),)))
+    assert [(row["spam_score"], row["spam_reasons"]) for row in rows] == [
+        (0, None),
+        *[(7, ["seen"])] * 8,
+    ]
+
+
+async def test_rows_follow_from_what_the_transaction_reads(store: Store) -> None:
+    """Those of each caller from what is there at its turn, though a group reads only once."""
+
+    def copies(number: int) -> Derived:
+        def insert(rows: list[Row]) -> Insert:
+            return Insert(LEADS, [make_lead(name=f"{number} {row['reason']}") for row in rows])
+
+        return Derived(Read(SUPPRESSED_EMAILS), insert)
+
+    bounce = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
+    *_, last = await asyncio.gather(
+        store.run(copies(0)),
+        store.run(Insert(SUPPRESSED_EMAILS, [bounce]), copies(1)),
+        store.run(copies(2)),
+        store.run(Update(SUPPRESSED_EMAILS, {"reason": "complaint"}, (ANY,)), copies(3)),
+        store.run(Delete(SUPPRESSED_EMAILS, (ANY,)), copies(4)),
+    )
+
+    rows = await rows_of(store, Read(LEADS, order=(Order("name"),)))
+    assert [row["name"] for row in rows] == ["1 bounce", "2 bounce", "3 complaint"]
+    assert last[1].rows == []
+
+
+async def test_one_of_a_group_fails_alone(store: Store) -> None:
+    """Whichever statement it shares with others: each is stored, or told what was wrong."""
+    rows = [make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"}) for _ in range(3)]
+    leads = [make_lead(name=str(number)) for number in range(4)]
+    results = await asyncio.gather(
+        *(
+            store.run(Insert(LEADS, [lead]), Insert(SUPPRESSED_EMAILS, [row]))
+            for lead, row in zip(leads, rows, strict=False)
+        ),
+        store.run(Insert(LEADS, [leads[3]])),
+        store.run(Insert(LEADS, [{**make_lead(), "email": ""}])),
+        return_exceptions=True,
+    )
+
+    assert [getattr(result, "code", "stored") for result in results] == [
+        *("stored", "conflict", "conflict", "stored", "invalid"),
+    ]
+    kept = await rows_of(store, Read(LEADS, order=(Order("name"),)))
+    assert [row["name"] for row in kept] == ["0", "3"]
 
 
 async def test_a_transaction_is_whole_or_not_at_all(store: Store) -> None:

@@ -12,6 +12,7 @@ from edge_api.db.query import Store
 from edge_api.leads.service import Sender
 from edge_api.webhooks import sender as tell_module
 from edge_api.webhooks.dispatcher import LEASE, PAUSES
+from edge_api.webhooks.endpoints import lead_deliveries
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import Opener
 from tests.edge.webhooks.conftest import (
@@ -325,13 +326,14 @@ async def test_who_was_too_slow_changes_nothing(
 
 
 async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Receiver) -> None:
-    """What waited for it goes with it, and so does what came in that very moment."""
+    """What waited for it goes with it, and so does what a restore brings back."""
     keyed = await office.endpoints.add(receiver.url)
     lead = await office.lead()
-    outbox_entries = await office.dispatcher.outbox_entries({**lead, "status": "new"})
+    restored = lead_deliveries(lead, office.clock(), [keyed.row])
     await office.endpoints.remove(keyed.row["id"])
+    await office.lead()
     assert await office.deliveries() == []
-    await office.store.run(*outbox_entries)
+    await office.store.run(restored)
     await office.dispatcher.turn()
 
     assert (await office.deliveries(), receiver.received) == ([], [])
@@ -340,19 +342,34 @@ async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Rece
 async def test_what_comes_while_an_endpoint_is_disabled_is_given_up(
     office: Office, receiver: Receiver
 ) -> None:
-    """A lead that was stored in that very moment waits for nobody."""
-    await office.endpoints.add(receiver.url)
+    """Nothing new waits for it, and what a restore brings back is given up."""
+    keyed = await office.endpoints.add(receiver.url)
     lead = await office.lead()
-    outbox_entries = await office.dispatcher.outbox_entries({**lead, "status": "new"})
+    restored = lead_deliveries(lead, office.clock(), [keyed.row])
     receiver.status = 410
     await office.dispatcher.turn()
-    await office.store.run(*outbox_entries)
+    await office.lead()
+    await office.store.run(restored)
     await office.dispatcher.turn()
 
     assert [row["last_answer"] for row in await office.deliveries()] == [
         "the endpoint is disabled"
     ] * 2
     assert len(receiver.received) == 1
+
+
+async def test_only_a_lead_with_deliveries_wakes_the_loop(
+    office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without an endpoint, and for spam, there is nothing to look for."""
+    woken: list[str] = []
+    monkeypatch.setattr(office.dispatcher, "wake", lambda: woken.append("woken"))
+
+    await office.lead()
+    assert woken == []
+    await office.endpoints.add(receiver.url)
+    await office.lead("Another")
+    assert woken == ["woken"]
 
 
 async def test_the_loop_tells_at_once_when_it_is_woken(

@@ -52,7 +52,7 @@ class PostOffice:
         now = self.clock()
         given = {**LEAD, **changes}
         row = LEADS.new_row(given, format_instant(now), lambda: new_id(now))
-        outbox_entries = await self.mailing.outbox.outbox_entries(row)
+        outbox_entries = self.mailing.outbox.outbox_entries(row)
         await self.store.run(Insert(LEADS, [row]), *outbox_entries)
         return row
 

@@ -38,7 +38,7 @@ async def fill(office: PostOffice, count: int) -> None:
             lead = LEADS.new_row(given, format_instant(now), partial(new_id, now))
             outbox_entries += [
                 Insert(LEADS, [lead]),
-                *await office.mailing.outbox.outbox_entries(lead),
+                *office.mailing.outbox.outbox_entries(lead),
             ]
         await office.store.run(*outbox_entries)
 

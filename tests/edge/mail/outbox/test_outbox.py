@@ -88,7 +88,7 @@ async def test_a_lead_that_is_not_stored_is_told_to_nobody(
 ) -> None:
     """Lead, entry and row are one transaction."""
     lead = await office.take_lead()
-    outbox_entries = await office.mailing.outbox.outbox_entries(lead)
+    outbox_entries = office.mailing.outbox.outbox_entries(lead)
     with pytest.raises(Problem):
         await store.run(*outbox_entries, Insert(LEADS, [lead]))
 
