@@ -145,16 +145,16 @@ async def assemble(
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, LOOK_SECONDS, publishing.look))
         loops += [each.run for each in measured]
-        settled: GcFreeze = gc_freeze if alone else lambda **_: None
+        freeze: GcFreeze = gc_freeze if alone else lambda **_: None
         if windows:
             loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
-        await stack.enter_async_context(housekeeping(service, loops, settled))
+        await stack.enter_async_context(housekeeping(service, loops, freeze))
         mcp = McpEndpoint(
             Admission(service),
-            partial(_load_exchange, service, settled),
+            partial(_load_exchange, service, freeze),
             is_draining=lambda: health.draining,
         )
         app = App(
@@ -167,7 +167,7 @@ async def assemble(
                 *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
             ],
         )
-        settled()
+        freeze()
         yield Assembly(service, app, mcp, publishing)
 
 
@@ -177,9 +177,9 @@ def search_prefix(settings: Settings) -> Path:
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
-def _load_exchange(service: Service, settled: GcFreeze) -> Exchange:
+def _load_exchange(service: Service, freeze: GcFreeze) -> Exchange:
     exchange = load_exchange("edge_api.mcp.server", service, OPERATIONS)
-    settled()
+    freeze()
     return exchange
 
 

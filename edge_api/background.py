@@ -136,20 +136,21 @@ FREEZING_SECONDS: Final = 86400.0
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
 GcFreeze = Callable[..., None]
-"""Is told that what there is now is there to stay; with `whole=False`, of what is new alone."""
+"""Has the garbage collector skip the objects there are; with `whole=False` it first looks through
+new ones alone."""
 
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def housekeeping(
-    service: Service, loops: Sequence[Loop], settled: GcFreeze
+    service: Service, loops: Sequence[Loop], freeze: GcFreeze
 ) -> AsyncIterator[None]:
     """Keep house, and run the loops of others, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
-        _start(REFRESH_SECONDS, partial(_follow, service[BuildManager], settled)),
+        _start(REFRESH_SECONDS, partial(_follow, service[BuildManager], freeze)),
         _start(HOUSEKEEPING_SECONDS, service.access.flush),
         _start(FORGETTING_SECONDS, service[Leads].forget_expired),
         _start(FORGETTING_SECONDS, service[AccessRequests].forget_expired),
@@ -183,8 +184,8 @@ def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Tas
     return asyncio.create_task(every(seconds, work))
 
 
-async def _follow(builds: BuildManager, settled: GcFreeze) -> None:
+async def _follow(builds: BuildManager, freeze: GcFreeze) -> None:
     before = builds.current
     await builds.refresh()
     if builds.current is not before:
-        settled(whole=False)
+        freeze(whole=False)

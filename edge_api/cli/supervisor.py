@@ -251,7 +251,7 @@ class Supervisor:
         self._words = words
         self._slots: list[_WorkerSlot] = []
         self._started: list[WorkerProcess] = []
-        self._told = asyncio.Event()
+        self._stop = asyncio.Event()
         self._renewal = asyncio.Event()
         self._status = 0
 
@@ -265,9 +265,9 @@ class Supervisor:
             loop.add_signal_handler(number, self._heed_end)
         loop.add_signal_handler(signal.SIGHUP, self._heed_hangup)
         working = asyncio.create_task(self._work(count))
-        telling = asyncio.create_task(self._told.wait())
-        await asyncio.wait({working, telling}, return_when=asyncio.FIRST_COMPLETED)
-        telling.cancel()
+        stopping = asyncio.create_task(self._stop.wait())
+        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
         working.cancel()
         await asyncio.wait({working})
         for worker in self._started:
@@ -280,14 +280,14 @@ class Supervisor:
         return self._status
 
     def _heed_end(self) -> None:
-        if self._told.is_set():
+        if self._stop.is_set():
             for worker in self._started:
                 worker.kill()
-        self._told.set()
+        self._stop.set()
 
     def _heed_hangup(self) -> None:
         """Renew the workers, or end if the terminal was closed."""
-        (self._told if _terminal_is_gone() else self._renewal).set()
+        (self._stop if _terminal_is_gone() else self._renewal).set()
 
     async def _work(self, count: int) -> None:
         """Start the first worker alone: if it cannot serve, the others cannot either."""
@@ -346,7 +346,7 @@ class Supervisor:
         """End, since no worker serves and another would not either."""
         _log.error("no worker serves: %s %s", worker.name, describe_status(status))
         self._status = max(status, 1)
-        self._told.set()
+        self._stop.set()
 
     async def _renew_on_demand(self) -> None:
         """Replace one worker after the other on demand, up to the first that is not ready."""

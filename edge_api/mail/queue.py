@@ -207,14 +207,12 @@ class Outbox:
             return ()
         # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
         owner = self._rules.owner
-        outbox_entries = self._post(
-            NOTIFICATION, owner or NOBODY, lead, None if owner else NO_OWNER
-        )
+        queries = self._post(NOTIFICATION, owner or NOBODY, lead, None if owner else NO_OWNER)
         if self._rules.acknowledges:
-            outbox_entries += self._post(
+            queries += self._post(
                 ACKNOWLEDGEMENT, lead["email"], lead, undeliverable(lead["email"])
             )
-        return outbox_entries
+        return queries
 
     def wake(self) -> None:
         """Have what was written sent at once; without a relay it was only logged."""

@@ -149,12 +149,12 @@ class Dispatcher(outbox.Dispatcher):
             answer = await self._post(endpoint, delivery)
             if not answer.is_taken:
                 _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.sentence)
-            outbox_entries = self._settle(delivery, answer)
+            queries = self._settle(delivery, answer)
         except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
-            outbox_entries = self._settle(delivery, FAILED)
+            queries = self._settle(delivery, FAILED)
         try:
-            await self._store.run(*outbox_entries)
+            await self._store.run(*queries)
         except Problem as problem:
             # A conflict: somebody else has it by now. A store that is away logs that itself.
             if problem.code not in ("conflict", "unavailable"):

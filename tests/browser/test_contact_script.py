@@ -347,6 +347,7 @@ def test_the_policy_lets_the_script_do_its_work(journal: Journal, page: Page) ->
 
 def call(page: Page, **changes: str) -> None:
     """Let the browser's agent call the form's tool; what it gets stands in `outcome` later."""
+    settle(page)  # else the press after this may send the form without its script
     page.evaluate(
         """async (values) => {
           const [tool] = await document.modelContext.getTools();
