@@ -1,52 +1,55 @@
-"""A test build: the edge's own MCP handler, with the conformance suite's fixtures mounted on it."""
+"""A test build: the product's application, with the conformance suite's fixtures on its MCP."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from aiohttp import web
 from mcp.server import Server
 
-from edge_api.auth.actor import Actor
-from edge_api.db.problems import Problem
-from edge_api.http.admission import Admitted
-from edge_api.http.errors import error_answer
-from edge_api.http.request import Request, mark
-from edge_api.http.response import PreparedResponse, send
+from edge_api.app import assemble
+from edge_api.auth.actor import system_clock
+from edge_api.auth.keys import Keys, NewKey
+from edge_api.http.admission import Admission
+from edge_api.http.dispatch import App
+from edge_api.http.site import Site
 from edge_api.mcp.exchange import Exchange
 from edge_api.mcp.transport import McpEndpoint
-from edge_api.operation.model import AnyOperation
+from edge_api.operations import ROUTED
+from edge_api.settings import Settings, read_settings
 from tests.edge.conftest import EdgeServer
 
-TOKEN = "of the test build"
-_TESTER = Actor("tester", "tester", "access_token", frozenset({"mcp"}))
 
+@dataclass(frozen=True, slots=True)
+class TestBuild:
+    """A serving test build."""
 
-class Anybody:
-    """Lets each request go on for as long as it likes."""
-
-    async def still_holds(self, _operation: AnyOperation, _secret: str) -> bool:
-        """Tell that the credential is good."""
-        return True
-
-    def count(self, _request: Request, _actor: Actor) -> None:
-        """Count nothing."""
+    __test__ = False
+    origin: str
+    token: str
+    """An access token for its MCP endpoint."""
 
 
 @asynccontextmanager
-async def serving(server: Server[Any]) -> AsyncIterator[str]:
-    """Serve an SDK server through the edge's handler; yields the origin."""
-    endpoint = McpEndpoint(Anybody(), lambda: Exchange(server), is_draining=lambda: False)
+async def serving(server: Server[Any], folder: Path) -> AsyncIterator[TestBuild]:
+    """Serve an SDK server through the product's application, with a store in `folder`."""
+    async with assemble(_settings(folder)) as assembly:
+        service = assembly.service
+        mcp = McpEndpoint(Admission(service), lambda: Exchange(server), is_draining=lambda: False)
+        app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
+        order = NewKey("tester", type="access_token", scopes=("mcp",))
+        issued = await Keys(service.store, system_clock).issue(order)
+        async with EdgeServer(app.handle, app.refuse) as running:
+            yield TestBuild(str(running.make_url("")), str(issued.secret))
 
-    async def handle(request: Request) -> web.StreamResponse:
-        mark(request)
-        try:
-            if request.headers.get("Authorization") != f"Bearer {TOKEN}":
-                raise Problem("unauthenticated")  # noqa: TRY301  as the door does
-            answer = await endpoint.answer(request, {}, Admitted(_TESTER))
-        except Problem as problem:
-            answer = error_answer(problem, "jsonrpc")
-        return send(answer, request) if isinstance(answer, PreparedResponse) else answer
 
-    async with EdgeServer(handle) as running:
-        yield str(running.make_url(""))
+def _settings(folder: Path) -> Settings:
+    given = {
+        "SITE_URL": "http://localhost",
+        "DATABASE_URL": f"sqlite:///{folder}/edge.db",
+        "BUILD_DIR": str(folder / "build"),
+        "RATE_AUTHENTICATED": "0",
+        "RATE_FAILED_AUTH": "0",
+    }
+    return read_settings(given, dotenv=None)

@@ -8,7 +8,7 @@ from pytest_aiohttp import AiohttpServer
 
 from tests.judges.bearer_proxy import make_bearer_proxy
 from tests.judges.conformance import faults, judge_server, scored, verdicts
-from tests.judges.fixture_build import TOKEN, serving
+from tests.judges.fixture_build import serving
 from tests.judges.fixtures.server import fixture_server
 from tests.judges.node import FOLDER
 from tests.judges.product import MCP_PATH, Product
@@ -52,8 +52,8 @@ async def test_all_that_the_newest_revision_asks_of_a_server_holds(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
     """With the suite's fixtures mounted, all that 2026-07-28 scores passes, and newer scenarios."""
-    async with serving(fixture_server()) as origin:
-        proxy = await make_proxy(origin, TOKEN)
+    async with serving(fixture_server(), tmp_path) as build:
+        proxy = await make_proxy(build.origin, build.token)
         outcome = await judge_server(f"{proxy}{MCP_PATH}", "2026-07-28", tmp_path)
 
     found, wanted = verdicts(tmp_path), scored("2026-07-28")
@@ -69,8 +69,8 @@ async def test_what_needs_no_session_holds_in_the_older_revision(
     make_proxy: ProxyMaker, tmp_path: Path
 ) -> None:
     """Of 2025-11-25 all passes but what a server without sessions cannot do, as the file says."""
-    async with serving(fixture_server()) as origin:
-        proxy = await make_proxy(origin, TOKEN)
+    async with serving(fixture_server(), tmp_path) as build:
+        proxy = await make_proxy(build.origin, build.token)
         outcome = await judge_server(
             f"{proxy}{MCP_PATH}", "2025-11-25", tmp_path, "fixtures-2025-11-25.yml"
         )

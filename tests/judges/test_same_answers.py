@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,7 +30,6 @@ Said = tuple[int, Any]
 _HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json, text/event-stream",
-    "Authorization": f"Bearer {fixture_build.TOKEN}",
 }
 
 # What the SDK takes and the edge refuses, each with the edge's own error.
@@ -56,15 +56,16 @@ class Pair:
     """Both servers, and a client of them."""
 
     session: ClientSession
-    ours: str
+    ours: fixture_build.TestBuild
     theirs: str
 
     async def answers(self, message: Message) -> tuple[Said, Said]:
         """Return our answer, and the SDK's."""
-        return await self._ask(self.ours, message), await self._ask(self.theirs, message)
+        return await self._ask(self.ours.origin, message), await self._ask(self.theirs, message)
 
     async def _ask(self, origin: str, message: Message) -> Said:
-        headers = {**_HEADERS, **message.headers}
+        authorization = {"Authorization": f"Bearer {self.ours.token}"}
+        headers = {**_HEADERS, **authorization, **message.headers}
         url = f"{origin}{MCP_PATH}"
         async with self.session.post(url, data=message.body, headers=headers) as answer:
             body = await answer.read()
@@ -72,11 +73,11 @@ class Pair:
 
 
 @asynccontextmanager
-async def both() -> AsyncIterator[Pair]:
+async def both(folder: Path) -> AsyncIterator[Pair]:
     """Serve one server in both ways."""
     server = fixture_server()
     async with (
-        fixture_build.serving(server) as ours,
+        fixture_build.serving(server, folder) as ours,
         sdk_transport.serving(server) as theirs,
         ClientSession() as session,
     ):
@@ -93,9 +94,9 @@ _UNKNOWN_VERSION = f"{LEGACY}, version 1999-01-01"
 """Of this the SDK blames the envelope, which the message does not have; we name the header."""
 
 
-async def test_messages_get_the_same_answers() -> None:
+async def test_messages_get_the_same_answers(tmp_path: Path) -> None:
     """Every message, good or bad, of either era gets the status and the JSON that the SDK gives."""
-    async with both() as pair:
+    async with both(tmp_path) as pair:
         answers = {name: await pair.answers(message) for name, message in MESSAGES.items()}
 
     ours, theirs = answers.pop(_UNKNOWN_VERSION)
@@ -105,9 +106,9 @@ async def test_messages_get_the_same_answers() -> None:
     assert {status for (status, _), _ in answers.values()} == {200, 202, 400, 404}
 
 
-async def test_what_is_no_message_is_refused_alike() -> None:
+async def test_what_is_no_message_is_refused_alike(tmp_path: Path) -> None:
     """A body that is no message gets the SDK's status, and the code that JSON-RPC has for it."""
-    async with both() as pair:
+    async with both(tmp_path) as pair:
         for name, body in NO_MESSAGES.items():
             for era in ERAS:
                 message = request(era, "ping").with_body(body)
@@ -119,9 +120,9 @@ async def test_what_is_no_message_is_refused_alike() -> None:
                 assert ours[0] == 400
 
 
-async def test_the_edge_is_stricter_only_where_it_means_to_be() -> None:
+async def test_the_edge_is_stricter_only_where_it_means_to_be(tmp_path: Path) -> None:
     """What the SDK takes and the edge does not is on a list, and gets an error."""
-    async with both() as pair:
+    async with both(tmp_path) as pair:
         for name, (message, code) in _ON_PURPOSE.items():
             ours, theirs = await pair.answers(message)
 
