@@ -29,6 +29,7 @@ class TestBuild:
     origin: str
     token: str
     """An access token for its MCP endpoint."""
+    mcp: McpEndpoint
 
 
 @asynccontextmanager
@@ -41,7 +42,7 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[TestBuild]
         order = NewKey("tester", type="access_token", scopes=("mcp",))
         issued = await Keys(service.store, system_clock).issue(order)
         async with EdgeServer(app.handle, app.refuse) as running:
-            yield TestBuild(str(running.make_url("")), str(issued.secret))
+            yield TestBuild(str(running.make_url("")), str(issued.secret), mcp)
 
 
 def _settings(folder: Path) -> Settings:

@@ -4,33 +4,25 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from aiohttp import ClientSession
 from mcp.server import Server
 from mcp.server.context import ServerRequestContext
 from mcp_types import CallToolRequestParams, CallToolResult, TextContent
-from pytest_aiohttp import AiohttpClient
 
-from edge_api.auth.actor import Actor
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
-from edge_api.http.admission import Admitted
-from edge_api.http.request import Request, mark
-from edge_api.http.response import PreparedResponse, send
 from edge_api.mcp import transport as mcp
 from edge_api.mcp.caller import STREAMS_EACH, Caller, Slots
-from edge_api.mcp.exchange import Exchange
-from edge_api.mcp.transport import McpEndpoint
-from tests.edge.conftest import EdgeServer, RunningEdge
+from tests.edge.conftest import RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
-from tests.judges.fixture_build import Anybody
+from tests.judges.fixture_build import serving
 
 pytestmark = pytest.mark.size("test")
 
-if TYPE_CHECKING:
-    from aiohttp.test_utils import TestClient
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 RESOURCES = {"resourcesListChanged": True}
@@ -217,22 +209,11 @@ async def step_by_step(
 
 
 @pytest.fixture
-async def progressing(aiohttp_client: AiohttpClient) -> Agent:
+async def progressing(tmp_path: Path) -> AsyncIterator[Agent]:
     """Return an agent of a server whose only tool reports progress, on the same handler."""
-    actor = Actor("anybody", "anybody", "access_token", frozenset({"mcp"}))
-
     server = Server("steps", on_call_tool=step_by_step)
-    endpoint = McpEndpoint(Anybody(), lambda: Exchange(server), is_draining=lambda: False)
-
-    async def handle(request: Request) -> Any:
-        mark(request)
-        answer = await endpoint.answer(request, {}, Admitted(actor))
-        return send(answer, request) if isinstance(answer, PreparedResponse) else answer
-
-    client: TestClient[Request, None]
-    client = await aiohttp_client(EdgeServer(handle))
-    edge = RunningEdge(str(client.make_url("")), None, client.session, endpoint)
-    return Agent(edge, None, MODERN)
+    async with serving(server, tmp_path) as build, ClientSession() as session:
+        yield Agent(RunningEdge(build.origin, None, session, build.mcp), build.token, MODERN)
 
 
 async def steps_of(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[Json]]:
@@ -260,7 +241,7 @@ async def test_progress_comes_before_the_result(progressing: Agent, version: str
     assert {step["method"] for step in steps} == {"notifications/progress"}
     assert {step["params"]["progressToken"] for step in steps} == {"p"}
     assert last["id"] == 9
-    assert last["result"]["content"][0]["text"] == "anybody"
+    assert last["result"]["content"][0]["text"] == "tester"
 
 
 @pytest.mark.parametrize("version", ERAS)
