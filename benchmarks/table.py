@@ -28,7 +28,7 @@ class Line:
     sense: Sense = "at least"
 
     def holds(self, value: float) -> bool:
-        """Tell whether a value keeps the promise."""
+        """Return whether a value keeps the promise."""
         if self.wanted is None:
             return True
         return value >= self.wanted if self.sense == "at least" else value <= self.wanted

@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> int:
         sys.stderr.write(f"{refusal}\n")
         return 1
     except Problem as problem:
-        sys.stderr.write(f"{problem.sentence}\n")
+        sys.stderr.write(f"{problem.message}\n")
         return 2 if problem.code == "invalid" else 1
 
 

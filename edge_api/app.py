@@ -30,8 +30,8 @@ from edge_api.background import (
     DailyVerification,
     GcFreeze,
     Loop,
+    background_jobs,
     every,
-    housekeeping,
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
@@ -151,7 +151,7 @@ async def assemble(
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
-        await stack.enter_async_context(housekeeping(service, loops, freeze))
+        await stack.enter_async_context(background_jobs(service, loops, freeze))
         mcp = McpEndpoint(
             Admission(service),
             partial(_load_exchange, service, freeze),

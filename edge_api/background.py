@@ -101,7 +101,7 @@ class DailyVerification:
             fault = "the replica has not been verified yet" if is_late else ""
         else:
             fault = result.find_fault("replica")
-        return _check(result, lag.sentence, fault)
+        return _check(result, lag.message, fault)
 
     async def check_backup(self) -> Check | None:
         """Return what the last verification of the newest backup found; `None` without one."""
@@ -143,7 +143,7 @@ _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def housekeeping(
+async def background_jobs(
     service: Service, loops: Sequence[Loop], freeze: GcFreeze
 ) -> AsyncIterator[None]:
     """Keep house, and run the loops of others, until the service ends."""
@@ -175,9 +175,9 @@ async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
         except Problem as problem:
             if not is_unavailable(problem):
                 name = getattr(work, "__qualname__", work)
-                _log.warning("background work waits: %s: %s", name, problem.sentence)
+                _log.warning("background work waits: %s: %s", name, problem.message)
         except Exception:  # noqa: BLE001  the next turn may succeed
-            _log.exception("background work failed; it is tried again")
+            _log.exception("background work failed; it will be tried again")
 
 
 def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:

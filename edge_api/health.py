@@ -28,13 +28,13 @@ class Check:
     """What one look at one part found."""
 
     state: State
-    sentence: str = ""
+    message: str = ""
     """What is wrong; empty where nothing is."""
     facts: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """Return the check as readiness publishes it."""
-        said = {"error": self.sentence} if self.sentence else {}
+        said = {"error": self.message} if self.message else {}
         return {"status": self.state, **said, **self.facts}
 
 
@@ -72,7 +72,7 @@ class Health:
             **others,
         }
         status = max((check.state for check in checks.values()), key=_WORSE.index)
-        failing = [check.sentence for check in checks.values() if check.state == "fail"]
+        failing = [check.message for check in checks.values() if check.state == "fail"]
         return {
             "status": status,
             "ready": not failing,
@@ -191,5 +191,5 @@ class Publishing:
 
 
 def _warn(sentences: Iterator[str] | list[str]) -> Check:
-    sentence = "; ".join(sentences)
-    return Check("warn" if sentence else "pass", sentence)
+    message = "; ".join(sentences)
+    return Check("warn" if message else "pass", message)

@@ -60,7 +60,7 @@ async def counted(
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
+async def command_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
     """Open the store for as long as a command works. Raises StoreRefusal."""
     store = await open_store(settings, system_clock, create=create)
     try:

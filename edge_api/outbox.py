@@ -174,7 +174,7 @@ def outages_logged(log: logging.Logger, waits: str, fault: str | None = None) ->
         yield
     except Problem as problem:
         if not is_unavailable(problem):
-            log.warning("%s: %s", waits, problem.sentence)
+            log.warning("%s: %s", waits, problem.message)
     except Exception as error:
         log.exception(fault or f"{waits}: {type(error).__name__}", exc_info=fault is not None)
 
@@ -212,7 +212,7 @@ class Dispatcher(ABC):
 
     @abstractmethod
     async def _take_turn(self) -> bool:
-        """Attempt what is due; tell whether there may be more of it. Nothing is raised."""
+        """Attempt what is due; return whether there may be more of it. Nothing is raised."""
 
     def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)

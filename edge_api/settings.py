@@ -41,11 +41,11 @@ class SettingsError(Exception):
         super().__init__("; ".join(faults))
 
 
-def _number(least: int, most: int, sentence: str) -> Callable[[str], int]:
+def _number(least: int, most: int, message: str) -> Callable[[str], int]:
     def check(text: str) -> int:
         is_number = re.fullmatch(f"[0-9]{{1,{len(str(most))}}}", text) is not None
         if not is_number or not least <= int(text) <= most:
-            raise ValueError(sentence)
+            raise ValueError(message)
         return int(text)
 
     return check
@@ -139,7 +139,7 @@ class Setting:
     read: Callable[[str], Any]
     default: str | None
     """The text when none is given; `None`: derived from other settings, or absent."""
-    sentence: str
+    description: str
     secret: bool = False
     show: Callable[[Any], str] = str
     """How its value is printed."""
@@ -211,7 +211,7 @@ SETTINGS: Mapping[str, Setting] = {
         read_relay, None, "the relay that takes mail; without one none is sent", secret=True
     ),
     "MAIL_FROM": Setting(read_mailbox, None, "whom mail is from; OWNER_EMAIL when absent"),
-    "OWNER_EMAIL": Setting(read_mailbox, None, "who is told of leads by mail"),
+    "OWNER_EMAIL": Setting(read_mailbox, None, "gets a mail for each lead"),
     "ACKNOWLEDGE_LEADS": Setting(
         read_boolean, "false", "whether who sends a lead is thanked by mail"
     ),
@@ -277,12 +277,12 @@ class Settings:
 
     @property
     def is_loopback(self) -> bool:
-        """Tell whether the site is only reached from this machine."""
+        """Return whether the site is only reached from this machine."""
         return is_loopback(urlsplit(self.site_url).hostname or "")
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host is this machine to itself, and nobody else's (RFC 6761, section 6.3)."""
+    """Return whether a host is this machine to itself (RFC 6761, section 6.3)."""
     if host == "localhost":
         return True
     try:

@@ -76,7 +76,7 @@ class Addresses(NamedTuple):
         return found[1] if found else ""
 
     def has_bare_pages(self) -> bool:
-        """Tell whether any address ends neither with a slash nor with `.html`."""
+        """Return whether any address ends neither with a slash nor with `.html`."""
         forms = (self.post, self.page, self.tag, self.category, self.author)
         return any(each and not each.endswith(("/", ".html")) for each in forms)
 
@@ -150,17 +150,17 @@ class SourceRules(NamedTuple):
     """Likewise (DEFAULT_LANG)."""
 
     def is_page(self, path: str) -> bool:
-        """Tell whether the source file at `path` is a page, not a post."""
+        """Return whether the source file at `path` is a page, not a post."""
         posts = tuple(folder for folder in self.posts if folder)
         return _is_below(path, self.pages) and not _is_below(path, posts)
 
     def is_source(self, path: str) -> bool:
-        """Tell whether the Markdown file at `path` is built."""
+        """Return whether the Markdown file at `path` is built."""
         excluded = self.excluded_pages if self.is_page(path) else self.excluded_posts
         return _is_below(path, self.posts + self.pages) and not _is_below(path, excluded)
 
     def is_static(self, path: str) -> bool:
-        """Tell whether the file at `path` is published as it is."""
+        """Return whether the file at `path` is published as it is."""
         return _is_below(path, self.static) and not _is_below(path, self.excluded_static)
 
     def list_paths(self, files: tuple[str, ...]) -> dict[str, str]:

@@ -79,7 +79,7 @@ class Document:
     """Its former addresses, in the author's order."""
 
     def is_public_at(self, now: datetime) -> bool:
-        """Tell whether readers may see the document at the instant `now` (UTC)."""
+        """Return whether readers may see the document at the instant `now` (UTC)."""
         return not self.draft and self.published <= now
 
 

@@ -27,7 +27,7 @@ NOTICE = "content/ is not this project's journal: tests of its posts do not run"
 
 
 def is_own_journal(content: Path) -> bool:
-    """Tell whether a content folder has any of this project's posts."""
+    """Return whether a content folder has any of this project's posts."""
     return any((content / "posts" / f"{name}.md").exists() for name in OWN_POSTS)
 
 

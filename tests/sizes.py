@@ -51,7 +51,7 @@ def in_ci(*cases: Any) -> list[Any]:
 
 
 def is_whole() -> bool:
-    """Tell whether this is the largest run."""
+    """Return whether this is the largest run."""
     return _chosen == SIZES[-1]
 
 
@@ -67,7 +67,7 @@ def size_of_file(text: str) -> str:
 
 
 def is_run(marks: Iterable[pytest.Mark], size: str, above: str | None) -> bool:
-    """Tell whether a run has a test with those marks, if a run of size `above` was before it."""
+    """Return whether a run has a test with those marks, if a run of size `above` was before it."""
     marks = list(marks)
     needed = SIZES.index(size_of(marks))
     if above is None or needed > SIZES.index(above):

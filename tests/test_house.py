@@ -102,7 +102,7 @@ def modules() -> list[str]:
 
 
 def pelican_signals(name: str) -> bool:
-    """Tell whether a module imports Pelican's signals, by either of their names."""
+    """Return whether a module imports Pelican's signals, by either of their names."""
     whole = {"pelican.signals", "pelican.plugins.signals"}
     for node in ast.walk(ast.parse(text_of(name))):
         if isinstance(node, ast.Import) and whole & {alias.name for alias in node.names}:

@@ -26,9 +26,9 @@ class SetupError(Exception):
     """A step failed; the message says which, and what to do."""
 
 
-def say(sentence: str) -> None:
+def say(message: str) -> None:
     """Tell the person at the terminal what happens; standard output stays for data."""
-    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.write(f"{message}\n")
 
 
 @contextlib.contextmanager
@@ -70,7 +70,7 @@ def installed() -> dict[str, str]:
 
 
 def works() -> bool:
-    """Tell whether the environment is whole: finished, and its Python still starts."""
+    """Return whether the environment is whole: finished, and its Python still starts."""
     if not STAMP.exists():
         return False
     probe = "import pip, sys; sys.exit(sys.version_info < (3, 11))"

@@ -31,7 +31,7 @@ from edge_api.operation.model import (
 from edge_api.operation.result import HTML, OperationResult, Page
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
-from edge_api.schema.edge_pages import ACCESS_FORM
+from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 
 CONTACT_FORM: Final = "/contact/#access"

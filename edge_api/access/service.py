@@ -197,8 +197,8 @@ class AccessRequests:
     async def _store_row(self, row: Row) -> None:
         if await _count_pending(self._store, self._clock()) >= PENDING_MOST:
             headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
-            sentence = "Too many requests for access wait for a decision: try again another day"
-            raise Problem("unavailable", sentence, headers=headers)
+            message = "Too many requests for access wait for a decision: try again another day"
+            raise Problem("unavailable", message, headers=headers)
         verb = "file" if row["status"] == "pending" else "trap"
         change = Change(verb, ACCESS_REQUESTS, RowCount(0))
         audit = audit_entry(ANYBODY, change, self._clock())
@@ -209,8 +209,8 @@ class AccessRequests:
         where = (Filter("claim_digest", "eq", digest_of(token)), *alive(now))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
         if not outcome.rows:
-            sentence = "No request is known by this claim token, or its time is over: file another"
-            raise Problem("not_found", sentence)
+            message = "No request is known by this claim token, or its time is over: file another"
+            raise Problem("not_found", message)
         return outcome.rows[0]
 
     async def _hand_out(self, row: Row, token: str) -> tuple[Issued, ...]:

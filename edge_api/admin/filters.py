@@ -24,7 +24,7 @@ class Operator:
 
     operand: Literal["value", "pattern", "list", "state"]
     kinds: frozenset[Kind]
-    sentence: str
+    description: str
 
 
 OPERATORS: Mapping[str, Operator] = {

@@ -76,7 +76,7 @@ BODY_MOST: Final = 1024 * 1024
 """Bytes of a write."""
 
 _OPERATORS: Final = "\n".join(
-    f"- `{name}`: {operator.sentence}" for name, operator in OPERATORS.items()
+    f"- `{name}`: {operator.description}" for name, operator in OPERATORS.items()
 )
 ABOUT: Final = f"""\
 Rows are read with filters: a column's name, and `[not.]operator.value`. All filters hold, repeated
@@ -133,7 +133,7 @@ def _read(table: Table) -> AnyOperation:
     return _operation(
         table,
         "read",
-        summary=f"Rows of {table.name}. {table.sentence}",
+        summary=f"Rows of {table.name}. {table.description}",
         description="Each further parameter is a filter.",
         handler=partial(read_rows, table),
         scope="admin:read",
@@ -211,11 +211,13 @@ _PAGE_HEADERS: Mapping[str, str] = {
 }
 
 
-def _answers(table: Table, status: int, sentence: str, **more: Any) -> tuple[SuccessResponse, ...]:
+def _answers(
+    table: Table, status: int, description: str, **more: Any
+) -> tuple[SuccessResponse, ...]:
     """Return the answers with rows, one for each form that `Accept` can ask for."""
     row = selected_row_schema(table)
     return (
-        SuccessResponse(status, sentence, array_of(row), media_types=(JSON,), **more),
+        SuccessResponse(status, description, array_of(row), media_types=(JSON,), **more),
         SuccessResponse(status, "The only row", row, media_types=(OBJECT,), **more),
         SuccessResponse(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
     )
@@ -310,7 +312,7 @@ _QUERY: Final = Tool(
     + _OPERATORS
     + "\n\n"
     + "\n".join(
-        f"- {table.name}: {table.sentence} Columns: {', '.join(table.readable)}."
+        f"- {table.name}: {table.description} Columns: {', '.join(table.readable)}."
         for table in ADMINISTRATIVE.values()
     ),
     chooser="table",

@@ -41,11 +41,11 @@ class DataSubject:
             self.is_valid = False
 
     def is_at(self, text: str) -> bool:
-        """Tell whether a text is the address and nothing else."""
+        """Return whether a text is the address and nothing else."""
         return _fold(text) == self.address
 
     def is_in(self, text: str) -> bool:
-        """Tell whether a text is the address, or contains it."""
+        """Return whether a text is the address, or contains it."""
         if self.is_at(text):
             return True
         return any(
@@ -119,7 +119,7 @@ def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: Collecti
 
 
 def _loses(row: Row, data: PersonalData | None) -> bool:
-    """Tell whether an erasure changes a row."""
+    """Return whether an erasure changes a row."""
     return data is None or not data.kept or any(row[name] is not None for name in data.cleared)
 
 
@@ -154,7 +154,7 @@ class Retention:
 
     @property
     def is_limited(self) -> bool:
-        """Tell whether any rows are deleted by their age."""
+        """Return whether any rows are deleted by their age."""
         return bool(self._limits)
 
     async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:

@@ -184,7 +184,7 @@ def _actor(request: OperationRequest[Any, Any]) -> Actor:
 
 
 def wants_count(prefer: str | None) -> bool:
-    """Tell whether a Prefer header (RFC 7240) asks for the number of all rows that match."""
+    """Return whether a Prefer header (RFC 7240) asks for the number of all rows that match."""
     return COUNT_EXACT in _preferences(prefer)
 
 

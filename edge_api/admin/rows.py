@@ -212,9 +212,9 @@ def _value(table: Table, column: Column, value: Any) -> Value:
     try:
         checked: Value = _CHECKS[column.kind].validate_python(value)
     except ValidationError as error:
-        sentence = sentence_of(error.errors(include_url=False)[0])
+        message = sentence_of(error.errors(include_url=False)[0])
         sqlstate = VALUE_FAULTS[column.kind]
-        raise Problem("invalid", f"match.{column.name}: {sentence}", sqlstate=sqlstate) from None
+        raise Problem("invalid", f"match.{column.name}: {message}", sqlstate=sqlstate) from None
     if isinstance(checked, str) and column.name in table.case_insensitive:
         return checked.lower()
     return checked

@@ -60,7 +60,7 @@ class OwnSite:
         self._documents = documents
 
     def holds(self, url: str) -> bool:
-        """Tell whether an address is on this site."""
+        """Return whether an address is on this site."""
         return _origin(url) == _origin(self._builds.site_url)
 
     async def visit(self, url: str) -> Visit:
@@ -97,8 +97,8 @@ class DocumentFetcher:
         if self._own.holds(url):
             return await self._own.visit(url)
         if self._elsewhere is None:
-            sentence = "url: only pages of this site are read; send the document itself"
-            raise Problem("forbidden", sentence)
+            message = "url: only pages of this site are read; send the document itself"
+            raise Problem("forbidden", message)
         return await self._elsewhere.visit(url)
 
 

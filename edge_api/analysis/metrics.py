@@ -52,7 +52,7 @@ def count_words(text: str) -> int:
 
 
 def has_spaces(words: list[str]) -> bool:
-    """Tell whether the words seem to be of a script that puts spaces between them."""
+    """Return whether the words seem to be of a script that puts spaces between them."""
     letters = sum(map(len, words))
     unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
     return unspaced <= _UNSPACED_SHARE * letters
@@ -73,7 +73,7 @@ def _sentences(text: str, language: Language) -> Iterator[str]:
 
 
 def _ends(text: str, end: re.Match[str], language: Language) -> bool:
-    """Tell whether a sentence ends here; a stop may belong to an abbreviation or an initial."""
+    """Return whether a sentence ends here; a stop may belong to an abbreviation or an initial."""
     if end[0][0] not in ".!?\u2026":
         return True
     is_bare = end[0][-1] in "!?"
@@ -83,7 +83,7 @@ def _ends(text: str, end: re.Match[str], language: Language) -> bool:
 
 
 def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
-    """Tell whether a stop belongs to an abbreviation or an initial, not to a word like no."""
+    """Return whether a stop belongs to an abbreviation or an initial, not to a word like no."""
     last = _LAST_WORD.search(text, max(0, stop.start() - 13), stop.start())
     word = last[0].casefold() if last else ""
     is_abbreviation = word in language.abbreviations
@@ -249,7 +249,7 @@ def _choose(ranked: list[Phrase], counts: Counter[Phrase], most: int) -> list[Ph
 
 
 def _is_told(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> bool:
-    """Tell whether one of two phrases is a part of the other, as often."""
+    """Return whether one of two phrases is a part of the other, as often."""
     short, long = sorted((phrase, other), key=len)
     starts = range(len(long) - len(short) + 1)
     is_part = any(long[start : start + len(short)] == short for start in starts)

@@ -42,10 +42,10 @@ _LANGUAGE: Final = r"[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8}){0,8}"
 _INPUTS: Final = ("text", "markdown", "html", "url")
 
 
-def _matches(pattern: str, sentence: str) -> AfterValidator:
+def _matches(pattern: str, message: str) -> AfterValidator:
     def check(text: str) -> str:
         if re.fullmatch(pattern, text) is None:
-            raise ValueError(sentence)
+            raise ValueError(message)
         return text
 
     return AfterValidator(check)
@@ -59,11 +59,11 @@ _IS_URL: Final = _matches(
 _IS_LANGUAGE: Final = _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)")
 
 
-def _text(sentence: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
+def _text(description: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
     """Return the schema of an optional member that must not be empty."""
     shape = {"pattern": f"^{pattern}$"} if pattern else {}
     bounds = {"type": "string", "minLength": 1, "maxLength": most}
-    return WithJsonSchema({**bounds, **shape, "description": sentence})
+    return WithJsonSchema({**bounds, **shape, "description": description})
 
 
 Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, default_factory=str)]

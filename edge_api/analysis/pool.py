@@ -36,7 +36,7 @@ class Worker:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether the process runs, as far as is known."""
+        """Return whether the process runs, as far as is known."""
         return self._process.returncode is None
 
     @property
@@ -186,8 +186,8 @@ class Pool:
         try:
             return await self._ask(await self._take(), job, seconds)
         except (TimeoutError, EOFError):
-            sentence = "The document takes more time or memory than there is for one"
-            raise _unavailable(sentence) from None
+            message = "The document takes more time or memory than there is for one"
+            raise _unavailable(message) from None
         except UnheardError:
             if self._is_closed or not again:
                 raise _unavailable("Documents cannot be analysed now") from None
@@ -277,5 +277,5 @@ def _keep(tasks: set[Task[None]], work: Coroutine[Any, Any, None]) -> None:
     task.add_done_callback(tasks.discard)
 
 
-def _unavailable(sentence: str) -> Problem:
-    return Problem("unavailable", sentence, headers={"Retry-After": str(RETRY_SECONDS)})
+def _unavailable(message: str) -> Problem:
+    return Problem("unavailable", message, headers={"Retry-After": str(RETRY_SECONDS)})

@@ -46,8 +46,8 @@ class Challenge:
     def refused(self, *, is_wrong_kind: bool = False) -> Problem:
         """Return the problem of an invalid credential, or of one for the other audience."""
         parameters = ('error="invalid_token"', *self._wanted())
-        sentence = _WRONG_KIND[self.audience] if is_wrong_kind else ""
-        return Problem("unauthenticated", sentence, headers=self._header(*parameters))
+        message = _WRONG_KIND[self.audience] if is_wrong_kind else ""
+        return Problem("unauthenticated", message, headers=self._header(*parameters))
 
     def insufficient(self, *scopes: Scope) -> Problem:
         """Return the problem of a valid credential without the scopes."""

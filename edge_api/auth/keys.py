@@ -109,7 +109,7 @@ class Keys:
         await self._store.run(update, audit, grants)
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
-        """Tell whether the secret is a key that works now and has all these scopes."""
+        """Return whether the secret is a key that works now and has all these scopes."""
         where = (Filter("digest", "eq", digest_of(secret)),)
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
         now = format_instant(self._clock())
@@ -168,8 +168,8 @@ def _check(order: NewKey, now: str) -> None:
 def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
-            sentence = f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
-            raise Problem("invalid", sentence)
+            message = f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
+            raise Problem("invalid", message)
 
 
 def _is(key_id: str) -> tuple[Filter, ...]:

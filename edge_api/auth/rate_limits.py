@@ -55,7 +55,7 @@ class MemoryLimits:
         self._hits: dict[Caller, Hits] = {}
         """Those of each caller within the longest window of the limit: at least one."""
         self._heard: dict[Caller, tuple[Hits, ...]] = {}
-        """What others have told of each window of the limit."""
+        """The hits that other processes reported for each window of the limit."""
         self._longest: dict[str, float] = {}
         """The seconds of the longest window of each limit."""
         self._sweep_at = _SWEEP_FROM
@@ -64,10 +64,10 @@ class MemoryLimits:
         self._sent: dict[Caller, Limit] = {}
 
     async def exchange(self, place: Exchange) -> None:
-        """Tell other edges what was counted here since the last time, and count what they tell.
+        """Report the hits counted here since the last exchange, and count those of other processes.
 
-        What was told the last time is told once more: others may have told of theirs since. What
-        could not be told now is told the next time. Raises Problem `unavailable`.
+        Each report is repeated once: other processes may have reported since. What
+        cannot be reported now is reported next time. Raises Problem `unavailable`.
         """
         due = {**self._sent, **self._unsent}
         if not due:

@@ -40,7 +40,7 @@ def derive(kind: SecretKind, key: bytes, token: str) -> str:
 
 
 def is_well_formed(secret: str, kind: SecretKind) -> bool:
-    """Tell whether `secret` has the form and the checksum of that kind."""
+    """Return whether `secret` has the form and the checksum of that kind."""
     match = _SHAPE.fullmatch(secret)
     if match is None or match[1] != PREFIXES[kind]:
         return False

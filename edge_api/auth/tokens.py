@@ -46,7 +46,7 @@ class Issuer:
         return (self.url, f"{self.url}{TOKEN}")
 
     def opens(self, resource: str, audience: Audience) -> bool:
-        """Tell whether a token for `resource` is meant for the audience."""
+        """Return whether a token for `resource` is meant for the audience."""
         return resource in (self.url, f"{self.url}{AUDIENCES[audience]}")
 
 
@@ -70,7 +70,7 @@ class AccessToken:
 
 
 def is_jwt(text: str) -> bool:
-    """Tell whether `text` has the form of a signed token, unlike an opaque secret."""
+    """Return whether `text` has the form of a signed token, unlike an opaque secret."""
     return text.count(".") == 2 and text.startswith("ey")  # noqa: PLR2004  three parts
 
 
@@ -258,7 +258,7 @@ class AccessTokenValidator:
         self._keys = keys
 
     def opens(self, bearer: Bearer, audience: Audience) -> bool:
-        """Tell whether the token is meant for the audience."""
+        """Return whether the token is meant for the audience."""
         return self._issuer.opens(bearer.resource, audience)
 
     async def find(self, text: str) -> Bearer | None:

@@ -73,7 +73,7 @@ def write_private(path: Path, content: bytes) -> None:
 
 
 def is_exposed(path: Path) -> bool:
-    """Tell whether a file exists and the group or others have any right to it."""
+    """Return whether a file exists and the group or others have any right to it."""
     return path.exists() and bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
@@ -143,8 +143,8 @@ class BackupFolder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                sentence = f"another backup into {self.path} is under way: wait for it"
-                raise StoreRefusal(sentence) from None
+                message = f"another backup into {self.path} is under way: wait for it"
+                raise StoreRefusal(message) from None
             self._remove_partials()
             try:
                 yield

@@ -177,7 +177,7 @@ class Replication:
         self._program = program
         self._process: Process | None = None
         self._is_paused = False
-        """The last process was told to end; the next one takes over."""
+        """The last process was asked to end; the next one takes over."""
         self._whole_at = time.monotonic()
         """When the replica had everything, or the replication began."""
         self._task: asyncio.Task[None] | None = None
@@ -199,7 +199,7 @@ class Replication:
                     await self._catch_up()
 
     async def _sync(self) -> bool:
-        """Tell whether the replica has all commits."""
+        """Return whether the replica has all commits."""
         try:
             await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
         except ReplicatorError:
@@ -240,7 +240,7 @@ class Replication:
             if is_paused:
                 _log.info(_PAUSED)
             else:
-                _log.warning("the process that replicates the store has ended; it is started again")
+                _log.warning("the replication process has ended; starting it again")
             await asyncio.sleep(RESTART_SECONDS[min(deaths, len(RESTART_SECONDS) - 1)])
             deaths += 1
 
@@ -254,7 +254,7 @@ class Replication:
         return Check("pass")
 
     async def _replicate(self) -> bool:
-        """Run one process; tell whether it was told to end. Raises StoreRefusal, OSError."""
+        """Run one process; return whether it was asked to end. Raises StoreRefusal, OSError."""
         lock = await claim_replicator(self._store)
         try:
             process = await self._start(lock)

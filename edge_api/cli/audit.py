@@ -6,7 +6,7 @@ import json
 from edge_api.auth.actor import recent_entries
 from edge_api.cli import read_count
 from edge_api.db.table import Row
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 _USUAL = 100
@@ -22,7 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the newest entries. Returns 0; raises Problem."""
-    async with opened(settings) as store:
+    async with command_store(settings) as store:
         entries = await recent_entries(store, arguments.limit)
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))

@@ -22,7 +22,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.oauth.authlib_server import AUTH_METHODS, GRANTS
 from edge_api.oauth.clients import Clients, NewClient, Registered
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
 
@@ -57,7 +57,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
-    async with opened(settings, create=arguments.action == "register") as store:
+    async with command_store(settings, create=arguments.action == "register") as store:
         clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
         await _ACTIONS[arguments.action](clients, arguments)
     return 0

@@ -20,7 +20,7 @@ from edge_api.cli import (
 )
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_timestamp
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 _SHOWN = (
@@ -54,7 +54,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
-    async with opened(settings, create=arguments.action == "issue") as store:
+    async with command_store(settings, create=arguments.action == "issue") as store:
         await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
     return 0
 

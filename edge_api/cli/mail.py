@@ -13,7 +13,7 @@ from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin, Waiting
 from edge_api.mail.samples import open_templates, sample_message
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 _COLUMNS: Columns = {
@@ -34,8 +34,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(action="run")
     add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
     add_list(actions, "list queued and undeliverable messages")
-    for name, sentence in (("retry", "queue again"), ("discard", "delete")):
-        changing = add_command(actions, name, f"{sentence} undeliverable messages, or one", "--all")
+    for name, description in (("retry", "queue again"), ("discard", "delete")):
+        changing = add_command(
+            actions, name, f"{description} undeliverable messages, or one", "--all"
+        )
         which = changing.add_mutually_exclusive_group(required=True)
         which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
         which.add_argument("--all", action="store_true", help="all undeliverable messages")
@@ -64,7 +66,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
         return 2
     configure_logging(settings.log_format)
     ending = heed_signals()
-    async with opened(settings, create=True) as store:
+    async with command_store(settings, create=True) as store:
         mailing = make_mailing(settings, store, system_clock, secret_key(settings))
         running = asyncio.create_task(mailing.dispatcher.run())
         print(f"sending mail for {settings.site_url}", flush=True)
@@ -76,7 +78,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with opened(settings) as store:
+    async with command_store(settings) as store:
         found = [_shown(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
     none = "no mail waits, and none was given up"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
@@ -84,7 +86,7 @@ async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _change(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with opened(settings) as store:
+    async with command_store(settings) as store:
         mail = OutboxAdmin(store, system_clock)
         is_retry = arguments.action == "retry"
         count = await (mail.retry if is_retry else mail.discard)(arguments.id)

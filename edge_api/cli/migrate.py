@@ -8,7 +8,7 @@ from edge_api.db.postgres.execution import DDL as POSTGRESQL
 from edge_api.db.sql import DdlDialect, create_all
 from edge_api.db.sqlite.execution import DDL as SQLITE
 from edge_api.db.tables import TABLES
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.schema.environment import show_database
 from edge_api.settings import Settings
 
@@ -32,7 +32,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             statements = (f"{each};" for each in create_all(TABLES.values(), spelling))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
-    async with opened(settings, create=True):
+    async with command_store(settings, create=True):
         pass
     store = settings.database_path or show_database(settings.database_url)
     print(f"{store} is at the present schema")

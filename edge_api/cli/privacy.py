@@ -15,7 +15,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Row, Table
 from edge_api.db.types import format_instant
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 SCRUB_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Carry out one action. Returns 0, or 1 for what was not done; raises Problem."""
-    async with opened(settings) as store:
+    async with command_store(settings) as store:
         return await _ACTIONS[arguments.action](store, arguments, settings)
 
 

@@ -18,7 +18,7 @@ from edge_api.cli import (
 from edge_api.db.table import Row
 from edge_api.mail.dispatcher import mail_rules
 from edge_api.mail.queue import Outbox
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 _SHOWN = (
@@ -61,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
-    async with opened(settings) as store:
+    async with command_store(settings) as store:
         outbox = Outbox(mail_rules(settings), system_clock)
         decisions = AccessDecisions(store, system_clock, outbox)
         await _ACTIONS[arguments.action](decisions, arguments)

@@ -190,7 +190,7 @@ async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
         return f"nothing could be carried over from the former store: {refusal}"
     except Problem as problem:
         await _require_writable(restored)
-        return f"not all could be carried over from the former store: {problem.sentence}"
+        return f"not all could be carried over from the former store: {problem.message}"
     finally:
         await restored.close()
 
@@ -200,7 +200,7 @@ async def _require_writable(draft: Store) -> None:
         await draft.probe()
     except Problem as problem:
         raise StoreRefusal(
-            f"what is restored cannot be written ({problem.sentence}): make room, and restore again"
+            f"what is restored cannot be written ({problem.message}): make room, and restore again"
         ) from None
 
 
@@ -224,8 +224,8 @@ def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
 
 _SEALED = "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
 _REMINDER = (
-    "look through these: keys that were revoked since are valid again, erased people are back, "
-    "mails and webhooks that were told may be told again"
+    "check these: keys that were revoked since are valid again, erased people are back, "
+    "mails and events that were sent may be sent again"
 )
 
 
@@ -233,7 +233,7 @@ def _list_carried(carried: Restoration) -> Sequence[str]:
     lines = {
         "revoked, removed or used since, and still so": carried.ended,
         "suppressions, lines of the mail log and the like were taken over": carried.remembered,
-        "mails and events had been told since, and are not told again": carried.sent,
+        "mails and events had been sent since, and are not sent again": carried.sent,
     }
     for table, number in carried.lost.items():
         lines[f"{table} came since, and are in the former store alone"] = number

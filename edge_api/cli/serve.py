@@ -86,7 +86,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     try:
         settings = _keep_mail(settings, arguments.keep_mail)
     except Refused as refused:
-        sys.stderr.write(f"--keep-mail: {refused.sentence}\n")
+        sys.stderr.write(f"--keep-mail: {refused.message}\n")
         return 2
     if inherited:
         serving = _work(inherited, arguments.host, settings)

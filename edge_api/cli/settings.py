@@ -14,7 +14,7 @@ def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     width = max(map(len, SETTINGS))
     for name, setting in SETTINGS.items():
         value = _show(getattr(settings, name.lower()), setting)
-        print(f"{name:<{width}}  {value:<28}  {setting.sentence}")
+        print(f"{name:<{width}}  {value:<28}  {setting.description}")
     return 0
 
 

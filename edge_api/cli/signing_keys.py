@@ -6,7 +6,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SigningKeys
 from edge_api.backup.files import secret_key
 from edge_api.cli import add_command, print_columns
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 
@@ -19,7 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
-    async with opened(settings) as store:
+    async with command_store(settings) as store:
         keys = SigningKeys(store, system_clock, secret_key(settings))
         if arguments.action == "rotate":
             print(await keys.rotate())

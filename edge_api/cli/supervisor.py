@@ -89,7 +89,7 @@ class ControlSocket:
         self._writer.write(b"\n")
 
     async def wanted(self) -> bool:
-        """Wait for the supervisor's decision; tell whether the worker is wanted."""
+        """Wait for the supervisor's decision; return whether the worker is wanted."""
         with suppress(OSError):
             return bool(await self._reader.read(1))
         return False
@@ -151,17 +151,17 @@ class WorkerProcess:
 
     @property
     def has_ended(self) -> bool:
-        """Tell whether the process has ended."""
+        """Return whether the process has ended."""
         return self._process.returncode is not None
 
     @property
     def serves(self) -> bool:
-        """Tell whether it takes requests."""
+        """Return whether it takes requests."""
         return self._is_wanted and not self.has_ended
 
     @property
     def could_serve(self) -> bool:
-        """Tell whether it ever reported that it can serve."""
+        """Return whether it ever reported that it can serve."""
         return self.error is not None
 
     @property
@@ -330,7 +330,7 @@ class Supervisor:
                     continue
                 is_early = not worker.could_serve or worker.age < QUICK_SECONDS
                 deaths = deaths + 1 if is_early else 0
-                _log.warning("%s %s; another takes its place", worker.name, describe_status(status))
+                _log.warning("%s %s; a new one replaces it", worker.name, describe_status(status))
                 any_serves = any(each.worker.serves for each in self._slots)
                 if deaths >= QUICK_DEATHS_MOST and not any_serves:
                     return self._give_up(worker, status)

@@ -20,7 +20,7 @@ from edge_api.cli import (
     add_list,
     print_list,
 )
-from edge_api.open_store import opened
+from edge_api.open_store import command_store
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
     OVERLAP,
@@ -73,7 +73,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for a test that failed; raises Problem."""
-    async with opened(settings, create=arguments.action == "add") as store:
+    async with command_store(settings, create=arguments.action == "add") as store:
         wrapping = Wrapping(secret_key(settings), PURPOSE)
         endpoints = Endpoints(store, system_clock, wrapping, partial(_open_sender, settings))
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
@@ -92,18 +92,20 @@ async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
     found = [_shown(each) for each in await endpoints.all()]
-    none = "there are no webhook endpoints yet; nobody is told of new leads"
+    none = "there are no webhook endpoints yet; nobody is notified of new leads"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
 
 
 async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
     await endpoints.remove(arguments.id)
-    print(f"{arguments.id} is removed, with all that it was not told yet")
+    print(f"{arguments.id} is removed, with the events that wait for it")
 
 
 async def _enable(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
     await endpoints.enable(arguments.id)
-    print(f"{arguments.id} is told of new leads from now on; `retry` tells it what was given up")
+    print(
+        f"{arguments.id} gets new leads from now on; `retry` queues its undeliverable events again"
+    )
 
 
 async def _rotate(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
@@ -112,7 +114,7 @@ async def _rotate(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 async def _retry(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
     number = await endpoints.retry(arguments.id)
-    print(f"{_events(number)} queued again; a running edge tells of them within seconds")
+    print(f"{_events(number)} queued again; a running edge sends them within seconds")
 
 
 async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
@@ -121,7 +123,7 @@ async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
     answer = await endpoints.test(arguments.id)
-    print(f"{arguments.id}: {answer.sentence}")
+    print(f"{arguments.id}: {answer.message}")
     return 0 if answer.is_taken else 1
 
 

@@ -194,7 +194,7 @@ def _configure_library() -> None:
 
 @lru_cache(_REMEMBERED)
 def fold_address(address: str) -> str:
-    """Return the one spelling of an address by which two are told to be the same.
+    """Return the canonical form of an address: equal for two spellings of the same mailbox.
 
     Quick for plain addresses: every lead and every look at a suppression comes through here. Lower
     case, in NFC, the domain in Unicode. Raises ValueError for what is no address.

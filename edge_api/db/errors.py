@@ -46,7 +46,7 @@ class Probe:
         except TimeoutError:
             return "The store does not answer"
         except Problem as problem:
-            return problem.sentence.removesuffix(LATER)
+            return problem.message.removesuffix(LATER)
         return ""
 
 
@@ -65,7 +65,7 @@ class Outage:
     def note(self, fault: Exception, reason: object) -> None:
         """Count an attempt that failed with `unavailable`; log `reason` if it is the first.
 
-        A read that took too long is none: its client is told, and background work logs it.
+        A read that took too long does not count: its client gets an error, and the log has it.
         """
         if self._closed or not is_unavailable(fault):
             return
@@ -106,15 +106,15 @@ _RETRY: Mapping[str, str] = {"Retry-After": "2"}
 LATER: Final = "; try again later"
 
 
-def unavailable(sentence: str) -> Problem:
+def unavailable(message: str) -> Problem:
     """Return the problem of a store that cannot do its work now."""
-    return Problem("unavailable", f"{sentence}{LATER}", headers=_RETRY)
+    return Problem("unavailable", f"{message}{LATER}", headers=_RETRY)
 
 
 def overdue() -> Problem:
     """Return the problem of a read that was ended because it took too long."""
-    sentence = "The query took too long; narrow it, or sort by a column with an index"
-    return Problem("unavailable", sentence, sqlstate=OVERDUE, headers=_RETRY)
+    message = "The query took too long; narrow it, or sort by a column with an index"
+    return Problem("unavailable", message, sqlstate=OVERDUE, headers=_RETRY)
 
 
 def changed_meanwhile() -> Problem:

@@ -1,6 +1,6 @@
 """Work that waits together is done together: one transaction and one commit for many callers.
 
-It knows nothing of engines: how a group is carried out is told to it.
+It is independent of the engine, which passes in the function that executes a group.
 """
 
 import asyncio
@@ -85,7 +85,7 @@ class Groups(Generic[W]):
         try:
             results = await self._commit([call.work for call in group])
             self.failed = False
-        except Exception as error:  # noqa: BLE001  whatever it is, every caller has to be told
+        except Exception as error:  # noqa: BLE001  whatever it is, every caller gets it
             results = [error for _ in group]
             self.failed = True
         finally:

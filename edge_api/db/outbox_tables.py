@@ -1,6 +1,6 @@
 """The outbox tables: queued mail, webhook endpoints and deliveries.
 
-A row is written in the transaction of what it tells of, and goes when it has been told.
+A row is written in the transaction of its lead or event, and deleted once that is delivered.
 """
 
 from typing import Annotated, Literal
@@ -35,7 +35,7 @@ class EmailOutboxRow(RowModel):
 
 
 class WebhookEndpointRow(RowModel):
-    """An address that events are told to."""
+    """An address that events are posted to."""
 
     id: NewId
     url: Annotated[Text, Field(min_length=1, max_length=URL_LONGEST)]
@@ -50,7 +50,7 @@ class WebhookEndpointRow(RowModel):
 
 
 class WebhookDeliveryRow(RowModel):
-    """An event that waits to be told to one address."""
+    """An event that waits to be posted to one endpoint."""
 
     id: NewId
     endpoint_id: Uuid
@@ -85,7 +85,7 @@ EMAIL_OUTBOX = Table(
 WEBHOOK_ENDPOINTS = Table(
     "webhook_endpoints",
     WebhookEndpointRow,
-    "Addresses that events are told to.",
+    "Addresses that events are posted to.",
     (Index("webhook_endpoints_url", ("url",), unique=True),),
     personal=None,
     restored="removed",
@@ -94,7 +94,7 @@ WEBHOOK_ENDPOINTS = Table(
 WEBHOOK_DELIVERIES = Table(
     "webhook_deliveries",
     WebhookDeliveryRow,
-    "Events that wait to be told.",
+    "Events that wait to be posted.",
     (
         Index("webhook_deliveries_due", ("dead_at", "due_at")),
         Index("webhook_deliveries_subject", ("subject_id",)),

@@ -68,7 +68,7 @@ class ProblemKind:
 
     status: int
     """HTTP status code (RFC 9110, section 15)."""
-    sentence: str
+    message: str
     """What the client reads when the place that raised it has nothing more exact to say."""
     sqlstate: str
     """PostgreSQL's or PostgREST's code for it, which clients of that dialect look at."""
@@ -110,9 +110,9 @@ assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twic
 
 
 class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not a fault of the code
-    """A fault that the client is told of, in one sentence.
+    """An error that the client gets, as one sentence.
 
-    `sentence` says what is wrong and what to mend; `sqlstate`, `details` and `hint` fill the
+    `message` says what is wrong and what to mend; `sqlstate`, `details` and `hint` fill the
     members of the administrative dialect, `oauth` is the code in that of OAuth; `headers` go out
     with the answer (`Retry-After`, `Allow`).
     """
@@ -120,7 +120,7 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
     def __init__(  # noqa: PLR0913  the members of one answer
         self,
         code: Code,
-        sentence: str = "",
+        message: str = "",
         *,
         sqlstate: str = "",
         details: str | None = None,
@@ -131,13 +131,13 @@ class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not
         kind = PROBLEMS[code]
         self.code = code
         self.status = kind.status
-        self.sentence = sentence or kind.sentence
+        self.message = message or kind.message
         self.sqlstate = sqlstate or kind.sqlstate
         self.details = details
         self.hint = hint
         self.oauth = oauth or kind.oauth
         self.headers = headers
-        super().__init__(self.sentence)
+        super().__init__(self.message)
 
 
 def is_unavailable(error: BaseException) -> bool:
@@ -159,8 +159,8 @@ def not_one_row(count: int) -> Problem:
 
 def sentence_of(fault: ErrorDetails) -> str:
     """Return a pydantic fault as half a sentence, to stand behind the value's name and a colon."""
-    sentence = _SENTENCES.get(fault["type"])
-    if sentence is None:
+    message = _SENTENCES.get(fault["type"])
+    if message is None:
         return fault["msg"][:1].lower() + fault["msg"][1:]
     things = "characters" if isinstance(fault["input"], str) else "items"
-    return sentence.format(things=things, **fault.get("ctx", {}))
+    return message.format(things=things, **fault.get("ctx", {}))

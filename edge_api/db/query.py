@@ -34,7 +34,7 @@ class Segment:
                 self._places[wanted] = self._places.get(wanted, self._anything) | 1 << at
 
     def stands_at(self, text: str, start: int) -> bool:
-        """Tell whether the segment fits at `start`, from where `text` is long enough for it."""
+        """Return whether the segment fits at `start`, from where `text` is long enough for it."""
         if self._literal is not None:
             return text.startswith(self._literal, start)
         part = text[start : start + self.length]
@@ -68,7 +68,7 @@ class Pattern:
         self._has_runs = len(segments) > 1
 
     def matches(self, text: str) -> bool:
-        """Tell whether the whole of `text` fits the pattern."""
+        """Return whether the whole of `text` fits the pattern."""
         position, stop = self._first.length, len(text) - self._last.length
         if not self._has_runs:
             return len(text) == position and self._first.stands_at(text, 0)
@@ -134,7 +134,7 @@ def _folded_pattern(pattern: str) -> Pattern:
 
 
 def like(text: str | None, pattern: str) -> bool | None:
-    """Tell whether `text` fits `pattern`; unknown (`None`) where there is no text."""
+    """Return whether `text` fits `pattern`; unknown (`None`) where there is no text."""
     return None if text is None else _pattern(pattern).matches(text)
 
 
@@ -303,7 +303,7 @@ class Store(Protocol):
         """
 
     async def scrub(self, *, whole: bool = False) -> bool:
-        """Take what was deleted out of the engine's log too; tell whether that was possible.
+        """Take what was deleted out of the engine's log too; return whether that was possible.
 
         It is not while somebody reads an older state: try again. `whole` leaves no trace in the
         engine's files either; that takes as long as copying the store, and writers have to wait.

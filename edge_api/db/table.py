@@ -45,12 +45,12 @@ class Column:
     """The allowed texts, where the column is an enumeration."""
     bounds: tuple[int | None, int | None]
     """Least and greatest length of a text (code points), or value of an integer."""
-    sentence: str
+    description: str
     check: TypeAdapter[Any] = field(repr=False, compare=False)
 
     @property
     def required(self) -> bool:
-        """Tell whether a new row must bring the column."""
+        """Return whether a new row must bring the column."""
         return not self.nullable and not self.filled and self.default is None
 
 
@@ -145,7 +145,7 @@ class Table:
 
     name: str
     row: type[RowModel]
-    sentence: str
+    description: str
     indexes: tuple[Index, ...] = ()
     key: str = "id"
     hidden: frozenset[str] = frozenset()
@@ -307,7 +307,7 @@ def _read_column(name: str, info: FieldInfo) -> Column:
         on_update_now=trait.on_update_now,
         choices=get_args(plain) if get_origin(plain) is Literal else (),
         bounds=_bounds(marks),
-        sentence=info.description or "",
+        description=info.description or "",
         check=TypeAdapter(_whole(info)),
     )
 

@@ -109,7 +109,7 @@ async def _refuse_changed(source: Store, copied: Iterable[Copied]) -> None:
 
 async def _refuse_others(source: Store, target: Store, tables: Sequence[Table]) -> None:
     """Look at everything before anything is written."""
-    found = [sentence for table in tables for sentence in await _find_others(source, target, table)]
+    found = [message for table in tables for message in await _find_others(source, target, table)]
     if found:
         raise Problem(
             "conflict",

@@ -90,7 +90,7 @@ def format_instant(instant: datetime) -> str:
 
 
 def _is_canonical(text: str) -> bool:
-    """Tell whether this is how `format_instant` spells: the service checks many of its own."""
+    """Return whether this is how `format_instant` spells: the service checks many of its own."""
     if len(text) != TIMESTAMP_WIDTH or text[0] == "0":
         return False
     try:

@@ -87,7 +87,7 @@ class Admission:
         _tell(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
 
     async def still_holds(self, operation: AnyOperation, secret: str) -> bool:
-        """Tell whether a credential is still good for an operation whose answer goes on."""
+        """Return whether a credential is still good for an operation whose answer goes on."""
         try:
             actor = await self._service.access.actor_for(secret, operation.audience)
         except Problem:

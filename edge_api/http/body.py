@@ -44,14 +44,17 @@ async def read_bytes(request: Request, most: int) -> bytes:
     except TimeoutError:
         raise Problem("body_timeout", headers=_CLOSE) from None
     except (HttpProcessingError, web.RequestPayloadError):
-        sentence = "The body's transfer or content coding is broken"
-        raise Problem("invalid", sentence, headers=_CLOSE) from None
+        message = "The body's transfer or content coding is broken"
+        raise Problem("invalid", message, headers=_CLOSE) from None
     except ConnectionError:  # nobody is left to read this, and it is no fault of ours
         raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
 
 
 def _check_coding(request: Request) -> None:
-    """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4)."""
+    """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4; 9112, 6.1)."""
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        message = "Of transfer codings, only chunked is known: compress with Content-Encoding"
+        raise Problem("invalid", message, headers=_CLOSE)
     coding = request.headers.get("Content-Encoding", "identity").lower()
     if coding not in (*CODINGS, "identity"):
         known = ", ".join(CODINGS)
@@ -80,8 +83,8 @@ async def _collect(request: Request, most: int) -> bytes:
 
 
 def _too_large(most: int) -> Problem:
-    sentence = f"The body is larger than {most // 1024} KiB"
-    return Problem("too_large", sentence, headers=_CLOSE)
+    message = f"The body is larger than {most // 1024} KiB"
+    return Problem("too_large", message, headers=_CLOSE)
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:
@@ -112,8 +115,8 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
             max_num_fields=FORM_FIELDS_MOST,
         )
     except ValueError:
-        sentence = f"The form is not in UTF-8, or has more than {FORM_FIELDS_MOST} members"
-        raise Problem("invalid", sentence) from None
+        message = f"The form is not in UTF-8, or has more than {FORM_FIELDS_MOST} members"
+        raise Problem("invalid", message) from None
     return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 

@@ -26,7 +26,7 @@ _DIGITS_MOST: Final = 18  # no file is longer; Python refuses to read numbers of
 
 
 def etag_matches(condition: str, etag: str) -> bool:
-    """Tell whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
+    """Return whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
     if condition == etag or condition.strip() == "*":
         return True
     return etag.removeprefix("W/") in _opaque_tags(condition)
@@ -47,7 +47,7 @@ def _opaque_tags(condition: str) -> frozenset[str]:
 
 
 def range_holds(condition: str | None, etag: str) -> bool:
-    """Tell whether an `If-Range` is absent, or the very same strong validator (section 13.1.5)."""
+    """Return whether an `If-Range` is absent, or the same strong validator (section 13.1.5)."""
     return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
 
 

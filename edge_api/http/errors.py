@@ -26,16 +26,16 @@ def error_body(problem: Problem, error_format: ErrorFormat = "plain") -> bytes:
 
 
 def _plain(problem: Problem) -> dict[str, str]:
-    return {"error": problem.sentence}
+    return {"error": problem.message}
 
 
 def _postgrest(problem: Problem) -> dict[str, str | None]:
     """Return the members of PostgREST's errors too, unless the credential is at fault."""
     if problem.code == "unauthenticated":
-        return {"error": problem.sentence}
+        return {"error": problem.message}
     return {
-        "error": problem.sentence,
-        "message": problem.sentence,
+        "error": problem.message,
+        "message": problem.message,
         "code": problem.sqlstate,
         "details": problem.details,
         "hint": problem.hint,
@@ -44,14 +44,14 @@ def _postgrest(problem: Problem) -> dict[str, str | None]:
 
 def _oauth(problem: Problem) -> dict[str, str]:
     """Return the members of RFC 6749, section 5.2, in the characters that it allows."""
-    description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.sentence)
+    description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.message)
     return {"error": problem.oauth, "error_description": description}
 
 
 def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict[str, Any]:
     """Return the answer of JSON-RPC 2.0, section 5, to a request with that id, if it is known."""
     is_ours = problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
-    error = {"code": -32603 if is_ours else -32600, "message": problem.sentence}
+    error = {"code": -32603 if is_ours else -32600, "message": problem.message}
     return {"jsonrpc": "2.0", "id": request_id, "error": error}
 
 
@@ -76,7 +76,7 @@ def error_answer(problem: Problem, error_format: ErrorFormat = "plain") -> Prepa
     return PreparedResponse(problem.status, headers, error_body(problem, error_format))
 
 
-def problem_of(fault: BaseException) -> Problem:
+def problem_for(fault: BaseException) -> Problem:
     """Log a fault of ours with its trace, and return a problem that says nothing about it."""
     _log.error("internal error", exc_info=fault)
     return Problem("internal")
@@ -87,9 +87,9 @@ async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> Prep
     media_type = MARKDOWN if prefers_markdown(accepted) else HTML
     try:
         if media_type == MARKDOWN:
-            body = f"# {_TITLE}\n\n{escape(problem.sentence)}.\n".encode()
+            body = f"# {_TITLE}\n\n{escape(problem.message)}.\n".encode()
         else:
-            body = await pages.render("notice", _TITLE, sentences=[f"{problem.sentence}."])
+            body = await pages.render("notice", _TITLE, sentences=[f"{problem.message}."])
     except Problem:
         return error_answer(problem)
     own = (("Content-Type", media_type), *problem.headers.items(), ("Vary", "Accept"))

@@ -16,7 +16,8 @@ from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, SiteFile
 from edge_api.operation.reference.pages import write_markdown
 from edge_api.operation.reference.values import Page
-from edge_api.schema.edge_pages import (
+from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.page_templates import (
     CONTACT_PAGE,
     DOCS_DESCRIPTION,
     DOCS_PAGE,
@@ -30,7 +31,6 @@ from edge_api.schema.edge_pages import (
     Form,
     PageName,
 )
-from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_DOCS
 
 _RETRY_SECONDS = 60
@@ -80,8 +80,8 @@ def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
         template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
     except (jinja2.TemplateNotFound, FileNotFoundError):
         check_folder(folder)
-        sentence = "The form could not be taken, and its page cannot be shown: try again later"
-        raise unavailable_page(sentence) from None
+        message = "The form could not be taken, and its page cannot be shown: try again later"
+        raise unavailable_page(message) from None
     before, _, rest = page.partition(form.opening)
     _, _, after = rest.partition(form.closing)
     filled = template.render(values)
@@ -93,9 +93,9 @@ def check_folder(folder: Path) -> None:
     folder.stat()
 
 
-def unavailable_page(sentence: str = "This page cannot be shown now: try again later") -> Problem:
+def unavailable_page(message: str = "This page cannot be shown now: try again later") -> Problem:
     """Return the problem of a page that the build does not have."""
-    return Problem("unavailable", sentence, headers={"Retry-After": str(_RETRY_SECONDS)})
+    return Problem("unavailable", message, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
 @lru_cache(maxsize=2)
@@ -155,7 +155,7 @@ class Reference:
         self._own = frozenset(self.files.values())
 
     def has(self, file: SiteFile) -> bool:
-        """Tell whether it is a file of the reference."""
+        """Return whether it is a file of the reference."""
         return file in self._own
 
     async def read(self, file: SiteFile, context: RenderContext) -> bytes:

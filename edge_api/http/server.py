@@ -20,7 +20,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import error_answer, problem_of
+from edge_api.http.errors import error_answer, problem_for
 from edge_api.http.request import Request, mark
 
 KEEPALIVE_SECONDS: Final = 75.0
@@ -126,7 +126,7 @@ class Protocol(RequestHandler):
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
         is_long = isinstance(exc, LineTooLong)
         part = "The request line or a header is too long" if is_long else _NOT_HTTP
-        problem = problem_of(exc) if is_ours and exc else Problem("invalid", part)
+        problem = problem_for(exc) if is_ours and exc else Problem("invalid", part)
         return self._refuse(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:
@@ -229,7 +229,8 @@ class Connections:
         if self._closed and now >= self._report_at:
             _log.warning(
                 "%d connections were closed to keep descriptors free: at most %d are kept; "
-                "raise the limit of open files (LimitNOFILE, ulimit -n), or see who opens them",
+                "raise the limit of open files (LimitNOFILE, ulimit -n), "
+                "or check which clients open them",
                 *(self._closed, self._most),
             )
             self._closed, self._report_at = 0, now + REPORT_SECONDS
@@ -357,6 +358,6 @@ async def serve_until(ending: asyncio.Event, server: Server, drain: Callable[[],
     """Serve until the event; then report that in readiness for a while before ending."""
     await ending.wait()
     drain()
-    _log.info("ending: requests under way are answered first")
+    _log.info("stopping: requests in progress are answered first")
     await asyncio.sleep(DRAIN_SECONDS)
     await server.stop()

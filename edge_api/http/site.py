@@ -103,15 +103,15 @@ class Pages:
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         accepted = whole_list(request.headers, "Accept")
-        twin = None
+        alternate = None
         if accepted is not None and prefers_markdown(accepted):
-            twin = markdown_alternate(self.files, file)
-        chosen = twin or file
-        is_added_to = twin is not None and status == HTTPStatus.NOT_FOUND
+            alternate = markdown_alternate(self.files, file)
+        chosen = alternate or file
+        is_added_to = alternate is not None and status == HTTPStatus.NOT_FOUND
         is_coded = bool(chosen.codings) and not is_added_to
         codings = whole_list(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
-        return _Choice(chosen, coding, status, twin is not None)
+        return _Choice(chosen, coding, status, alternate is not None)
 
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = describe(self.files, choice.file, negotiated=choice.negotiated)

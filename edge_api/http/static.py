@@ -80,7 +80,7 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
 
 
 def is_for_scripts(file: SiteFile) -> bool:
-    """Tell whether scripts of any origin may read a file: those that are made for programs."""
+    """Return whether scripts of any origin may read a file: those that are made for programs."""
     return file.name.startswith(f"{WELL_KNOWN}/") or media_type(file.name) in FEEDS.values()
 
 
@@ -91,8 +91,12 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
         return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_twin else ()
     if not file.name.endswith(".html"):
         return ()
-    twin = markdown_alternate(files, file)
-    own = [f'<{quote(f"/{twin.name}")}>; rel="alternate"; type="text/markdown"'] if twin else []
+    alternate = markdown_alternate(files, file)
+    own = (
+        [f'<{quote(f"/{alternate.name}")}>; rel="alternate"; type="text/markdown"']
+        if alternate
+        else []
+    )
     feeds = [
         f'<{quote(path)}>; rel="alternate"; type="{media_type(path)}"'
         for path in _list_feeds(file)
@@ -114,7 +118,7 @@ def list_redirects(
     """Yield the address that each name of a moved page leads to; its Markdown leads to Markdown."""
     for former, present in moved.items():
         address = quote(present)
-        twin = f"{present}{MARKDOWN_INDEX}"
+        alternate = f"{present}{MARKDOWN_INDEX}"
         if former.endswith("/"):
             yield from ((name, address) for name in (former[:-1], f"{former}{INDEX}"))
         name = (
@@ -122,7 +126,7 @@ def list_redirects(
             if former.endswith("/")
             else f"{former.removesuffix('.html')}.md"
         )
-        yield name, quote(twin) if twin in files else address
+        yield name, quote(alternate) if alternate in files else address
         yield former, address
 
 

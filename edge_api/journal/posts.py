@@ -43,7 +43,7 @@ class PostCursor:
         return f"{self.published}_{self.slug}"
 
     def is_before(self, other: "PostCursor") -> bool:
-        """Tell whether this place stands nearer to the top than `other`."""
+        """Return whether this place stands nearer to the top than `other`."""
         if self.published == other.published:
             return self.slug < other.slug
         return self.published > other.published

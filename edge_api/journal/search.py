@@ -283,9 +283,9 @@ def _sentence(results: Results, site_url: str) -> str:
     if not results.words:
         return f"Give words in the address: `{site_url}/search?q=words`."
     if not results.total:
-        return f"{results.sentence} [Every tag]({site_url}/tags/) is listed."
-    leaf = f" Page {results.page} of {results.pages}." if results.pages > 1 else ""
-    return f"{results.sentence}{leaf}"
+        return f"{results.summary} [Every tag]({site_url}/tags/) is listed."
+    page_label = f" Page {results.page} of {results.pages}." if results.pages > 1 else ""
+    return f"{results.summary}{page_label}"
 
 
 def _suggestion(results: Results, site_url: str) -> str:

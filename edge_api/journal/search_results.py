@@ -61,7 +61,7 @@ class Results:
     """The words in a more frequent spelling."""
 
     @property
-    def sentence(self) -> str:
+    def summary(self) -> str:
         """What was found, in words."""
         if not self.words:
             return ""

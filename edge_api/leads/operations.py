@@ -27,7 +27,7 @@ from edge_api.operation.model import (
 from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
-from edge_api.schema.edge_pages import CONTACT_FORM
+from edge_api.schema.page_templates import CONTACT_FORM
 
 PATH: Final = "/api/public/v1/leads"
 ROW_PATH: Final = "/api/public/v1/admin/leads"

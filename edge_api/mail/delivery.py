@@ -154,7 +154,9 @@ class DeliveryLog(Claims):
     async def _write(self, entry: Row, values: Row, *queries: Query) -> None:
         change = self.change(entry, values)
         if not await outbox.run_unless_conflict(self._store, change, *queries):
-            _log.warning("mail %s: another dispatcher has it; nothing is written here", entry["id"])
+            _log.warning(
+                "mail %s: another dispatcher has claimed it; nothing is recorded here", entry["id"]
+            )
 
 
 def _drop(entry: Row) -> Delete:
@@ -204,7 +206,7 @@ class Delivery:
         self._outcomes = DeliveryLog(store, clock)
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
-        """Deliver an entry, as far as possible now; tell whether the batch may go on.
+        """Deliver an entry, as far as possible now; return whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
@@ -256,11 +258,11 @@ class Delivery:
                 await asyncio.sleep(RECORD_SECONDS)
             else:
                 return
-        _log.error("mail %s was sent, which could not be written down", entry["id"])
+        _log.error("mail %s was sent, but that could not be recorded", entry["id"])
 
     async def _record_refusal(self, entry: Row, refused: Refused) -> bool:
-        """Record what a refusal means; tell whether the batch may go on."""
-        now, said = self._clock(), refused.sentence
+        """Record what a refusal means; return whether the batch may go on."""
+        now, said = self._clock(), refused.message
         match classify(refused):
             case "bounced":
                 await self._outcomes.bounced(entry, said)

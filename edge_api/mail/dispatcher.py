@@ -55,7 +55,7 @@ class Dispatcher(outbox.Dispatcher):
         self._claims = Claims(store, clock)
 
     async def tick(self) -> bool:
-        """Send one batch of what is due; tell whether there may be more. Raises Problem."""
+        """Send one batch of what is due; return whether there may be more. Raises Problem."""
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
         state = state_of(found.rows, now)
@@ -70,7 +70,7 @@ class Dispatcher(outbox.Dispatcher):
         return False
 
     async def _send(self, entries: list[Row], state: Row) -> bool:
-        """Deliver one entry after the other; tell whether all of them had their turn."""
+        """Deliver one entry after the other; return whether all of them had their turn."""
         waiting = deque(entries)
         try:
             async with Connection(self._transport) as connection:
@@ -106,7 +106,7 @@ class MailStatus:
     async def check(self) -> Check:
         """Return the state of mail."""
         try:
-            sentences = [sentence async for sentence in self._sentences()]
+            sentences = [message async for message in self._sentences()]
         except Problem:
             return Check("warn", "the state of mail cannot be read")
         return Check("warn", "; ".join(sentences)) if sentences else Check("pass")

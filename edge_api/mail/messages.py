@@ -49,7 +49,7 @@ class Refused(Exception):  # noqa: N818  an answer, which may well be expected
     stage: Stage
     code: int | None  # RFC 5321, section 4.2; `None` without an answer
     enhanced: str  # RFC 3463, such as `5.1.1`; empty if the relay gave none
-    sentence: str
+    message: str
     """What happened, without an address or a word of the message: it may be logged."""
 
 

@@ -37,7 +37,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.result import HTML, OperationResult, Page
 from edge_api.operation.service import Service
-from edge_api.schema.edge_pages import PageName
+from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
 
 _PAGE_HEADERS: Final = {"X-Robots-Tag": "noindex, nofollow"}
@@ -164,8 +164,8 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
     if not secrets:
         raise Problem("not_found", "Nothing is taken here: EMAIL_HOOK_SECRET is not set")
     if not is_signed(secrets, headers, raw):
-        sentence = "The signature is missing, wrong, or more than five minutes old or early"
-        raise Problem("unauthenticated", sentence, headers=_CHALLENGE)
+        message = "The signature is missing, wrong, or more than five minutes old or early"
+        raise Problem("unauthenticated", message, headers=_CHALLENGE)
 
 
 async def take_email_event(
@@ -174,8 +174,8 @@ async def take_email_event(
     """Log the outcome of a message; suppress its address after a bounce, a complaint or a wish."""
     event: Event = request.body
     if event.type not in REPORT_TYPES:
-        sentence = f"Of {event.type} nothing is made here; known are {', '.join(REPORT_TYPES)}"
-        return OperationResult({"status": "ignored", "sentence": sentence}, status=202)
+        message = f"Of {event.type} nothing is made here; known are {', '.join(REPORT_TYPES)}"
+        return OperationResult({"status": "ignored", "sentence": message}, status=202)
     known: EmailEvent = check_body(_EMAIL_EVENT, event.model_dump())
     facts = known.data
     is_transient = known.type == "email.bounced" and facts.bounce_type == "transient"
@@ -276,8 +276,8 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="mail",
         handler=take_email_event,
         parameters=tuple(
-            Parameter(name, "header", _TEXT, sentence, required=True)
-            for name, sentence in zip(SIGNED, _SENTENCES, strict=True)
+            Parameter(name, "header", _TEXT, description, required=True)
+            for name, description in zip(SIGNED, _SENTENCES, strict=True)
         ),
         body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, verify_signature=check_signature),
         responses=(

@@ -47,7 +47,7 @@ def read_suppression(address: str) -> Read:
 
 
 async def is_suppressed(store: Store, address: str) -> bool:
-    """Tell whether an address must not be mailed. Raises Problem."""
+    """Return whether an address must not be mailed. Raises Problem."""
     (outcome,) = await store.run(read_suppression(address))
     return bool(outcome.rows)
 

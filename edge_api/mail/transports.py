@@ -210,12 +210,12 @@ class SmtpSession:
         return octets, encoding
 
     def _takes_beyond_ascii(self, outgoing: _Outgoing) -> bool:
-        """Tell whether to use SMTPUTF8; Refused by 5.6.7 (RFC 6531, section 3.5)."""
+        """Return whether to use SMTPUTF8; Refused by 5.6.7 (RFC 6531, section 3.5)."""
         on_envelope = outgoing.sender.international or outgoing.recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
-            sentence = "the relay takes no addresses beyond ASCII: 5.6.7"
-            raise Refused("recipient", None, "5.6.7", sentence)
+            message = "the relay takes no addresses beyond ASCII: 5.6.7"
+            raise Refused("recipient", None, "5.6.7", message)
         return offered and (on_envelope or is_international(outgoing.message))
 
 
@@ -223,8 +223,8 @@ def _mailbox(stage: Stage, text: str) -> Mailbox:
     try:
         return parse_mailbox(text)
     except ValueError:
-        sentence = f"the {stage} cannot be written on an envelope: 5.1.3"
-        raise Refused(stage, None, "5.1.3", sentence) from None
+        message = f"the {stage} cannot be written on an envelope: 5.1.3"
+        raise Refused(stage, None, "5.1.3", message) from None
 
 
 def refusal(stage: Stage, fault: BaseException, seconds: float) -> Refused:
@@ -239,8 +239,8 @@ def refusal(stage: Stage, fault: BaseException, seconds: float) -> Refused:
     return _unanswered("connect", _silence(fault, seconds))
 
 
-def _unanswered(stage: Stage, sentence: str) -> Refused:
-    return Refused(stage, None, "", sentence)
+def _unanswered(stage: Stage, message: str) -> Refused:
+    return Refused(stage, None, "", message)
 
 
 def _silence(fault: BaseException, seconds: float) -> str:
@@ -258,7 +258,7 @@ def _silence(fault: BaseException, seconds: float) -> str:
 
 
 def is_international(message: EmailMessage) -> bool:
-    """Tell whether a header has an address beyond ASCII, which needs SMTPUTF8."""
+    """Return whether a header has an address beyond ASCII, which needs SMTPUTF8."""
     return any(map(_is_beyond_ascii, message.values()))
 
 

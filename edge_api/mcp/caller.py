@@ -50,8 +50,8 @@ class Slots:
         """
         headers = {"Retry-After": str(RETRY_SECONDS)}
         if self._taken[key] >= self._each:
-            sentence = f"{self._each} streams are open with this credential: close one first"
-            raise Problem("too_many_requests", sentence, headers=headers)
+            message = f"{self._each} streams are open with this credential: close one first"
+            raise Problem("too_many_requests", message, headers=headers)
         if self.taken >= self._most:
             raise Problem("unavailable", "All streams are taken: try again later", headers=headers)
         self._taken[key] += 1

@@ -123,8 +123,8 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
     unsupported = unsupported_protocol_version_rejection(version)
     if unsupported is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
         known = ", ".join(KNOWN_PROTOCOL_VERSIONS)
-        sentence = f"MCP-Protocol-Version: {version} is not supported; send one of {known}"
-        error = _error(replace(unsupported, message=sentence))
+        message = f"MCP-Protocol-Version: {version} is not supported; send one of {known}"
+        error = _error(replace(unsupported, message=message))
         data = {**(error.data or {}), "supported": list(KNOWN_PROTOCOL_VERSIONS)}
         raise Rejection(error.model_copy(update={"data": data}), request_id)
 

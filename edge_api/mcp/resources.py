@@ -73,7 +73,7 @@ class Journal:
         return self._service[BuildManager].build()
 
     def is_open_to(self, actor: Actor) -> bool:
-        """Tell whether the actor may read posts."""
+        """Return whether the actor may read posts."""
         return SCOPE in actor.scopes
 
     def demand(self, actor: Actor) -> None:
@@ -91,10 +91,10 @@ class Journal:
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
         build = self.build
-        twin = (
+        alternate = (
             f"{path}{MARKDOWN_INDEX}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
         )
-        file = build.files.get(twin)
+        file = build.files.get(alternate)
         if file is None:
             raise Problem("not_found", "No page has this address")
         where = build.folder / SITE_FOLDER / file.name
@@ -152,9 +152,9 @@ def refuse(problem: Problem, context: Context, *, is_resource: bool = False) -> 
     """Raise MCPError for an error of the client, else the problem."""
     if problem.code == "not_found" and is_resource:
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
-        raise MCPError(INVALID_PARAMS if is_modern else NOT_FOUND, problem.sentence) from None
+        raise MCPError(INVALID_PARAMS if is_modern else NOT_FOUND, problem.message) from None
     if problem.code in ("invalid", "not_found"):
-        raise MCPError(INVALID_PARAMS, problem.sentence) from None
+        raise MCPError(INVALID_PARAMS, problem.message) from None
     raise problem
 
 

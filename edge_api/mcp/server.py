@@ -246,7 +246,7 @@ class ToolHandlers:
         except Problem as problem:
             if problem.code in _ABOUT_THE_CALLER:
                 raise
-            return CallToolResult(content=[TextContent(text=problem.sentence)], is_error=True)
+            return CallToolResult(content=[TextContent(text=problem.message)], is_error=True)
         text = TextContent(text=orjson.dumps(result).decode())
         return CallToolResult(content=[text], structured_content=result)
 

@@ -46,7 +46,7 @@ class Input:
 def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
     """Yield the inputs of an operation, without headers."""
     for item in operation.parameters:
-        schema = {**item.schema, "description": item.sentence}
+        schema = {**item.schema, "description": item.description}
         if item.place == "path":
             yield Input(item.name, "path", schema, required=True)
         elif item.place == "query":
@@ -127,10 +127,10 @@ def make_request(
 
 def rename(problem: Problem, inputs: Mapping[str, Input]) -> None:
     """Change the sentence of a problem to the name of the argument."""
-    name, _, rest = problem.sentence.partition(": ")
+    name, _, rest = problem.message.partition(": ")
     for argument, item in inputs.items():
         if item.name == name and rest:
-            problem.sentence = f"{argument}: {rest}"
+            problem.message = f"{argument}: {rest}"
 
 
 def _text(argument: str, value: Any) -> str:
@@ -231,8 +231,8 @@ class BoundTool:
         known = [*([self.tool.chooser] if self.tool.chooser else []), *self._offered]
         for name in arguments:
             if name not in known:
-                sentence = f"{name[:100]}: is no argument; known are {', '.join(known)}"
-                raise Problem("invalid", sentence)
+                message = f"{name[:100]}: is no argument; known are {', '.join(known)}"
+                raise Problem("invalid", message)
 
 
 def for_models(schema: Any) -> Any:

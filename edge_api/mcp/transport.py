@@ -168,7 +168,7 @@ class Conversation:
         return event
 
     async def _goes_on(self, slot: ExitStack, *, is_endless: bool) -> bool:
-        """Tell whether there is a reason to wait for more; when it is due, say that we still do.
+        """Return whether there is a reason to wait for more; when it is due, say that we still do.
 
         When the service is about to end, there is one tick in which the last message may come.
         """
@@ -219,7 +219,7 @@ class CredentialWatch(Protocol):
     """Looks after a request that was admitted: `http.admission` has it."""
 
     async def still_holds(self, operation: AnyOperation, secret: str) -> bool:
-        """Tell whether its credential is still good."""
+        """Return whether its credential is still good."""
 
     def count(self, request: Request, actor: Actor) -> None:
         """Count one more message of it. Raises Problem."""

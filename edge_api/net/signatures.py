@@ -31,7 +31,7 @@ def sign(given: Sequence[str], message_id: str, at: datetime, body: bytes) -> di
 
 
 def is_signed(given: Sequence[str], headers: Mapping[str, str], body: bytes) -> bool:
-    """Tell whether a secret signed within five minutes of now; `SIGNED` names the `headers`."""
+    """Return whether a secret signed within five minutes of now; `SIGNED` names the `headers`."""
     found = {name: headers.get(name, "") for name in SIGNED}
     if _ID.fullmatch(found["webhook-id"]) is None:
         return False

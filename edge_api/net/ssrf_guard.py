@@ -38,7 +38,7 @@ _NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address is public unicast and stands for itself."""
+    """Return whether an address is public unicast and stands for itself."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return False
     is_plain = address.is_global and not address.is_multicast and not address.is_reserved

@@ -131,7 +131,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         return answer
 
     def usable(self, client: Client, row: Row | None) -> bool:
-        """Tell whether a code or refresh token may be redeemed; a replay revokes its grant."""
+        """Return whether a code or refresh token may be redeemed; a replay revokes its grant."""
         grant = self.context.grant
         if row is None or grant is None or grant["client_id"] != client.client_id:
             return False
@@ -291,7 +291,7 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
         return token.claims
 
     def validate_jti(self, claims: Mapping[str, Any], jti: object) -> bool:
-        """Tell whether the assertion is fresh, and add the query that stores its use."""
+        """Return whether the assertion is fresh, and add the query that stores its use."""
         context = self._server.context
         if claims["exp"] > (context.now + _ASSERTION_LONGEST_LIFE).timestamp():
             raise InvalidClientError("The client assertion must end within an hour")

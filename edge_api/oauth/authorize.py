@@ -45,7 +45,7 @@ class Choice:
     """One scope in the form."""
 
     name: str
-    sentence: str
+    description: str
     checked: bool
 
 
@@ -87,7 +87,7 @@ async def take_answer(service: Service, request: OperationRequest[None, Form]) -
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
         await consents.note_refusal(asked.client)
-        return await _question(service, asked, _nonce(request), chosen, f"{problem.sentence}.")
+        return await _question(service, asked, _nonce(request), chosen, f"{problem.message}.")
     return Page(b"", status=303, headers={"Location": location})
 
 
@@ -117,8 +117,8 @@ def _check_form(
     if isinstance(asked, SentBack):
         raise Problem("forbidden", "The form was changed: go back to the client and start again")
     if not service[OAuthServer].guard.holds(seal, _nonce(request), pairs, service.clock()):
-        sentence = "The form is too old, or cookies are switched off"
-        raise Problem("forbidden", f"{sentence}: go back to the client and try again")
+        message = "The form is too old, or cookies are switched off"
+        raise Problem("forbidden", f"{message}: go back to the client and try again")
 
 
 async def _question(
@@ -162,7 +162,7 @@ async def _refusal(service: Service, problem: Problem) -> Page:
     if problem.code not in ("invalid", "forbidden"):
         raise problem
     sentences = [
-        f"{problem.sentence}.",
+        f"{problem.message}.",
         "Nothing was granted. The program that sent you here has to mend this.",
     ]
     return await _notice(service, problem.status, sentences)
@@ -180,10 +180,10 @@ def _nonce(request: OperationRequest[None, Any]) -> str:
     return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
 
 
-def _parameter(name: str, sentence: str, schema: Schema | None = None) -> Parameter:
+def _parameter(name: str, description: str, schema: Schema | None = None) -> Parameter:
     required = name in ("client_id", "response_type", "code_challenge")
     text = {"type": "string", "minLength": 1} if required else {"type": "string"}
-    return Parameter(name, "query", schema or text, sentence, required=required)
+    return Parameter(name, "query", schema or text, description, required=required)
 
 
 _PARAMETERS: Final = (

@@ -60,7 +60,7 @@ class Client(ClientMixin):  # type: ignore[misc]
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
 
     def is_due(self, present: str) -> bool:
-        """Tell whether the document that describes it should be fetched again."""
+        """Return whether the document that describes it should be fetched again."""
         return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= present
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
@@ -69,25 +69,25 @@ class Client(ClientMixin):  # type: ignore[misc]
         return " ".join(name for name in self.scopes if name in wanted) or None
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
-        """Tell whether the URI is one that it registered."""
+        """Return whether the URI is one that it registered."""
         return any(matches(registered, redirect_uri) for registered in self.redirect_uris)
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Tell whether the secret is its own, in constant time."""
+        """Return whether the secret is its own, in constant time."""
         known = self.row["secret_digest"] or ""
         return hmac.compare_digest(known, digest_of(client_secret))
 
     def check_endpoint_auth_method(self, method: str, _endpoint: str) -> bool:
-        """Tell whether it may authenticate so; a secret is taken from the header or the form."""
+        """Return whether it may authenticate so; a secret is taken from the header or the form."""
         own = self.row["auth_method"]
         return method == own or (method in SECRET_METHODS and own in SECRET_METHODS)
 
     def check_response_type(self, response_type: str) -> bool:
-        """Tell whether the response type is `code`, the only one (OAuth 2.1, section 10)."""
+        """Return whether the response type is `code`, the only one (OAuth 2.1, section 10)."""
         return response_type == "code"
 
     def check_grant_type(self, grant_type: str) -> bool:
-        """Tell whether it may use the grant."""
+        """Return whether it may use the grant."""
         return grant_type in self.row["grant_types"].split()
 
 
@@ -160,7 +160,7 @@ _URL: Final = re.compile(r"https://[!#-\[\]-~]+")
 
 
 def is_document_id(client_id: str) -> bool:
-    """Tell whether a client is named by the URL of a document (section 3 of the draft)."""
+    """Return whether a client is named by the URL of a document (section 3 of the draft)."""
     if len(client_id) > CLIENT_ID_LONGEST or _URL.fullmatch(client_id) is None:
         return False
     try:
@@ -180,7 +180,7 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
     except orjson.JSONDecodeError:
         given = None
     except Problem as problem:
-        raise UnreachableError(problem.code, problem.sentence) from None
+        raise UnreachableError(problem.code, problem.message) from None
     if not isinstance(given, dict):
         raise Problem("invalid", "The client's document is not a JSON object")
     if given.get("client_id") != url:
@@ -190,8 +190,8 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
     metadata = read_metadata(given, schemes)
     method = metadata.token_endpoint_auth_method
     if method not in ("none", "private_key_jwt"):
-        sentence = "token_endpoint_auth_method: a document can have none or private_key_jwt"
-        raise Problem("invalid", sentence, oauth=_INVALID)
+        message = "token_endpoint_auth_method: a document can have none or private_key_jwt"
+        raise Problem("invalid", message, oauth=_INVALID)
     jwks = metadata.jwks if method == "private_key_jwt" else None
     if method == "private_key_jwt":
         if metadata.jwks_uri is not None:
@@ -225,12 +225,12 @@ def check_keys(jwks: Any) -> None:
             return
     except (JoseError, ValueError, TypeError, KeyError):
         pass
-    sentence = f"jwks: must be a set of 1 to {KEYS_MOST} public keys, of ordinary size"
-    raise Problem("invalid", sentence, oauth=_INVALID)
+    message = f"jwks: must be a set of 1 to {KEYS_MOST} public keys, of ordinary size"
+    raise Problem("invalid", message, oauth=_INVALID)
 
 
 def _is_public(key: Any) -> bool:
-    """Tell whether a key looks public and of ordinary size (RFC 7518, 6.2 and 6.3; RFC 8037, 2).
+    """Return whether a key looks public and of ordinary size (RFC 7518, 6.2 and 6.3; RFC 8037, 2).
 
     Before any library reads it: completing a stranger's private key can take hours.
     """

@@ -158,8 +158,8 @@ class ClientRows:
         oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETED_AT_ONCE)
         (outcome,) = await self._store.run(oldest)
         if not outcome.rows:
-            sentence = "Too many clients made themselves known lately: try again tomorrow"
-            raise Problem("unavailable", sentence, headers={"Retry-After": "3600"})
+            message = "Too many clients made themselves known lately: try again tomorrow"
+            raise Problem("unavailable", message, headers={"Retry-After": "3600"})
         chosen = Filter("id", "in", tuple(row["id"] for row in outcome.rows))
         await delete_clients(self._store, (*UNUSED, chosen), self._clock())
 

@@ -82,7 +82,7 @@ class Consents:
         except Problem as found:
             problem = found
         await self.note_refusal(client)
-        answer = {"error": problem.oauth, "error_description": problem.sentence}
+        answer = {"error": problem.oauth, "error_description": problem.message}
         location = self._back(redirect_uri, answer, named.get("state"))
         is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
         return SentBack(location, is_trusted)
@@ -132,16 +132,16 @@ class Consents:
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
             raise Problem("invalid", "The address names no client: client_id is missing")
-        client, sentence = None, "No client is known by that client_id"
+        client, message = None, "No client is known by that client_id"
         try:
             client = await self._find(client_id)
         except Problem as problem:
             if problem.code != "invalid":
                 raise
-            sentence = problem.sentence
+            message = problem.message
         if client is None:
             await self.note_refusal(None)
-            raise Problem("forbidden", sentence)
+            raise Problem("forbidden", message)
         return client
 
     async def _grant(self, asked: Asked, holder: Actor, scopes: tuple[str, ...]) -> str:

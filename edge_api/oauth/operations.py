@@ -77,7 +77,7 @@ class TokenAnswer(BaseModel, extra="forbid"):
 
 
 class ClientAnswer(BaseModel, extra="forbid"):
-    """What a client is told that registered itself (RFC 7591, section 3.2.1)."""
+    """The response to dynamic client registration (RFC 7591, section 3.2.1)."""
 
     client_id: str
     client_id_issued_at: int
@@ -134,8 +134,8 @@ def _public(value: Any) -> OperationResult:
     return OperationResult(Document(body, cache_control=KEYS_CACHING, is_lasting=False))
 
 
-def _text(pattern: str, sentence: str, longest: int = 4096) -> dict[str, Any]:
-    return {"type": "string", "pattern": pattern, "maxLength": longest, "description": sentence}
+def _text(pattern: str, description: str, longest: int = 4096) -> dict[str, Any]:
+    return {"type": "string", "pattern": pattern, "maxLength": longest, "description": description}
 
 
 _PLAIN: Final = r"^[ !#-\[\]-~]*$"

@@ -48,7 +48,7 @@ def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
 
 
 def matches(registered: str, named: str) -> bool:
-    """Tell whether the URI in a request is the registered one: the very same string.
+    """Return whether the URI in a request is the registered one: the very same string.
 
     On a loopback address any port will do, since a program takes one that is free (RFC 8252, 7.3).
     """
@@ -82,7 +82,7 @@ def host_of(uri: str) -> str:
 
 
 def is_loopback(uri: str) -> bool:
-    """Tell whether a redirect goes to a program on the person's own machine."""
+    """Return whether a redirect goes to a program on the person's own machine."""
     parts = urlsplit(uri)
     return not _is_web(parts) or parts.hostname in LOOPBACK
 
@@ -115,7 +115,7 @@ _NONCE_BYTES: Final = 24
 
 
 def is_nonce(text: str) -> bool:
-    """Tell whether a cookie has the form of a nonce."""
+    """Return whether a cookie has the form of a nonce."""
     return re.fullmatch(r"[A-Za-z0-9_-]{32}", text) is not None
 
 
@@ -135,7 +135,7 @@ class FormGuard:
         return f"{until}.{self._mac(nonce, pairs, until)}"
 
     def holds(self, seal: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> bool:
-        """Tell whether a form with this seal was shown to the holder of the cookie, and lately."""
+        """Return whether a form with this seal was lately shown to the holder of the cookie."""
         until, _, mac = seal.partition(".")
         if not nonce or not until.isdecimal() or not until.isascii():
             return False
@@ -205,8 +205,8 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
         if "scope" in lists:
             names = [name for name in lists["scope"][0].split() if name != _OFFLINE]
             if not names:  # else it would count as left out, which asks for all there is
-                sentence = "scope: names nothing that can be granted"
-                raise Problem("invalid", sentence, oauth="invalid_scope")
+                message = "scope: names nothing that can be granted"
+                raise Problem("invalid", message, oauth="invalid_scope")
             lists["scope"] = [" ".join(names)]
         self.payload: Any = _Payload(lists)
 

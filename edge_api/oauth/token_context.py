@@ -42,11 +42,11 @@ class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
 def oauth_problem(error: OAuth2Error) -> Problem:
     """Return an error as a problem: 401 for a failed authentication (RFC 6749, section 5.2)."""
     description = _OURS.get(error.error) or error.get_error_description()
-    sentence = (description or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
+    message = (description or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
     if error.error == "invalid_client":
-        sentence = _NO_CLIENT if sentence.startswith(_AUTHLIB_WORDS) else sentence
-        return Problem("unauthenticated", sentence, oauth=error.error, headers=BASIC)
-    return Problem("invalid", sentence, oauth=error.error)
+        message = _NO_CLIENT if message.startswith(_AUTHLIB_WORDS) else message
+        return Problem("unauthenticated", message, oauth=error.error, headers=BASIC)
+    return Problem("invalid", message, oauth=error.error)
 
 
 _SENTENCE_MOST: Final = 200  # some of the library's sentences repeat what was sent

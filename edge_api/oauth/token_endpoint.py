@@ -105,7 +105,7 @@ class TokenEndpoint:
         except Problem as problem:
             if problem.code != "invalid":
                 raise
-            raise Problem("unauthenticated", problem.sentence, oauth="invalid_client") from None
+            raise Problem("unauthenticated", problem.message, oauth="invalid_client") from None
         return await look()
 
 
@@ -125,8 +125,8 @@ def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) 
     except OAuth2Error as error:
         return oauth_problem(error)
     except ValueError:  # what a library could not read of a header or an assertion
-        sentence = "The client's credentials cannot be read"
-        return Problem("unauthenticated", sentence, oauth="invalid_client", headers=BASIC)
+        message = "The client's credentials cannot be read"
+        return Problem("unauthenticated", message, oauth="invalid_client", headers=BASIC)
 
 
 def _issue(server: AuthorizationServer, request: AuthRequest) -> Row:

@@ -10,7 +10,7 @@ from edge_api.operation.input import FormFaults
 from edge_api.operation.model import Body, OperationRequest
 from edge_api.operation.result import FORM, OperationResult, Page
 from edge_api.operation.service import Service
-from edge_api.schema.edge_pages import Form
+from edge_api.schema.page_templates import Form
 
 Fields = dict[str, str]
 """What was typed, by the name of the field."""
@@ -51,7 +51,7 @@ async def give_back(
     if isinstance(fault, FormFaults):
         problem, sentences = Problem("invalid"), _sentences(form, fault)
     else:
-        problem, sentences = fault, {"form": f"{fault.sentence}."}
+        problem, sentences = fault, {"form": f"{fault.message}."}
     body = await service.pages.refill(form, values=request.body, faults=sentences)
     return Page(body, problem.status, problem.headers)
 

@@ -44,7 +44,7 @@ class TextRule:
             raise ValueError(f"must have 1 to {self._most} characters")
         return kept
 
-    def json_schema(self, sentence: str) -> dict[str, Any]:
+    def json_schema(self, description: str) -> dict[str, Any]:
         """Return the rule as JSON Schema; it counts the white space that `clean` strips."""
         allowed = f"[^{self._forbidden}]*"
         pattern = f"^{allowed}[^{self._white}{self._forbidden}]{allowed}$"
@@ -53,7 +53,7 @@ class TextRule:
             "minLength": 1,
             "maxLength": self._most,
             "pattern": _escape(pattern),
-            "description": f"{sentence} White space around it does not count.",
+            "description": f"{description} White space around it does not count.",
         }
 
 

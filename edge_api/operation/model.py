@@ -130,7 +130,7 @@ class Parameter:
     name: str
     place: Literal["path", "query", "header"]
     schema: Schema
-    sentence: str
+    description: str
     required: bool = False
     example: Any = None
     component: str = ""
@@ -160,7 +160,7 @@ class SuccessResponse:
     """One way in which an operation succeeds."""
 
     status: int
-    sentence: str
+    description: str
     schema: Schema | None = None
     """Of the JSON body; `None` where there is none."""
     example: Any = None
@@ -230,7 +230,7 @@ class Operation(Generic[Query, Content]):
 
     @property
     def is_page(self) -> bool:
-        """Tell whether it is for browsers alone: no script of another origin may call it."""
+        """Return whether it is for browsers alone: no script of another origin may call it."""
         return self.error_format in ("page", "form")
 
 

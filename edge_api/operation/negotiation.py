@@ -70,7 +70,7 @@ def media_weight(header: str, media_type: str) -> float:
 
 @lru_cache(512)
 def prefers_markdown(header: str) -> bool:
-    """Tell whether `text/markdown` is named, and preferred no less than HTML."""
+    """Return whether `text/markdown` is named, and preferred no less than HTML."""
     named = any(preference.name == "text/markdown" for preference in preferences(header))
     weight = media_weight(header, "text/markdown") if named else 0.0
     return weight > 0 and weight >= media_weight(header, "text/html")
@@ -78,7 +78,7 @@ def prefers_markdown(header: str) -> bool:
 
 @lru_cache(512)
 def prefers_json(header: str) -> bool:
-    """Tell whether JSON is named, and preferred to HTML, for the answer to a form."""
+    """Return whether JSON is named, and preferred to HTML, for the answer to a form."""
     named = any(preference.name == JSON for preference in preferences(header))
     return named and media_weight(header, JSON) > media_weight(header, "text/html")
 

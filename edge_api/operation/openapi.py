@@ -182,7 +182,7 @@ def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Jso
         "name": parameter.name,
         "in": parameter.place,
         "schema": dict(parameter.schema),
-        "description": parameter.sentence,
+        "description": parameter.description,
     }
     example = parameter.example if parameter.example is not None else samples.get(parameter.name)
     if example is not None:
@@ -243,7 +243,7 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
 
 
 def _success(success: SuccessResponse) -> Json:
-    entry: Json = {"description": success.sentence, **_headers(success.headers)}
+    entry: Json = {"description": success.description, **_headers(success.headers)}
     if success.schema is not None:
         example = {"example": success.example} if success.example is not None else {}
         json, text = {"schema": _named(success.schema), **example}, {"schema": {"type": "string"}}
@@ -260,7 +260,7 @@ def _named(schema: Schema) -> Schema:
 
 def _failure(status: int, codes: Iterable[Code], operation: AnyOperation) -> Json:
     return {
-        "description": "; ".join(PROBLEMS[code].sentence for code in codes),
+        "description": "; ".join(PROBLEMS[code].message for code in codes),
         **_headers(_STATUS_HEADERS.get(status, {})),
         "content": _error_content(status, operation.error_format),
     }
@@ -280,8 +280,8 @@ def _error_name(status: int, error_format: ErrorFormat) -> str:
 
 def _headers(sentences: Mapping[str, str]) -> Json:
     headers = {
-        name: {"description": sentence, "schema": {"type": "string"}}
-        for name, sentence in sentences.items()
+        name: {"description": description, "schema": {"type": "string"}}
+        for name, description in sentences.items()
     }
     return {"headers": headers} if headers else {}
 

@@ -10,7 +10,7 @@ from edge_api.auth.rate_limits import Limiter
 from edge_api.db.query import Store
 from edge_api.operation.reference.values import Page
 from edge_api.operation.result import Document
-from edge_api.schema.edge_pages import Form, PageName
+from edge_api.schema.page_templates import Form, PageName
 from edge_api.settings import Settings
 
 

@@ -7,10 +7,10 @@ from typing import Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Operations that one page is about, told by their tags."""
+    """The operations of one page, selected by their tags."""
 
     name: str
-    sentence: str
+    description: str
     tags: tuple[str, ...]
 
 

@@ -44,7 +44,7 @@ def media_type(name: str) -> str:
 
 
 def is_part(kind: str) -> bool:
-    """Tell whether a media type is of what pages are put together from, and no page of its own.
+    """Return whether a media type is of what pages are put together from, and no page of its own.
 
     Pictures are not: one that is opened by itself may carry scripts.
     """

@@ -85,7 +85,7 @@ class Dispatcher(outbox.Dispatcher):
         await asyncio.gather(*await self._start_all())
 
     async def _take_turn(self) -> bool:
-        fault = "webhooks: nothing can be looked up; it is tried again"
+        fault = "webhooks: the queue cannot be read; trying again"
         with outbox.outages_logged(_log, "webhooks wait", fault):
             await self._start_all()
         return False
@@ -101,7 +101,7 @@ class Dispatcher(outbox.Dispatcher):
     async def _drain(self, endpoint_id: str) -> None:
         """Post to an endpoint until nothing is due; a lost claim is due after its lease."""
         waits = f"webhooks: {endpoint_id} waits"
-        fault = f"webhooks: telling {endpoint_id} was cut short; it goes on"
+        fault = f"webhooks: posting to {endpoint_id} was interrupted; trying again"
         try:
             with outbox.outages_logged(_log, waits, fault):
                 while not self._ending.is_set() and await self._post_batch(endpoint_id):
@@ -110,7 +110,7 @@ class Dispatcher(outbox.Dispatcher):
             self._busy.discard(endpoint_id)
 
     async def _post_batch(self, endpoint_id: str) -> bool:
-        """Post what can be claimed for an endpoint; tell whether there may be more."""
+        """Post what can be claimed for an endpoint; return whether there may be more."""
         claimed = await self._claim(endpoint_id)
         rows = await self._drop_forgotten(claimed) if claimed else []
         endpoint = await find(self._store, endpoint_id)  # which may have changed
@@ -148,7 +148,7 @@ class Dispatcher(outbox.Dispatcher):
         try:
             answer = await self._post(endpoint, delivery)
             if not answer.is_taken:
-                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.sentence)
+                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.message)
             queries = self._settle(delivery, answer)
         except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
@@ -158,7 +158,7 @@ class Dispatcher(outbox.Dispatcher):
         except Problem as problem:
             # A conflict: somebody else has it by now. A store that is away logs that itself.
             if problem.code not in ("conflict", "unavailable"):
-                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, problem.sentence)
+                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, problem.message)
         except Exception:  # noqa: BLE001  one delivery must not hold up the others
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
 
@@ -167,7 +167,7 @@ class Dispatcher(outbox.Dispatcher):
         try:
             given = secrets_of(endpoint, self._wrapping, now)
         except Problem as problem:
-            return Answer(None, problem.sentence)
+            return Answer(None, problem.message)
         return await self._messenger.post(
             endpoint["url"], body, sign(given, delivery["id"], now, body)
         )
@@ -182,7 +182,7 @@ class Dispatcher(outbox.Dispatcher):
         again = next_attempt(delivery["attempts"], answer.retry_after, now)
         values = {
             **outbox.failed(WEBHOOK_DELIVERIES, delivery, again, now),
-            "last_answer": answer.sentence,
+            "last_answer": answer.message,
             "due_at": format_instant(again or now),
         }
         return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)

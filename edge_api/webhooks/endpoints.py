@@ -55,19 +55,19 @@ class Answer:
 
     status: int | None
     """`None` where no answer came."""
-    sentence: str
+    message: str
     """Says what happened, without a word of what was sent or answered: it may be logged."""
     retry_after: str = ""
     """That header as it came (RFC 9110, section 10.2.3)."""
 
     @property
     def is_taken(self) -> bool:
-        """Tell whether the event has arrived."""
+        """Return whether the event has arrived."""
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
     @property
     def is_refused_for_good(self) -> bool:
-        """Tell whether the address wants no event any more."""
+        """Return whether the address wants no event any more."""
         return self.status == HTTPStatus.GONE
 
 
@@ -91,7 +91,7 @@ READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id
 
 
 async def enabled(store: Store) -> list[Row]:
-    """Return the endpoints that are told of events, oldest first. Raises Problem."""
+    """Return the enabled endpoints, oldest first. Raises Problem."""
     (outcome,) = await store.run(READ_ENABLED)
     return outcome.rows
 
@@ -128,8 +128,8 @@ def secrets_of(endpoint: Row, wrapping: Wrapping, now: datetime) -> Sequence[str
     try:
         return [wrapping.unwrap(each).decode() for each in wrapped]
     except ValueError:
-        sentence = "its secret was kept with another SECRET_KEY: rotate it"
-        raise Problem("unavailable", sentence) from None
+        message = "its secret was kept with another SECRET_KEY: rotate it"
+        raise Problem("unavailable", message) from None
 
 
 OVERLAP: Final = timedelta(hours=24)

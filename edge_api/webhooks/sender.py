@@ -32,7 +32,7 @@ _SPELLING: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 def is_own_machine(address: Address) -> bool:
-    """Tell whether an address leads to this machine alone."""
+    """Return whether an address leads to this machine alone."""
     return address.is_loopback
 
 
@@ -68,7 +68,7 @@ class WebhookSender:
         except BlockedAddress:
             return Answer(None, _NOT_PUBLIC)
         except Problem as problem:
-            return Answer(None, problem.sentence)
+            return Answer(None, problem.message)
         except TimeoutError:
             return Answer(None, f"no answer within {TELL_SECONDS:.0f} s")
         except (aiohttp.ClientError, OSError, ValueError):

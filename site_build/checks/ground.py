@@ -93,7 +93,7 @@ class UrlMap:
     rules: SourceRules
 
     def answers(self, path: str) -> bool:
-        """Tell whether something that is no document answers at `path`, or may."""
+        """Return whether something that is no document answers at `path`, or may."""
         return path in self.others or path.startswith(_ELSEWHERE)
 
     def canonical(self, path: str) -> str:
@@ -125,7 +125,7 @@ def list_targets(
 
 
 def is_of_edge(path: str) -> bool:
-    """Tell whether the edge answers at `path` where the build has made nothing."""
+    """Return whether the edge answers at `path` where the build has made nothing."""
     page = path.removesuffix("index.md")
     return page in EDGE or f"{page}/" in EDGE or page.startswith(_BEYOND)
 

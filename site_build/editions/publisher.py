@@ -260,7 +260,7 @@ class Backoff:
         self._since = self._until = datetime.min.replace(tzinfo=UTC)
 
     def is_on(self, now: datetime) -> bool:
-        """Tell whether nothing is to be tried at `now` (UTC); a clock set back ends a pause."""
+        """Return whether nothing is to be tried at `now` (UTC); a clock set back ends a pause."""
         return self._since <= now < self._until
 
     def begin(self, now: datetime, due: datetime | None) -> None:

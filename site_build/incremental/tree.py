@@ -41,7 +41,7 @@ class Stamp(NamedTuple):
     """Nanoseconds."""
 
     def fits(self, path: str) -> bool:
-        """Tell whether the file at `path` plus the suffix is still the one that was written."""
+        """Return whether the file at `path` plus the suffix is still the one that was written."""
         try:
             found = os.stat(f"{path}{self.suffix}")  # noqa: PTH116 - a Path costs more than the call
         except OSError:
@@ -141,7 +141,7 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Tell whether the ledger in `folder` can be read, and names any file."""
+    """Return whether the ledger in `folder` can be read, and names any file."""
     return bool(_read_checked(folder))
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from jinja2 import Environment
 
-from edge_api.schema.edge_pages import CONTACT_PAGE, Frame
 from edge_api.schema.index import INDEX_FORMAT, IndexHead
+from edge_api.schema.page_templates import CONTACT_PAGE, Frame
 from site_build import addresses
 from site_build.faults import BuildError, ContentError, Diagnostic
 from site_build.incremental.cache import IMAGES, Cache, ImageCache, make_key

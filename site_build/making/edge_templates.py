@@ -16,7 +16,7 @@ from types import MappingProxyType
 from jinja2 import Environment, TemplateSyntaxError, meta
 
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.edge_pages import (
+from edge_api.schema.page_templates import (
     CONTACT_PAGE,
     FORMS,
     FRAMES,
@@ -189,8 +189,8 @@ def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
 
 # Samples of what the edge gives: between them each value is there and missing, as happens there.
 _CHOICES = [
-    {"name": name, "sentence": sentence, "checked": number % 2 == 0}
-    for number, (name, sentence) in enumerate(SCOPES.items())
+    {"name": name, "description": description, "checked": number % 2 == 0}
+    for number, (name, description) in enumerate(SCOPES.items())
 ]
 _CONSENT: Sample = {
     "action": "/api/public/oauth/authorize",
@@ -226,7 +226,7 @@ _NOTHING_FOUND: Sample = {
     "results": (),
     "before": None,
     "behind": None,
-    "sentence": "No post has all of these words.",
+    "summary": "No post has all of these words.",
     "suggestion": "edge",
     "suggested_address": "/search?q=edge",
 }
@@ -237,7 +237,7 @@ _FOUND: Sample = {
     "results": (_RESULT, {**_RESULT, "tags": (), "snippet": ()}),
     "before": "/search?q=edge",
     "behind": "/search?q=edge&page=3",
-    "sentence": "21 posts have these words, best first.",
+    "summary": "21 posts have these words, best first.",
     "suggestion": None,
 }
 _SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
@@ -262,7 +262,7 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             {
                 **_SEARCH,
                 "words": "",
-                "results": {**_NOTHING_FOUND, "sentence": "", "suggestion": None},
+                "results": {**_NOTHING_FOUND, "summary": "", "suggestion": None},
             },
         ),
         "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
@@ -277,19 +277,19 @@ _FIELD: Sample = {
     "name": "limit",
     "kind": "integer",
     "mark": "needed",
-    "sentence": _PROSE,
+    "description": _PROSE,
     "place": "query",
 }
 _BODY: Sample = {
     "media_types": ("application/json",),
-    "fields": (_FIELD, {**_FIELD, "mark": "", "sentence": _NONE}),
+    "fields": (_FIELD, {**_FIELD, "mark": "", "description": _NONE}),
     "is_deeper": True,
     "example": _CODE,
 }
 _ANSWER: Sample = {
     "status": "200",
     "phrase": "OK",
-    "sentence": _PROSE,
+    "description": _PROSE,
     "headers": {"ETag": _PROSE},
     "body": _BODY,
 }

@@ -107,7 +107,7 @@ def list_gone(
 
 
 def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -> bool:
-    """Tell whether a page is that of a tag and the like, or a later page of a list."""
+    """Return whether a page is that of a tag and the like, or a later page of a list."""
     first = re.sub(r"(?:page/\d+/index|\d+)\.html$", "", path)
     if first != path and (f"{first}index.html" in before or f"{first}.html" in before):
         return True

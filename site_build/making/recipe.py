@@ -74,7 +74,7 @@ class Style:
 
 
 def is_lent(template: Template) -> bool:
-    """Tell whether a template comes from this project's theme."""
+    """Return whether a template comes from this project's theme."""
     return HOUSE_THEME in Path(str(template.filename)).parents
 
 

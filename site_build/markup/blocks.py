@@ -272,7 +272,7 @@ class _Walk:
         return written
 
     def _is_loose(self, level: int) -> bool:
-        """Tell whether blank lines stand in the list whose items' blocks have a level."""
+        """Return whether blank lines stand in the list whose items' blocks have a level."""
         for token in self._tokens[self._at :]:
             if token.level < level - 1:
                 return False

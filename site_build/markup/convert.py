@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypedDict, cast
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
 
-from edge_api.schema.code_markup import CodeFormatter
+from edge_api.schema.highlighting import CodeFormatter
 from site_build.addresses import SourceRules
 from site_build.markup.github import GITHUB, GitHub
 from site_build.markup.house_rules import BACKLINK, HouseRules

@@ -71,7 +71,7 @@ def count_struck(prose: str) -> int:
 
 
 def _touches(inner: str, outer: str) -> bool:
-    """Tell whether a sign that has `inner` and `outer` beside it belongs to the inner one."""
+    """Return whether a sign that has `inner` and `outer` beside it belongs to the inner one."""
     return bool(inner) and not inner.isspace() and (inner.isalnum() or not outer.isalnum())
 
 

@@ -81,7 +81,7 @@ def digest_card(card: Card, font: Font) -> bytes:
 
 
 def has_title(card: Card, font: Font) -> bool:
-    """Tell whether the font can write the card's title; else the site's name stands there."""
+    """Return whether the font can write the card's title; else the site's name stands there."""
     return keep_writable(card.title, font) is not None
 
 

@@ -108,7 +108,7 @@ def line_height(size: int) -> int:
 
 
 def _is_word_part(sign: str) -> bool:
-    """Tell whether a word would be another without the sign."""
+    """Return whether a word would be another without the sign."""
     if sign in _VARIANTS:
         return False
     return unicodedata.category(sign) in {"Mn", "Mc"} or unicodedata.category(sign)[0] in "LN"
@@ -116,7 +116,7 @@ def _is_word_part(sign: str) -> bool:
 
 @lru_cache(maxsize=4_096)
 def _is_drawn(sign: str, font: Font) -> bool:
-    """Tell whether the font has something of its own for a sign."""
+    """Return whether the font has something of its own for a sign."""
     if sign == " ":
         return True
     if not sign.isprintable():
@@ -264,7 +264,7 @@ def _draw_glyph(letters: str, font: Font, size: int) -> _Stamp | None:
 
 @lru_cache(maxsize=16_384)
 def _are_joined(before: str, after: str, font: Font) -> bool:
-    """Tell whether the font draws two letters other than one beside the other."""
+    """Return whether the font draws two letters other than one beside the other."""
     whole = _draw_glyph(before + after, font, _COMPARED_AT)
     if whole is None:
         return False

@@ -67,7 +67,7 @@ class _FaultError(Exception):
 
 
 def is_picture(path: str) -> bool:
-    """Tell whether a file is a picture by its name."""
+    """Return whether a file is a picture by its name."""
     return PurePosixPath(path).suffix.lower() in SUFFIXES
 
 

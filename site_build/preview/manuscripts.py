@@ -51,7 +51,7 @@ class Manuscripts:
             self._album = self._measure(self._listing)
 
     def refresh(self, told: Collection[str] | None = None) -> bool:
-        """Read what changed since the last time; tell whether anything did.
+        """Read what changed since the last time; return whether anything did.
 
         `told` are the only paths that may have changed, where that is known. Raises BuildError
         when the folder cannot be read; what was read stays then.

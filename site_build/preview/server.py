@@ -150,12 +150,12 @@ def name_origin(listening: socket.socket) -> str:
 
 
 def is_loopback(listening: socket.socket) -> bool:
-    """Tell whether only this machine can reach the socket."""
+    """Return whether only this machine can reach the socket."""
     return ip_address(listening.getsockname()[0]).is_loopback
 
 
 def admits(host_header: str, chosen: str) -> bool:
-    """Tell whether a request for this host may be answered; `chosen` is the host of `--host`."""
+    """Return whether a request for this host may be answered; `chosen` is the host of `--host`."""
     try:
         host = urlsplit(f"//{host_header}").hostname or ""
     except ValueError:

@@ -95,7 +95,7 @@ class Stage:
         gc.freeze()  # What was read stays; every collection would look through all of it.
 
     def refresh(self, changes: Collection[str] | None = None) -> bool:
-        """Take in what changed; tell whether browsers should hear of it.
+        """Take in what changed; return whether browsers should hear of it.
 
         `changes` are the only absolute paths that may have changed, where that is known.
         """
@@ -136,7 +136,7 @@ class Stage:
         self._shown.clear()
 
     def settle(self) -> bool:
-        """Finish what was shown at once and forget what was before; tell whether pages differ."""
+        """Finish what was shown at once and forget what was before; return whether pages differ."""
         before = self.state
         if not self._is_whole:
             self._complete()
@@ -162,7 +162,7 @@ class Stage:
         self.state = replace(after, version=version, faults=faults)
 
     def check(self) -> bool:
-        """Check the whole content if it has changed; tell whether its warnings are others now."""
+        """Check the whole content if it has changed; return whether its warnings are others now."""
         if self._is_checked:
             return False
         self._is_checked = True
@@ -234,7 +234,7 @@ class Stage:
 
 
 def _differ_in_text(before: Content, after: Content) -> bool:
-    """Tell whether nothing but texts differs, and nothing that lists show of them."""
+    """Return whether nothing but texts differs, and nothing that lists show of them."""
     if before.files != after.files or before.minutes != after.minutes:
         return False
     if len(before.documents) != len(after.documents):

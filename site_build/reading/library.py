@@ -72,7 +72,7 @@ class CheckReport:
         return sum(finding.severity == severity for finding in self.findings)
 
     def stops(self, *, strict: bool) -> bool:
-        """Tell whether a build must not go on."""
+        """Return whether a build must not go on."""
         return bool(self.findings if strict else self.count("error"))
 
 

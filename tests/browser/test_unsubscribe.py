@@ -24,7 +24,7 @@ def new_link(journal: Journal, address: str) -> str:
 
 
 def is_suppressed(journal: Journal, address: str) -> bool:
-    """Tell whether an address is, as an administrator sees it."""
+    """Return whether an address is, as an administrator sees it."""
     path = f"{ADMIN}/suppressed_emails?email=eq.{address}"
     _, _, body = journal.edge.get(path, {"X-API-Key": journal.key})
     return bool(json.loads(body))

@@ -81,7 +81,7 @@ def find_strays(text: str) -> list[int]:
 
 
 def fits(promised: str, printed: str, *, varies: bool = False) -> bool:
-    """Tell whether what was printed is what was promised; figures may differ if it `varies`."""
+    """Return whether what was printed is what was promised; figures may differ if it `varies`."""
     if varies:
         promised, printed = (_FIGURE.sub("0", text) for text in (promised, printed))
     lines = (

@@ -87,7 +87,7 @@ def name_of(path: Path) -> str:
 
 
 def has_code(path: Path) -> bool:
-    """Tell whether a paper has blocks that run."""
+    """Return whether a paper has blocks that run."""
     return any(fence.language in RUN for fence in read_fences(path.read_text(encoding="utf-8")))
 
 

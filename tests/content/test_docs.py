@@ -82,7 +82,9 @@ def write_row(*cells: str) -> str:
 def test_every_setting_is_documented() -> None:
     """Each setting stands in the operators' table with its default and its sentence."""
     rows = [
-        write_row(f"`{name}`", f"`{setting.default}`" if setting.default else "", setting.sentence)
+        write_row(
+            f"`{name}`", f"`{setting.default}`" if setting.default else "", setting.description
+        )
         for name, setting in SETTINGS.items()
     ]
 
@@ -91,7 +93,7 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_problem_is_documented() -> None:
     """Each problem stands in the API's table with its status and its sentence."""
-    rows = [f"| {problem.status} | {problem.sentence} | " for problem in PROBLEMS.values()]
+    rows = [f"| {problem.status} | {problem.message} | " for problem in PROBLEMS.values()]
 
     assert missing("api.md", rows) == []
 
@@ -99,7 +101,7 @@ def test_every_problem_is_documented() -> None:
 def test_every_administrative_column_is_documented() -> None:
     """Each table stands there with its sentence, each column with its kind, default and bounds."""
     for table in ADMINISTRATIVE.values():
-        head = f"**{table.name}**: {table.sentence}\n"
+        head = f"**{table.name}**: {table.description}\n"
         columns = [table.columns[name] for name in table.readable]
         rows = [
             write_row(f"`{each.name}`", each.kind, state_absence(each), state_bounds(each))
@@ -113,7 +115,7 @@ def test_every_administrative_column_is_documented() -> None:
 def test_every_scope_and_operator_is_documented() -> None:
     """Each scope and each filter operator stands there with its sentence."""
     scopes = [write_row(f"`{scope}`", sentence) for scope, sentence in SCOPES.items()]
-    operators = [write_row(f"`{name}`", each.sentence) for name, each in OPERATORS.items()]
+    operators = [write_row(f"`{name}`", each.description) for name, each in OPERATORS.items()]
 
     assert missing("api.md", [*scopes, *operators]) == []
 

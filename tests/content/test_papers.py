@@ -31,7 +31,7 @@ def anchors_of(text: str) -> set[str]:
 
 
 def leads_somewhere(path: Path, link: re.Match[str]) -> bool:
-    """Tell whether a link of the paper at `path` names a file and, if it does, a heading of it."""
+    """Return whether a link at `path` names a file and, if it does, a heading of it."""
     target = path.parent / link["path"] if link["path"] else path
     if not target.exists():
         return False

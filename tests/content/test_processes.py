@@ -52,7 +52,7 @@ def read_page(port: int) -> str:
 
 
 def awaits(port: int, wanted: str) -> bool:
-    """Tell whether the post's page comes to say `wanted`."""
+    """Return whether the post's page comes to say `wanted`."""
     deadline = time.monotonic() + _PATIENCE
     while time.monotonic() < deadline:
         with suppress(OSError, HTTPException):

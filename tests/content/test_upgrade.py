@@ -87,7 +87,7 @@ class Journal:
         self.post.write_text(f"{self.post.read_text('utf-8')}\n{sentence}\n", "utf-8")
 
     def says(self, sentence: str) -> bool:
-        """Tell whether the served build has the sentence."""
+        """Return whether the served build has the sentence."""
         page = self.folder / "build/current/site/journal/marbled-paper/index.html"
         return sentence in page.read_text("utf-8")
 
@@ -115,7 +115,7 @@ def complaint(journal: Journal, check: str) -> str:
 
 
 def waits_for(condition: Callable[[], object]) -> bool:
-    """Tell whether a condition comes true."""
+    """Return whether a condition comes true."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if condition():

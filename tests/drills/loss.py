@@ -154,7 +154,7 @@ def await_replica(store: Path) -> None:
 
 
 def has_everything(store: Path) -> bool:
-    """Tell whether the replica has all that was committed before; not while nothing replicates."""
+    """Return whether the replica has all commits so far; `False` while nothing replicates."""
     try:
         sync_replica(store, 20)
     except ReplicatorError:

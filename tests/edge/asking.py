@@ -24,5 +24,5 @@ def sqlstate_of(table: str, *pairs: tuple[str, str]) -> str:
     with pytest.raises(Problem) as raised:
         ask(table, *pairs)
     assert (raised.value.code, raised.value.status) == ("invalid", 400)
-    assert ": " in raised.value.sentence
+    assert ": " in raised.value.message
     return raised.value.sqlstate

@@ -123,7 +123,7 @@ class ServedEdge:
             connection.close()
 
     def await_body(self, path: str, wanted: bytes) -> bool:
-        """Ask until the body has `wanted` in it; tell whether it came to that."""
+        """Ask until the body has `wanted` in it; return whether it came to that."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             with suppress(OSError, HTTPException):

@@ -64,11 +64,11 @@ class Connection:
         return answer
 
     async def is_reusable(self) -> bool:
-        """Tell whether another request is answered on this connection."""
+        """Return whether another request is answered on this connection."""
         return (await self.ask(b"GET /api/public/ping HTTP/1.1\r\nHost: x\r\n\r\n")).status == 200
 
     async def is_closed(self) -> bool:
-        """Wait for the end of the connection; tell whether nothing more came."""
+        """Wait for the end of the connection; return whether nothing more came."""
         async with asyncio.timeout(PATIENCE):
             with suppress(ConnectionError):  # a reset ends it as well
                 return await self.reader.read() == b""

@@ -36,7 +36,7 @@ class Visitor:
         return body.decode() if status == 200 else ""
 
     def holds(self, path: str) -> bool:
-        """Tell whether there is something at a path."""
+        """Return whether there is something at a path."""
         return self.edge.get(path, {})[0] == HTTPStatus.OK
 
     def ask_api(self, path: str) -> str:

@@ -131,7 +131,7 @@ async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "sentence"),
+    ("body", "message"),
     [
         ({}, "type: is required"),
         ({"type": "service_auth"}, "type: must be one of"),
@@ -139,11 +139,11 @@ async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
         ([], "body: must be an object"),
     ],
 )
-async def test_a_faulty_request_is_told(edge: Any, body: Any, sentence: str) -> None:
+async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> None:
     """400 with the member to mend; nothing is filed."""
     async with edge.ask("POST", REQUESTS, json=body) as answer:
         assert answer.status == 400
-        assert (await error_of(answer)).startswith(sentence)
+        assert (await error_of(answer)).startswith(message)
     assert await decisions(edge).all() == []
 
 

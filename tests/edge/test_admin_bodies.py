@@ -55,7 +55,7 @@ class Writer:
         self._rows = Rows(self._store, clock)
 
     def takes(self, operation: AnyOperation, value: Any) -> bool:
-        """Tell whether a body is accepted; a conflict is about the rows there are."""
+        """Return whether a body is accepted; a conflict is about the rows there are."""
         assert operation.body is not None
         try:
             body = operation.body.check.validate_python(value)

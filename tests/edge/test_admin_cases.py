@@ -96,7 +96,7 @@ def row_faults(expect: dict[str, Any], rows: list[dict[str, Any]]) -> list[str]:
 
 
 def has_row(rows: list[dict[str, Any]], want: dict[str, Any]) -> bool:
-    """Tell whether a row has all these members."""
+    """Return whether a row has all these members."""
     return any(want.items() <= {key: row.get(key, ...) for key in want}.items() for row in rows)
 
 

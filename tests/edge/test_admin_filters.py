@@ -186,7 +186,7 @@ def test_the_fault_names_the_column_and_the_mend() -> None:
     with pytest.raises(Problem) as raised:
         parse_filter(EMAIL_SEND_LOG, "created_at", "gt.2026-02-04T12:00:00 00:00")
 
-    assert raised.value.sentence.startswith("created_at: is not an instant")
+    assert raised.value.message.startswith("created_at: is not an instant")
     assert raised.value.hint == "In a query string a plus sign is written %2B"
 
 
@@ -195,7 +195,7 @@ def test_an_unknown_column_lists_those_that_are_known_and_no_hidden_one() -> Non
     with pytest.raises(Problem, match="budget_tier") as raised:
         parse_filter(LEADS, "buget", "eq.1")
 
-    assert "dedupe_hash" not in raised.value.sentence
+    assert "dedupe_hash" not in raised.value.message
 
 
 def test_filters_are_kept_in_their_order_and_all_of_them() -> None:

@@ -39,7 +39,7 @@ GLUE = ["", " ", ",", "(", ")", ".", "null", "NULL", "not_null", "not."]
 
 
 def accepts(parse: Callable[[], object]) -> bool:
-    """Tell whether a parser takes the text."""
+    """Return whether a parser takes the text."""
     try:
         parse()
     except Problem:
@@ -59,7 +59,7 @@ def filter_texts(draw: st.DrawFn, kind: Kind) -> str:
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Tell whether a text fits the pattern, for Python and for a JSON Schema validator alike."""
+    """Return whether a text fits the pattern, for Python and for a JSON Schema validator alike."""
     python = re.search(pattern.removesuffix("$") + r"\Z", text) is not None
     options = jsonschema_rs.FancyRegexOptions()
     schema = {"type": "string", "pattern": pattern}
@@ -68,7 +68,7 @@ def fits(pattern: str, text: str) -> bool:
 
 
 def escapes_in_a_typed_list(kind: Kind, text: str) -> bool:
-    """Tell whether a text is what the description leaves out: backslashes in quoted numbers."""
+    """Return whether a text is what the description leaves out: backslashes in quoted numbers."""
     return kind != Kind.TEXT and "\\" in text
 
 

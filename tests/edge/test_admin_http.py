@@ -103,7 +103,7 @@ async def test_a_key_may_be_held_to_some_tables(edge: Any, table: str, method: s
 
 
 @pytest.mark.parametrize(
-    ("credential", "path", "status", "sentence"),
+    ("credential", "path", "status", "message"),
     [
         (None, "credentials?x", 401, ""),
         ("wrong", "credentials?x", 401, ""),
@@ -115,7 +115,7 @@ async def test_a_key_may_be_held_to_some_tables(edge: Any, table: str, method: s
     ],
 )
 async def test_the_order_of_checks(
-    edge: Any, credential: str | None, path: str, status: int, sentence: str
+    edge: Any, credential: str | None, path: str, status: int, message: str
 ) -> None:
     """Credential, table, scope, parameters: the first that fails is what the client hears of."""
     keys = {
@@ -129,7 +129,7 @@ async def test_the_order_of_checks(
     found, _, body = await answer_of(edge, "GET", path, keys[credential])
 
     assert found == status
-    assert sentence in (json.loads(body)["error"] if status >= 400 else "")
+    assert message in (json.loads(body)["error"] if status >= 400 else "")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "PATCH", "DELETE"])

@@ -115,7 +115,7 @@ def tables(
 
 
 def holds(row: dict[str, Any], asked: Asked) -> bool:
-    """Tell whether a filter keeps a row: only what is certainly true does."""
+    """Return whether a filter keeps a row: only what is certainly true does."""
     outcome = truth(row[asked.column], asked)
     return outcome is not None and outcome != asked.negated
 

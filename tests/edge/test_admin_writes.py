@@ -82,10 +82,10 @@ async def test_a_filter_in_the_query_never_widens_a_change(
     desk: Desk, method: str, query: str
 ) -> None:
     """The parameter is refused by its name, and the sentence says where rows are chosen."""
-    sentence = await desk.refusal(method, f"?{query}")
+    message = await desk.refusal(method, f"?{query}")
 
-    assert sentence.startswith(f"{query.partition('=')[0]}: ")
-    assert "rows are chosen by `match` in the body" in sentence
+    assert message.startswith(f"{query.partition('=')[0]}: ")
+    assert "rows are chosen by `match` in the body" in message
 
 
 @pytest.mark.parametrize("method", ["PATCH", "DELETE"])
@@ -101,10 +101,10 @@ async def test_a_filter_is_refused_before_the_body_is_looked_at(desk: Desk, meth
 @pytest.mark.parametrize("query", ["on_conflict=email", "email=eq.a@b.c", "limit=1", "order=email"])
 async def test_an_insert_takes_no_other_parameter(desk: Desk, query: str) -> None:
     """The parameter is refused by its name, and the sentence says how a row is changed."""
-    sentence = await desk.refusal("POST", f"?{query}")
+    message = await desk.refusal("POST", f"?{query}")
 
-    assert sentence.startswith(f"{query.partition('=')[0]}: ")
-    assert "PATCH" in sentence
+    assert message.startswith(f"{query.partition('=')[0]}: ")
+    assert "PATCH" in message
 
 
 @pytest.mark.parametrize("method", WRITES)
@@ -114,9 +114,9 @@ async def test_an_insert_takes_no_other_parameter(desk: Desk, query: str) -> Non
 )
 async def test_an_upsert_is_refused(desk: Desk, method: str, prefer: str) -> None:
     """Whoever asks for one would else get an insert, or an error that misleads."""
-    sentence = await desk.refusal(method, headers={"Prefer": prefer})
+    message = await desk.refusal(method, headers={"Prefer": prefer})
 
-    assert sentence.startswith("Prefer: resolution ")
+    assert message.startswith("Prefer: resolution ")
 
 
 async def test_other_preferences_are_no_reason_to_refuse(desk: Desk) -> None:
@@ -217,10 +217,10 @@ async def test_columns_that_agree_with_the_body_are_accepted(
 )
 async def test_columns_that_differ_from_the_body_are_refused(desk: Desk, columns: str) -> None:
     """What they leave out would be stored, or what they add would be missing."""
-    sentence = await desk.refusal("POST", params={"columns": columns})
+    message = await desk.refusal("POST", params={"columns": columns})
 
-    assert sentence.startswith("columns: ")
-    assert "email, reason" in sentence
+    assert message.startswith("columns: ")
+    assert "email, reason" in message
 
 
 async def test_columns_are_given_once(desk: Desk) -> None:

@@ -64,7 +64,7 @@ async def test_the_newest_lead_stands_first(edge: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "sentence"),
+    ("limit", "message"),
     [
         ("0", "must be 1 or more"),
         ("201", "must be 200 or less"),
@@ -80,10 +80,10 @@ async def test_the_newest_lead_stands_first(edge: Any) -> None:
         ("1&limit=1", "stands more than once"),
     ],
 )
-async def test_a_limit_out_of_bounds_is_refused(edge: Any, limit: str, sentence: str) -> None:
+async def test_a_limit_out_of_bounds_is_refused(edge: Any, limit: str, message: str) -> None:
     """400, naming the parameter and its bound."""
     async with edge.ask("GET", f"{PATH}?limit={limit}", await edge.key()) as answer:
-        assert (answer.status, await answer.json()) == (400, {"error": f"limit: {sentence}"})
+        assert (answer.status, await answer.json()) == (400, {"error": f"limit: {message}"})
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api import background as housekeeping
+from edge_api import background as background_jobs
 from edge_api.app import gc_freeze
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import EdgeMaker
@@ -37,7 +37,7 @@ def _unsettled() -> Iterator[None]:
 
 
 def is_looked_through(thing: object) -> bool:
-    """Tell whether the collector looks through a thing, each time that it looks through all."""
+    """Return whether the collector looks through a thing, each time that it looks through all."""
     return any(each is thing for each in gc.get_objects())
 
 
@@ -69,7 +69,7 @@ def test_a_build_that_takes_over_has_only_what_is_new_looked_through() -> None:
 
 
 async def comes_true(holds: Callable[[], bool]) -> bool:
-    """Tell whether something holds before patience ends."""
+    """Return whether something holds before patience ends."""
     for _ in range(TRIES):
         if holds():
             return True
@@ -81,7 +81,7 @@ async def test_an_edge_settles_with_what_it_serves(
     make_edge: EdgeMaker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """When it starts, and when another build takes over; the one before it goes."""
-    monkeypatch.setattr(housekeeping, "REFRESH_SECONDS", PAUSE)
+    monkeypatch.setattr(background_jobs, "REFRESH_SECONDS", PAUSE)
     point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
     async with make_edge(alone=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
         builds = edge.service[BuildManager]

@@ -222,13 +222,13 @@ JSON_FAULTS: dict[str, tuple[bytes, str]] = {
 }
 
 
-@pytest.mark.parametrize(("raw", "sentence"), JSON_FAULTS.values(), ids=JSON_FAULTS)
-async def test_a_body_that_is_no_lead(edge: Any, raw: bytes, sentence: str) -> None:
+@pytest.mark.parametrize(("raw", "message"), JSON_FAULTS.values(), ids=JSON_FAULTS)
+async def test_a_body_that_is_no_lead(edge: Any, raw: bytes, message: str) -> None:
     """400 says what is wrong with it, and the connection serves on."""
     answer = await ask(edge, post(raw))
 
     assert (answer.status, answer.closes) == (400, False)
-    assert sentence in answer.error()
+    assert message in answer.error()
     assert json.loads(await edge.service[Leads].recent(200)) == {"leads": [], "count": 0}
 
 
@@ -391,6 +391,15 @@ async def test_a_body_in_chunks_is_taken(edge: Any) -> None:
     size = b"%x" % len(GOOD)
     for raw in (chunk(GOOD), size + b";a=b\r\n" + GOOD + b"\r\n0\r\nX-Trailer: 1\r\n\r\n"):
         assert (await ask(edge, head_of_post(CHUNKED) + raw)).status == 201
+
+
+async def test_another_transfer_coding_is_refused(edge: Any) -> None:
+    """A body that is compressed for its transfer is not read as JSON."""
+    header = JSON + b"Transfer-Encoding: gzip, chunked\r\n"
+    answer = await ask(edge, head_of_post(header) + chunk(GOOD))
+
+    assert answer.status == 400
+    assert answer.error().startswith("Of transfer codings, only chunked is known")
 
 
 async def test_a_body_where_none_is_wanted_is_passed_over(edge: Any) -> None:

@@ -141,7 +141,7 @@ async def test_parts_follow_one_another(edge: Any, key: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "sentence"),
+    ("query", "message"),
     [
         ("limit=0", "limit: must be 1 or more"),
         ("limit=1001", "limit: must be 1000 or less"),
@@ -170,13 +170,13 @@ async def test_parts_follow_one_another(edge: Any, key: str) -> None:
         ("since=1760000000", "since: is not an instant"),
     ],
 )
-async def test_a_bad_value_is_named(edge: Any, key: str, query: str, sentence: str) -> None:
+async def test_a_bad_value_is_named(edge: Any, key: str, query: str, message: str) -> None:
     """A value that cannot be is refused with the name of its parameter and the mend."""
     answer, body = await get(edge, f"{PATH}?{query}", key)
 
     assert answer.status == 400
     assert list(body) == ["error"]
-    assert body["error"].startswith(sentence)
+    assert body["error"].startswith(message)
 
 
 PUZZLES = [*"\"'*\\", "a AND", "NOT", "a OR (b", "title:a", "a*", "^a", "-a", "{a}", "NEAR(a b)"]

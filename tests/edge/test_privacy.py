@@ -16,7 +16,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from edge_api import background as housekeeping
+from edge_api import background as background_jobs
 from edge_api.__main__ import main
 from edge_api.admin.privacy import Privacy
 from edge_api.auth.actor import OPERATOR, system_clock
@@ -478,7 +478,7 @@ async def test_a_running_edge_deletes_what_is_old(
     make_edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without being asked."""
-    monkeypatch.setattr(housekeeping, "SWEEPING_SECONDS", 0.05)
+    monkeypatch.setattr(background_jobs, "SWEEPING_SECONDS", 0.05)
     async with make_edge(RETAIN_LEADS_DAYS="30") as edge:
         old = make_rows(ANN, "annmark")[LEADS][0] | {"created_at": "2001-01-01T00:00:00.000000Z"}
         await edge.service.store.run(Insert(LEADS, [old, make_lead(created_at=LATER)]))

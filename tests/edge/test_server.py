@@ -197,8 +197,8 @@ def test_every_bad_setting_is_named(installation: Installation, command: str) ->
     assert (code, said) == (2, "")
     lines = complained.splitlines()
     assert len(lines) == len(BAD)
-    for line, (name, (_, sentence)) in zip(sorted(lines), sorted(BAD.items()), strict=True):
-        assert line.startswith(f"{name}: {sentence}")
+    for line, (name, (_, message)) in zip(sorted(lines), sorted(BAD.items()), strict=True):
+        assert line.startswith(f"{name}: {message}")
     assert not installation.store.parent.exists()
 
 
@@ -262,7 +262,7 @@ def a_folder(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
+    ("spoil", "message"),
     [
         (corrupt, "is no SQLite database: set DATABASE_URL to another file"),
         (foreign, "is no store of Fore-edge: set DATABASE_URL to another file"),
@@ -274,7 +274,7 @@ def a_folder(store: Path) -> None:
 )
 @pytest.mark.parametrize("command", ["serve", "migrate", "doctor"])
 def test_a_store_that_will_not_do_is_refused(
-    installation: Installation, spoil: Callable[[Path], None], sentence: str, command: str
+    installation: Installation, spoil: Callable[[Path], None], message: str, command: str
 ) -> None:
     """In one sentence, with exit code 1, and the file is left as it was."""
     installation.store.parent.mkdir(mode=0o700)
@@ -284,7 +284,7 @@ def test_a_store_that_will_not_do_is_refused(
     code, said, complained = installation.run(command)
 
     assert code == 1
-    assert f"{installation.store} {sentence}" in one_sentence(said + complained)
+    assert f"{installation.store} {message}" in one_sentence(said + complained)
     assert (installation.store.is_file() and installation.store.read_bytes()) == before
 
 
@@ -351,12 +351,12 @@ def test_a_secret_that_others_can_read_is_reported(
     dotenv = installation.folder / ".env"
     dotenv.write_text(f"PORT=9000\n{line}\n")
     dotenv.chmod(0o640)
-    sentence = f".env holds {name} and can be read by others; run chmod 600 .env"
+    message = f".env holds {name} and can be read by others; run chmod 600 .env"
     asked = installation.changed(OWNER_EMAIL="owner@example.org", MAIL_DISPATCHER="off")
     with asked.serving() as edge:
         code, output, _ = asked.run("doctor")
-        assert (code, f"- {sentence}\n" in output) == (1, True)
-        assert edge.end(signal.SIGTERM)[1].count(sentence) == 1
+        assert (code, f"- {message}\n" in output) == (1, True)
+        assert edge.end(signal.SIGTERM)[1].count(message) == 1
     dotenv.chmod(0o600)
     with asked.serving() as edge:
         assert ".env" not in asked.run("doctor")[1]
@@ -377,16 +377,16 @@ def test_doctor_finds_an_edge_that_runs_former_code(
     installation: Installation, tmp_path: Path
 ) -> None:
     """It finds one where a source file has changed since, and one that noted no code at all."""
-    sentence = "- the installed code has changed since the edge started: restart it\n"
+    message = "- the installed code has changed since the edge started: restart it\n"
     shutil.copytree(ROOT / "edge_api", tmp_path / "code" / "edge_api")
     upgraded = installation.changed(PYTHONPATH=str(tmp_path / "code"))
     lock = installation.store.with_name(f"{installation.store.name}-lock")
     with upgraded.serving() as edge:
         assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
         (tmp_path / "code" / "edge_api" / "added.py").write_text("")
-        assert upgraded.run("doctor") == (1, sentence, "")
+        assert upgraded.run("doctor") == (1, message, "")
         lock.write_text(str(edge.process.pid))
-        assert upgraded.run("doctor") == (1, sentence, "")
+        assert upgraded.run("doctor") == (1, message, "")
     assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
 
 

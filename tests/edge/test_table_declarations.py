@@ -44,7 +44,7 @@ def test_a_table_without_a_declaration_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("declared", "sentence"),
+    ("declared", "message"),
     [
         ({"personal": None}, "email is an e-mail address, so its rows are personal data"),
         ({"retention": None}, "how long they are kept"),
@@ -60,10 +60,10 @@ def test_a_table_without_a_declaration_is_refused() -> None:
     ],
 )
 def test_a_declaration_that_leaves_rows_unknown_is_refused(
-    declared: dict[str, Any], sentence: str
+    declared: dict[str, Any], message: str
 ) -> None:
     """The error names the table, what is wrong and what to declare."""
-    with pytest.raises(ValueError, match=f"^subscribers: .*{sentence}"):
+    with pytest.raises(ValueError, match=f"^subscribers: .*{message}"):
         declare(**{**COMPLETE, **declared})
 
 

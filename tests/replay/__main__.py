@@ -56,7 +56,7 @@ def _record(played: dict[str, Played], only: str) -> None:
 
 
 def _is_whole(performance: Performance) -> bool:
-    """Tell whether enough was played, and every operation was reached; say what was not."""
+    """Return whether enough was played, and every operation was reached; say what was not."""
     missed = missed_operations(performance.operations, performance.played)
     for operation in missed:
         _say(f"no walk succeeds with {operation}: add one to tests/replay/walks/")

@@ -41,5 +41,5 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
 
 
 def warns_of(state: State, words: str) -> bool:
-    """Tell whether a state that was told warns of this."""
+    """Return whether a state that was told warns of this."""
     return any(words in each.message for each in state.findings)

@@ -14,7 +14,7 @@ import pytest
 from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.edge_pages import FORMS, FRAMES, PAGES, REFERENCE
+from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.bridge.plugin import Journal, contained, make_request
 from site_build.bridge.settings import IGNORED, REFUSED, load_settings
 from site_build.faults import BuildError

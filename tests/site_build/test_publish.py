@@ -61,7 +61,7 @@ class Watchman:
         return (self.desk.output / "current").resolve()
 
     def shows(self, slug: str) -> bool:
-        """Tell whether a post is public."""
+        """Return whether a post is public."""
         return (self.served / "site" / "journal" / slug / "index.html").is_file()
 
 

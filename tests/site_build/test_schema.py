@@ -36,12 +36,12 @@ def read_head(text: str) -> Any:
 
 
 def accepts(kind: Kind, head: Any) -> bool:
-    """Tell whether the schema takes a head."""
+    """Return whether the schema takes a head."""
     return bool(Draft202012Validator(describe_front_matter(kind)).is_valid(head))
 
 
 def is_read(kind: Kind, text: str) -> bool:
-    """Tell whether the reader takes a file."""
+    """Return whether the reader takes a file."""
     document, _ = read_document(f"{kind}s/some.md", text.encode())
     return document is not None
 

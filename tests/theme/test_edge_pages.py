@@ -9,8 +9,8 @@ from tests.theme.html_page import Page
 
 HOSTILE = '</code></p>"\'><script>alert(1)</script><input name="granted" value="admin:write">'
 SCOPES = [
-    {"name": "posts:read", "sentence": "read posts", "checked": True},
-    {"name": "mcp", "sentence": "call the MCP endpoint", "checked": False},
+    {"name": "posts:read", "description": "read posts", "checked": True},
+    {"name": "mcp", "description": "call the MCP endpoint", "checked": False},
 ]
 QUESTION: dict[str, Any] = {
     "action": "/api/public/oauth/authorize",

@@ -11,8 +11,8 @@ import pytest
 from jinja2.meta import find_undeclared_variables
 from jinja2.nodes import Assign, FromImport, Name
 
-from edge_api.schema.edge_pages import FORMS, REFERENCE, Form
-from edge_api.schema.edge_pages import PAGES as EDGE_PAGES
+from edge_api.schema.page_templates import FORMS, REFERENCE, Form
+from edge_api.schema.page_templates import PAGES as EDGE_PAGES
 from edge_api.schema.site_policy import SITE_POLICY
 from tests.theme.html_page import Element, Page, read
 

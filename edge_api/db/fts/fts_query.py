@@ -53,7 +53,7 @@ def read_marks(text: str) -> Segments:
 
 
 def has_match(segments: Segments) -> bool:
-    """Tell whether a word that was looked for is among the segments."""
+    """Return whether a word that was looked for is among the segments."""
     return any(segment.is_match for segment in segments)
 
 
@@ -180,7 +180,7 @@ class _Term(NamedTuple):
 
 
 def has_word(words: str) -> bool:
-    """Tell whether there is a word in what a person typed."""
+    """Return whether there is a word in what a person typed."""
     return _WORD.search(words, 0, WORDS_LONGEST) is not None
 
 
@@ -229,7 +229,7 @@ def _read_terms(words: str) -> list[_Term]:
 
 
 def _is_unfinished(words: str, last: _Term) -> bool:
-    """Tell whether the last term may still be typed.
+    """Return whether the last term may still be typed.
 
     A quotation mark at the end closes a phrase, a sign closes a word; and one letter or digit
     begins words in every post. An accent is part of its letter, also as a character of its own.

@@ -33,7 +33,7 @@ from edge_api.db.fts.fts_query import (
     read_marks,
 )
 from edge_api.db.fts.pool import Pool
-from edge_api.db.sqlite.errors import problem_of
+from edge_api.db.sqlite.errors import sqlite_problem
 from edge_api.schema.index import Finding, Findings, SearchText
 
 SNIPPET_LONGEST: Final = 280
@@ -176,7 +176,7 @@ class Search:
         try:
             return await self._pool.call(work)
         except sqlite3.Error as error:
-            raise problem_of(error) from error
+            raise sqlite_problem(error) from error
 
 
 def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
@@ -244,7 +244,7 @@ def _correct(connection: sqlite3.Connection, words: str, question: FtsQuery) -> 
 
 
 def _is_slip(typed: str, meant: str) -> bool:
-    """Tell whether a word may be a slip of the other, which is no common word.
+    """Return whether a word may be a slip of the other, which is no common word.
 
     One letter was left out, added or changed, or two were swapped; in a LONG word it is enough that
     they are alike.
@@ -286,7 +286,7 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
             await asyncio.to_thread(build_search, path, texts)
             return await open_existing(path)
     except sqlite3.Error as error:
-        raise problem_of(error) from error
+        raise sqlite_problem(error) from error
     except OSError as error:
         raise unavailable("There is no room for the search index") from error
 
@@ -296,7 +296,7 @@ async def open_existing(path: Path) -> Search:
     try:
         return Search(await Pool.open(partial(_open, path)))
     except sqlite3.Error as error:
-        raise problem_of(error) from error
+        raise sqlite_problem(error) from error
 
 
 def build_search(path: Path, texts: Iterable[SearchText]) -> None:

@@ -19,7 +19,7 @@ _FOLDER: Final = Path(__file__).parent
 class Step:
     """One change of the schema, carried out whole or not at all."""
 
-    sentence: str
+    description: str
     sqlite: tuple[str, ...]
     """Statements in SQLite's dialect; `:now` stands for the instant at which the step is taken."""
     postgresql: tuple[str, ...]
@@ -57,12 +57,12 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
 def _read_step(number: int) -> Step | None:
     """Return a step; `None` behind the last."""
     if (_FOLDER / f"step_{number}.sql").exists():
-        sentence, sqlite = _read(f"step_{number}.sql")
-        return Step(sentence, sqlite, tuple(map(_translate, sqlite)))
+        description, sqlite = _read(f"step_{number}.sql")
+        return Step(description, sqlite, tuple(map(_translate, sqlite)))
     if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
         return None
-    sentence, sqlite = _read(f"step_{number}.sqlite.sql")
-    return Step(sentence, sqlite, _read(f"step_{number}.postgresql.sql")[1])
+    description, sqlite = _read(f"step_{number}.sqlite.sql")
+    return Step(description, sqlite, _read(f"step_{number}.postgresql.sql")[1])
 
 
 HISTORY: Final = tuple(iter(map(_read_step, count(1)).__next__, None))

@@ -19,7 +19,7 @@ from edge_api.db.postgres.connection import (
     connect,
     milliseconds,
 )
-from edge_api.db.postgres.errors import EngineError, problem_of
+from edge_api.db.postgres.errors import EngineError, postgresql_problem
 from edge_api.db.postgres.opening import migrate, refusal_of, schema_version
 from edge_api.db.postgres.writer import QueryBatch, Readers, Writer
 from edge_api.db.problems import Problem
@@ -210,7 +210,7 @@ class PostgresStore:
             self.outage.note(problem, problem)
             raise
         except EngineError as error:
-            fault = problem_of(error)
+            fault = postgresql_problem(error)
             self.outage.note(fault, error)
             raise fault from error
 
@@ -226,7 +226,7 @@ async def _look(connection: Connection, *, rewrites: bool) -> None:
 
 
 async def scrub_tables(url: str, *, whole: bool) -> bool:
-    """Vacuum the tables; tell whether nobody stood in the way. Raises EngineError.
+    """Vacuum the tables; return whether nobody stood in the way. Raises EngineError.
 
     `whole` rewrites each table under a lock, and does nothing while somebody reads an older state.
     """

@@ -45,17 +45,17 @@ def sqlstate_of(error: BaseException) -> str:
 
 
 def is_disconnection(error: BaseException) -> bool:
-    """Tell whether an error may have kept an answer of the server from arriving."""
+    """Return whether an error may have kept an answer of the server from arriving."""
     if isinstance(error, asyncpg.PostgresError):
         return _sentence_of(sqlstate_of(error)) == AWAY
     return isinstance(error, _Broken)
 
 
-def problem_of(error: Exception) -> Exception:
+def postgresql_problem(error: Exception) -> Exception:
     """Return the problem that an engine's error is to a client; the error itself if it is ours."""
     if isinstance(error, asyncpg.PostgresError):
-        sentence = _sentence_of(sqlstate_of(error))
-        return error if sentence is None else unavailable(sentence)
+        message = _sentence_of(sqlstate_of(error))
+        return error if message is None else unavailable(message)
     return unavailable(AWAY) if isinstance(error, _Broken) else error
 
 

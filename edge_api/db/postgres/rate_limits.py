@@ -18,7 +18,7 @@ from edge_api.db.postgres.connection import (
     milliseconds,
     open_pool,
 )
-from edge_api.db.postgres.errors import EngineError, problem_of
+from edge_api.db.postgres.errors import EngineError, postgresql_problem
 from edge_api.db.postgres.opening import refusal_of
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.schema.credentials import Limit, LimitDecision, Share
@@ -118,7 +118,7 @@ FROM rate_shares AS share JOIN told USING (key), unnest(share.hits) AS hit
 WHERE share.edge <> $4 AND share.until > clock_timestamp()
 GROUP BY share.key
 """
-"""A window without hits is told as one row whose age is null."""
+"""A window without hits is passed as one row whose age is null."""
 
 
 async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "PostgresLimits":
@@ -208,7 +208,7 @@ class PostgresLimits:
             async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                 return await connection.fetch(statement, *values)
         except EngineError as error:
-            fault = problem_of(error)
+            fault = postgresql_problem(error)
             if self._note:
                 self._note(fault, error)
             raise fault from error

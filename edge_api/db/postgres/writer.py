@@ -166,7 +166,7 @@ class Writer:
 
     @property
     def failed(self) -> bool:
-        """Tell whether the last group was lost."""
+        """Return whether the last group was lost."""
         return self._groups.failed
 
     async def run(self, work: Work[T]) -> T:

@@ -30,7 +30,7 @@ class Limit:
         self._ends_at = min(self._ends_at, time.monotonic() + seconds)
 
     def is_over(self) -> bool:
-        """Tell whether the read has to end."""
+        """Return whether the read has to end."""
         return time.monotonic() >= self._ends_at
 
 

@@ -17,7 +17,7 @@ from edge_api.db.errors import Outage, Probe, StoreRefusal, no_store, unavailabl
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
-from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, problem_of
+from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, sqlite_problem
 from edge_api.db.sqlite.lock_file import LockFile
 from edge_api.db.sqlite.opening import create_file, migrate, refusal_of
 from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
@@ -169,7 +169,7 @@ class SQLiteStore:
             raise self._understand(error) from error
 
     async def scrub(self, *, whole: bool = False) -> bool:
-        """Take what was deleted out of the log too, as `Store` says; tell whether so.
+        """Take what was deleted out of the log too, as `Store` says; return whether so.
 
         Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
         what they were until it is cut. Raises Problem.
@@ -283,6 +283,6 @@ class SQLiteStore:
             fault: Exception = unavailable("The store's file was moved or deleted")
         else:
             self._is_worn = self._is_worn or is_damage(error)
-            fault = problem_of(error)
+            fault = sqlite_problem(error)
         self._outage.note(fault, error)
         return fault

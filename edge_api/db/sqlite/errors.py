@@ -30,7 +30,7 @@ class FileIdentity:
                 raise Displaced(f"{file} is another file than the one that was opened")
 
     def is_lost(self) -> bool:
-        """Tell whether a file is not where it was."""
+        """Return whether a file is not where it was."""
         try:
             self.check()
         except Displaced:
@@ -76,18 +76,18 @@ def primary_code(error: sqlite3.Error) -> int:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Tell whether the file is damaged; a missing table is damage too, since all were there."""
+    """Return whether the file is damaged; a missing table is damage too, since all were there."""
     damage = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
     return primary_code(error) in damage or str(error).startswith("no such ")
 
 
-def problem_of(error: sqlite3.Error) -> Problem | sqlite3.Error:
+def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
     """Return the problem that an engine's error is to a client; the error itself if it is ours."""
     code = primary_code(error)
     if code == sqlite3.SQLITE_INTERRUPT:
         return overdue()
-    sentence = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
-    return error if sentence is None else unavailable(sentence)
+    message = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
+    return error if message is None else unavailable(message)
 
 
 def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:

@@ -41,12 +41,12 @@ class LockFile:
 
 
 def is_claimed(path: Path) -> bool:
-    """Tell whether an edge serves the store at `path`. Raises OSError."""
+    """Return whether an edge serves the store at `path`. Raises OSError."""
     return _read_claim(path) is not None
 
 
 def is_outdated(path: Path) -> bool:
-    """Tell whether an edge serves the store with code that is not installed. Raises OSError."""
+    """Return whether an edge serves the store with code that is not installed. Raises OSError."""
     words = _read_claim(path)
     return words is not None and words[1:] != [_installed()]
 

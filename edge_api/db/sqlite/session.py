@@ -159,7 +159,7 @@ class Session:
         self.is_open = True
         self._version: int | None = None
         self._was_in_task = False
-        """Whether a task was the first to be told the version."""
+        """Whether a task was the first to get this version."""
 
     async def run(self, plans: Sequence[Query]) -> list[QueryResult]:
         """Carry out the plans in one transaction; those that only read go to a reader.
@@ -191,7 +191,7 @@ class Session:
         self._version = None
 
     async def scrub(self, *, whole: bool) -> bool:
-        """Take what was deleted out of the log too, where nobody reads it; tell whether so."""
+        """Take what was deleted out of the log too, where nobody reads it; return whether so."""
         return await self._writer.empty_log(rewrites=whole)
 
     @property

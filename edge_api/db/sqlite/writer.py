@@ -50,7 +50,7 @@ class Writer:
 
     @property
     def failed(self) -> bool:
-        """Tell whether the last group was lost."""
+        """Return whether the last group was lost."""
         return self._groups.failed
 
     async def run(self, work: Work[T]) -> T:
@@ -63,7 +63,7 @@ class Writer:
         return result
 
     async def empty_log(self, *, rewrites: bool) -> bool:
-        """Cut the log between two groups; tell whether nobody stood in the way."""
+        """Cut the log between two groups; return whether nobody stood in the way."""
         self._groups.refuse_closed()
         return await self._connection.call(partial(empty_log, rewrites=rewrites))
 

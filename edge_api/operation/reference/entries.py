@@ -56,7 +56,7 @@ class Schemas:
         return self.example(choices[0]) if choices else next(iter(schema.get("examples", ())), None)
 
     def is_deeper(self, schema: Schema, level: int = 1) -> bool:
-        """Tell whether there are members below those of `fields`."""
+        """Return whether there are members below those of `fields`."""
         members = self._owner(schema).get("properties", {}).values()
         if level > LEVELS:
             return bool(members)
@@ -64,8 +64,8 @@ class Schemas:
 
     def field(self, name: str, schema: Schema, mark: str, place: str = "") -> Field:
         """Return the row of one member or parameter."""
-        sentence = " ".join(filter(None, (schema.get("description", ""), *self._limits(schema))))
-        return Field(name, self.kind(schema), mark, Prose(sentence), place)
+        description = " ".join(filter(None, (schema.get("description", ""), *self._limits(schema))))
+        return Field(name, self.kind(schema), mark, Prose(description), place)
 
     def kind(self, schema: Schema, within: frozenset[str] = frozenset()) -> str:
         """Return the type of a value in words; `within` are the references on the way."""
@@ -218,7 +218,7 @@ class Entries:
         return Answer(
             status=status,
             phrase=HTTPStatus(int(status)).phrase,
-            sentence=Prose(response["description"]),
+            description=Prose(response["description"]),
             headers={name: Prose(each["description"]) for name, each in headers.items()},
             body=self._body(content, RECEIVED),
         )

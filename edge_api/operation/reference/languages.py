@@ -33,7 +33,7 @@ class Call:
 
 
 def is_callable(operation: AnyOperation) -> bool:
-    """Tell whether a reader's program can call it: it is no page, and needs no signature."""
+    """Return whether a reader's program can call it: it is no page, and needs no signature."""
     signed = operation.body is not None and operation.body.verify_signature is not None
     succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.responses)
     return succeeds and not operation.is_page and not signed

@@ -46,7 +46,7 @@ def _entry(entry: Entry) -> Iterator[str]:
         yield from _answer(answer)
     if entry.problems:
         yield "### Errors"
-        rows = ((each.status, each.phrase, each.sentence.markdown) for each in entry.problems)
+        rows = ((each.status, each.phrase, each.description.markdown) for each in entry.problems)
         yield _table(("Status", "", "Why"), rows)
     if entry.examples:
         yield "### Example"
@@ -57,7 +57,7 @@ def _entry(entry: Entry) -> Iterator[str]:
 
 
 def _answer(answer: Answer) -> Iterator[str]:
-    yield f"**{answer.status} {answer.phrase}**: {answer.sentence.markdown}"
+    yield f"**{answer.status} {answer.phrase}**: {answer.description.markdown}"
     if answer.headers:
         yield "\n".join(f"- `{name}`: {each.markdown}" for name, each in answer.headers.items())
     if answer.body:
@@ -81,7 +81,7 @@ def _label(field: Field) -> str:
 
 
 def _kind(field: Field) -> tuple[str, str]:
-    return field.kind, field.sentence.markdown
+    return field.kind, field.description.markdown
 
 
 def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
@@ -116,7 +116,7 @@ def _page(slug: str, group: Group, operations: Sequence[AnyOperation], entries: 
         path=f"{DOCS}{slug}/",
         name=group.name,
         title=f"API: {group.name}",
-        description=group.sentence,
+        description=group.description,
         prose=Prose("\n\n".join(filter(None, map(entries.about, group.tags)))),
         entries=tuple(entries.make(operation) for operation in chosen),
     )
@@ -126,9 +126,12 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
     source = files(__package__).joinpath("overview.md").read_text(encoding="utf-8")
     rows = {
         "pages": "\n".join(
-            f"- [{group.name}]({DOCS}{slug}/): {group.sentence}" for slug, group in GROUPS.items()
+            f"- [{group.name}]({DOCS}{slug}/): {group.description}"
+            for slug, group in GROUPS.items()
         ),
-        "scopes": "\n".join(f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()),
+        "scopes": "\n".join(
+            f"| `{name}` | {description} |" for name, description in SCOPES.items()
+        ),
         "problems": _problems(),
         "limits": "\n".join(
             f"| {name} | {format_rate(limits[name])} | {counted} |"
@@ -136,12 +139,12 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
         ),
     }
     text = Template(source).safe_substitute(rows, site=site_url, mcp=AUDIENCES["mcp"])
-    return Page(DOCS, _OVERVIEW.name, "API", _OVERVIEW.sentence, Prose(text))
+    return Page(DOCS, _OVERVIEW.name, "API", _OVERVIEW.description, Prose(text))
 
 
 def _problems() -> str:
     kinds = sorted(PROBLEMS.values(), key=lambda kind: kind.status)
     rows = groupby(kinds, key=lambda kind: kind.status)
     return "\n".join(
-        f"| {status} | {'; '.join(kind.sentence for kind in group)} |" for status, group in rows
+        f"| {status} | {'; '.join(kind.message for kind in group)} |" for status, group in rows
     )

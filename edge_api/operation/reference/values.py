@@ -12,7 +12,7 @@ from pygments import highlight
 from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
-from edge_api.schema.code_markup import CodeFormatter
+from edge_api.schema.highlighting import CodeFormatter
 
 _FORMATTER: Final = CodeFormatter(nowrap=True)
 _NO_LETTER: Final = re.compile(r"[^a-z0-9]+")
@@ -98,7 +98,7 @@ class Field:
     name: str  # dotted, for a member of a member
     kind: str  # such as `integer`, or `array of string`
     mark: str  # `needed`, `may be absent`, or nothing
-    sentence: Prose
+    description: Prose
     place: str = ""  # of a parameter: path, query or header
 
 
@@ -118,7 +118,7 @@ class Answer:
 
     status: str
     phrase: str  # HTTP's name of the status
-    sentence: Prose
+    description: Prose
     headers: Mapping[str, Prose]
     body: Body | None  # `None` for an error: all errors have one body
 

@@ -107,7 +107,7 @@ async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "sentence"),
+    ("body", "message"),
     [
         ({}, "body: needs exactly one of text, markdown, html, url; it has none"),
         (
@@ -131,13 +131,13 @@ async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
     ],
 )
 async def test_bad_input_is_told_in_a_sentence(
-    edge: Any, body: dict[str, Any], sentence: str
+    edge: Any, body: dict[str, Any], message: str
 ) -> None:
     """400, which names the member and what to mend."""
     status, said = await refuse(edge, **body)
 
     assert status == 400
-    assert said.startswith(sentence)
+    assert said.startswith(message)
 
 
 async def test_bodies_have_a_limit_and_a_type(edge: Any) -> None:

@@ -83,7 +83,7 @@ def _is_alive(pid: int) -> bool:
 
 
 async def gone(pid: int) -> bool:
-    """Wait until a process has ended; tell whether it has."""
+    """Wait until a process has ended; return whether it has."""
     for _ in range(1200):
         if not _is_alive(pid):
             return True
@@ -117,7 +117,7 @@ async def test_a_stuck_worker_is_killed_and_replaced(make_pool: PoolMaker) -> No
     assert await pool.run(b"quick") == b"ok"
     (before,) = pool.pids
 
-    assert "more time or memory" in (await refusal(pool.run(b"slow"))).sentence
+    assert "more time or memory" in (await refusal(pool.run(b"slow"))).message
     assert await gone(before)
     assert await pool.run(b"quick") == b"ok"
     assert before not in pool.pids
@@ -149,7 +149,7 @@ async def test_a_full_queue_is_told_so(make_pool: PoolMaker) -> None:
     waiting = asyncio.create_task(pool.run(b"quick"))
     await asyncio.sleep(0)
 
-    assert "Too many documents" in (await refusal(pool.run(b"quick"))).sentence
+    assert "Too many documents" in (await refusal(pool.run(b"quick"))).message
     assert not at_work.done()
     assert await at_work == await waiting == b"ok"
 
@@ -197,7 +197,7 @@ async def test_a_worker_that_takes_too_long_to_start_is_the_next_ones(
     monkeypatch.setattr("edge_api.analysis.pool.START_SECONDS", 0.5)
     pool = make_pool(size=1, command=command(f"import time; time.sleep(1.5)\n{STUCK}"))
 
-    assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).sentence
+    assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).message
     for _ in range(200):
         if pool.pids:
             break
@@ -216,7 +216,7 @@ async def test_waiting_counts_as_well(make_pool: PoolMaker) -> None:
     waiting = asyncio.create_task(pool.run(b"1.5"))
 
     assert await at_work == b"ok"
-    assert "more time or memory" in (await refusal(waiting)).sentence
+    assert "more time or memory" in (await refusal(waiting)).message
 
 
 async def test_a_closed_pool_starts_nothing(make_pool: PoolMaker) -> None:
@@ -252,7 +252,7 @@ async def test_nobody_waits_for_ever(make_pool: PoolMaker, monkeypatch: pytest.M
     at_work = asyncio.create_task(pool.run(b"slow"))
     await asyncio.sleep(0)
 
-    assert "take their time" in (await refusal(pool.run(b"quick"))).sentence
+    assert "take their time" in (await refusal(pool.run(b"quick"))).message
     await pool.close()
     await refusal(at_work)
 
@@ -277,7 +277,7 @@ async def test_what_does_not_start_is_told_so(make_pool: PoolMaker) -> None:
     """A worker that ends at once is no worker."""
     pool = make_pool(command=command("raise SystemExit(3)"))
 
-    assert "cannot be analysed now" in (await refusal(pool.run(JOB))).sentence
+    assert "cannot be analysed now" in (await refusal(pool.run(JOB))).message
 
 
 async def test_memory_has_an_end(make_pool: PoolMaker) -> None:

@@ -113,7 +113,7 @@ async def test_an_address_is_refused(closed: Server, host: str) -> None:
     problem = await refusal(make(closed.port, Resolver()), f"http://{host}:{closed.port}/x")
 
     assert problem.code in ("forbidden", "fetch_failed")
-    assert problem.sentence.startswith("url: ")
+    assert problem.message.startswith("url: ")
     assert closed.connections == 0
 
 
@@ -141,7 +141,7 @@ async def test_other_ports_are_refused(port: int) -> None:
     """Mail servers and databases are not spoken to, wherever they are."""
     visitor = WebVisitor(AGENT, SsrfGuard(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
 
-    assert "ports 80 and 443" in (await refusal(visitor, f"http://open.test:{port}/")).sentence
+    assert "ports 80 and 443" in (await refusal(visitor, f"http://open.test:{port}/")).message
 
 
 async def test_a_name_that_changes_its_mind(closed: Server, opened: Server) -> None:
@@ -164,7 +164,7 @@ async def test_a_name_is_resolved_once_for_a_connection(closed: Server, opened: 
     visitor = make(closed.port, resolver, lambda it: it == ip_address(OPEN))
     problem = await refusal(visitor, f"http://open.test:{closed.port}/x")
 
-    assert problem.sentence == "url: its server answers 404"
+    assert problem.message == "url: its server answers 404"
     assert len(resolver.asked) == opened.connections == 2
 
 

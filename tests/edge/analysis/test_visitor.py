@@ -118,11 +118,11 @@ async def test_redirects_are_followed_three_times(site: Site) -> None:
     assert len(site.asked) == 6, "what is left goes to the well-known places"
 
     site.answers = chain(4)
-    assert "more than 3 times" in (await site.refuse("/0")).sentence
+    assert "more than 3 times" in (await site.refuse("/0")).message
 
 
 @pytest.mark.parametrize(
-    ("answer", "sentence"),
+    ("answer", "message"),
     [
         (web.Response(status=404), "url: its server answers 404"),
         (web.Response(status=500), "url: its server answers 500"),
@@ -152,13 +152,13 @@ async def test_redirects_are_followed_three_times(site: Site) -> None:
     ],
 )
 async def test_what_cannot_be_read_is_told_in_a_sentence(
-    site: Site, answer: web.Response, sentence: str
+    site: Site, answer: web.Response, message: str
 ) -> None:
     """422, or 403 where it may not be read; nothing of what stands there is repeated."""
     site.answers["/x"] = answer
     problem = await site.refuse("/x")
 
-    assert problem.sentence == sentence
+    assert problem.message == message
     assert problem.status == (403 if answer.status == 302 else 422)
 
 
@@ -172,18 +172,18 @@ async def test_as_much_as_is_taken_is_read(site: Site) -> None:
 async def test_robots_are_heard(site: Site) -> None:
     """Who is asked to keep away does; where robots.txt fails, too (RFC 9309, 2.3.1.4)."""
     site.answers = {"/private": text("x"), ROBOTS: text("User-agent: fore-edge\nDisallow: /p\n")}
-    assert "asks to keep away" in (await site.refuse("/private")).sentence
+    assert "asks to keep away" in (await site.refuse("/private")).message
     assert site.asked == [ROBOTS]
 
     site.answers[ROBOTS] = web.Response(status=503)
-    assert "cannot be read" in (await site.refuse("/private")).sentence
+    assert "cannot be read" in (await site.refuse("/private")).message
 
 
 async def test_a_slow_server_is_not_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is for the whole visit."""
     monkeypatch.setattr(visitor_module, "VISIT_SECONDS", 0.3)
 
-    assert "took longer" in (await site.refuse("/slow")).sentence
+    assert "took longer" in (await site.refuse("/slow")).message
 
 
 async def test_a_server_that_is_not_there(site: Site) -> None:
@@ -192,7 +192,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
     with pytest.raises(Problem) as caught:
         await WebVisitor(AGENT, gate, frozenset({1})).visit("http://127.0.0.1:1/")
 
-    assert caught.value.sentence == "url: its server cannot be reached"
+    assert caught.value.message == "url: its server cannot be reached"
     assert site.asked == []
 
 

@@ -157,11 +157,11 @@ def damage(store: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "sentence"),
+    ("content", "message"),
     [(b"no database" * 1000, "is no SQLite database"), (None, "there is no store at")],
 )
 def test_what_is_no_store_is_refused(
-    installation: Installation, content: bytes | None, sentence: str
+    installation: Installation, content: bytes | None, message: str
 ) -> None:
     """Another file, or none: one sentence, and exit 1."""
     installation.store.unlink()
@@ -170,7 +170,7 @@ def test_what_is_no_store_is_refused(
     code, _, complained = installation.run("backup")
 
     assert (code, len(complained.splitlines())) == (1, 1)
-    assert sentence in complained
+    assert message in complained
 
 
 @pytest.mark.size("ci")

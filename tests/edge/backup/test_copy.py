@@ -95,8 +95,8 @@ async def test_a_target_with_other_rows_is_refused_before_anything_is_written(
     with pytest.raises(Problem) as refusal:
         await copy_tables(source, target, EVERY, quiet)
 
-    assert f"1 of leads differ ({differing['id']})" in refusal.value.sentence
-    assert f"1 of leads are not in the source ({extra['id']})" in refusal.value.sentence
+    assert f"1 of leads differ ({differing['id']})" in refusal.value.message
+    assert f"1 of leads are not in the source ({extra['id']})" in refusal.value.message
     assert len(await rows(target, LEADS)) == 2
 
 
@@ -130,7 +130,7 @@ async def test_a_source_that_changes_meanwhile_is_refused(tmp_path: Path, stores
         with pytest.raises(Problem) as refusal:
             await copy_tables(Interrupted(source, rival), target, (LEADS, CREDENTIALS), quiet)
 
-    assert refusal.value.sentence.startswith("The source was changed meanwhile")
+    assert refusal.value.message.startswith("The source was changed meanwhile")
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ async def test_a_row_that_comes_late_is_noticed_on_a_server_too(
     with pytest.raises(Problem) as refusal:
         await copy_tables(Interrupted(source, source), target, (LEADS, CREDENTIALS), quiet)
 
-    assert refusal.value.sentence.startswith("The source was changed meanwhile")
+    assert refusal.value.message.startswith("The source was changed meanwhile")
 
 
 async def test_an_equal_sole_row_is_not_written_again(
@@ -234,14 +234,14 @@ def test_the_command_copies_and_says_what_both_hold(installation: Installation) 
 def test_what_cannot_be_copied_is_a_sentence(installation: Installation) -> None:
     """The same store twice, one that is not there, an address of no engine, one that is served."""
     here, there = installation.settings["DATABASE_URL"], f"sqlite:///{installation.folder}/o.db"
-    for source, target, code, sentence in (
+    for source, target, code, message in (
         (here, here, 2, "name the same store"),
         (there, here, 1, "there is no store at"),
         (here, "mysql://db", 2, "must be sqlite:///"),
     ):
         ended, _, complained = installation.run("copy", "--from", source, "--to", target)
         assert ended == code
-        assert sentence in complained
+        assert message in complained
     said(installation, "copy", "--from", here, "--to", there)
     with installation.changed(DATABASE_URL=there).serving():
         ended, _, complained = installation.run("copy", "--from", here, "--to", there)

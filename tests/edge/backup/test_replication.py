@@ -158,7 +158,7 @@ def test_a_replicator_that_dies_is_started_again(installation: Installation) -> 
         await_replica(installation.store)
         _, complained = edge.end(signal.SIGTERM)
 
-    assert "the process that replicates the store has ended; it is started again" in complained
+    assert "the replication process has ended; starting it again" in complained
     said(installation, "restore", "--from-replica", "--force")
     assert ids(installation.store) == {lead}
 
@@ -305,7 +305,7 @@ async def test_odd_words_of_the_replicator_end_nothing(
     sent = [record.getMessage() for record in caplog.records]
     assert "litestream: 4711" in sent
     assert "litestream: a line that is too long to be passed on" in sent
-    assert "the process that replicates the store has ended; it is started again" not in sent
+    assert "the replication process has ended; starting it again" not in sent
 
 
 async def test_whatever_befalls_a_start_it_is_tried_again(
@@ -386,7 +386,7 @@ def test_readiness_warns_of_a_replica_that_is_behind(tmp_path: Path) -> None:
     replication = Replication(tmp_path / "edge.db", "file:///nowhere", "litestream")
     check = asyncio.run(replication.check())
 
-    assert (check.state, check.sentence) == (
+    assert (check.state, check.message) == (
         "warn",
         "the process that replicates the store does not run",
     )

@@ -194,7 +194,7 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "sentence"),
+    ("words", "code", "message"),
     [
         (("nowhere.db",), 1, "there is no file"),
         (("text.db",), 1, "is no SQLite database: name another backup"),
@@ -211,7 +211,7 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
     ],
 )
 def test_what_cannot_be_restored_is_refused(
-    installation: Installation, words: tuple[str, ...], code: int, sentence: str
+    installation: Installation, words: tuple[str, ...], code: int, message: str
 ) -> None:
     """Each fault is a sentence, and the store is the one that was there."""
     prepare_bad_files(installation)
@@ -219,7 +219,7 @@ def test_what_cannot_be_restored_is_refused(
     ended, _, complained = installation.run("restore", *words, "--force")
 
     assert ended == code
-    assert sentence in complained
+    assert message in complained
     assert "Traceback" not in complained
     assert (installation.store.read_bytes(), files_of(installation)) == (before, files)
 

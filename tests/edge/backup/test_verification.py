@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api import background as housekeeping
+from edge_api import background as background_jobs
 from edge_api.app import assemble
 from edge_api.background import DailyVerification
 from edge_api.backup import verify as verification
@@ -112,20 +112,20 @@ def test_a_spoilt_replica_is_found(replicated: Installation) -> None:
             await_replica(store)
         shutil.copytree(replicated.folder / "replica", replicated.folder / "good")
         post(edge, "the last one")
-        for spoil, sentence in FAULTS.items():
+        for spoil, message in FAULTS.items():
             shutil.rmtree(copy, ignore_errors=True)
             shutil.copytree(replicated.folder / "good", copy)
             spoil(copy)
-            (line,) = (line for line in deep(spoilt).splitlines() if sentence in line)
-            assert line.startswith(f"- {sentence} (")
-            assert line.count(sentence) == 1
-            assert line.endswith(FIXES.get(sentence, ")"))
+            (line,) = (line for line in deep(spoilt).splitlines() if message in line)
+            assert line.startswith(f"- {message} (")
+            assert line.count(message) == 1
+            assert line.endswith(FIXES.get(message, ")"))
         assert "the replica is whole" in deep(replicated)
         deep(spoilt)
     with spoilt.serving() as edge:
         found = check_of(edge, "replica")
         assert (found["status"], found["verified"]) == ("warn", False)
-        assert found["error"] == f"{sentence}; {DEEP}"
+        assert found["error"] == f"{message}; {DEEP}"
         assert str(replicated.folder) not in json.dumps(found)
     assert not store.with_name(".edge.db-verifying").exists()
 
@@ -220,7 +220,7 @@ def overwrite(backup: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("spoil", "sentence"),
+    ("spoil", "message"),
     [
         (flip_text, "the newest backup was changed since it was made"),
         *in_ci(
@@ -231,7 +231,7 @@ def overwrite(backup: Path) -> None:
     ],
 )
 def test_a_spoilt_backup_is_found(
-    plain: Installation, spoil: Callable[[Path], None], sentence: str
+    plain: Installation, spoil: Callable[[Path], None], message: str
 ) -> None:
     """`doctor --deep` says what is wrong, readiness warns; another backup makes up for it."""
     with plain.serving() as edge:
@@ -245,11 +245,11 @@ def test_a_spoilt_backup_is_found(
         assert check_of(edge, "backup")["verified_at"] > found["made_at"]
 
         spoil(backup)
-        (line,) = (line for line in deep(plain).splitlines() if sentence in line)
-        assert line.startswith(f"- {sentence} (")
+        (line,) = (line for line in deep(plain).splitlines() if message in line)
+        assert line.startswith(f"- {message} (")
         assert line.endswith("; make a new one: python -m edge_api backup)")
         warned = check_of(edge, "backup")
-        assert (warned["status"], warned["error"]) == ("warn", f"{sentence}; {DEEP}")
+        assert (warned["status"], warned["error"]) == ("warn", f"{message}; {DEEP}")
         assert str(plain.folder) not in json.dumps(warned)
         said(plain, "backup")
         assert check_of(edge, "backup")["status"] == "pass"
@@ -281,7 +281,7 @@ async def test_an_edge_verifies_by_itself(
 
 
 def is_verified(settings: Settings) -> bool:
-    """Tell whether there is a result, and a good one."""
+    """Return whether there is a result, and a good one."""
     result = read_result(settings, "replica")
     return result is not None and not result.fault
 
@@ -302,14 +302,14 @@ def test_what_was_verified_is_verified_again_in_time(
         check = asyncio.run(DailyVerification(settings).check_backup())
         assert check is not None
         assert (check.state, check.facts["verified"]) == ("warn", False)
-        assert "has not been verified for more than 2 days" in check.sentence
+        assert "has not been verified for more than 2 days" in check.message
     monkeypatch.setattr(verification, "RETRY_SECONDS", 0.0)
     kept.write_text(json.dumps({**result, "fault": "damaged"}))
     assert parts_due(settings) == ("backup",)
     kept.write_text("no JSON")
     check = asyncio.run(DailyVerification(settings).check_backup())
     assert check is not None
-    assert "cannot be read" in check.sentence
+    assert "cannot be read" in check.message
 
 
 def test_a_replica_that_is_never_verified_is_reported(
@@ -318,12 +318,12 @@ def test_a_replica_that_is_never_verified_is_reported(
     """A fresh installation passes for an hour; after that readiness warns."""
     settings = read_settings(replicated.settings, None)
     fresh = asyncio.run(DailyVerification(settings).check_replica())
-    monkeypatch.setattr(housekeeping, "NEVER_SECONDS", -1.0)
+    monkeypatch.setattr(background_jobs, "NEVER_SECONDS", -1.0)
     stale = asyncio.run(DailyVerification(settings).check_replica())
 
     assert (fresh.state, fresh.facts) == ("pass", {"verified": False})
     assert (stale.state, stale.facts) == ("warn", {"verified": False})
-    assert stale.sentence == f"the replica has not been verified yet; {DEEP}"
+    assert stale.message == f"the replica has not been verified yet; {DEEP}"
 
 
 async def test_a_verification_ends_with_the_edge(

@@ -56,7 +56,7 @@ async def test_unknown_expired_and_revoked_keys_get_one_and_the_same_answer(
 
     secrets = (mint("api_key"), expiring.secret, revoked.secret, "nonsense", "")
     problems = [await refusal(access, secret) for secret in secrets]
-    assert {(p.code, p.status, p.sentence) for p in problems} == {
+    assert {(p.code, p.status, p.message) for p in problems} == {
         ("unauthenticated", 401, "Missing or invalid credential")
     }
     assert {p.headers["WWW-Authenticate"] for p in problems} == {
@@ -68,7 +68,7 @@ async def test_no_credential_is_no_error(access: Access) -> None:
     """The challenge of a request without a credential has no error code (RFC 6750, 3.1)."""
     problem = access.no_credential()
 
-    assert problem.sentence == "Missing or invalid credential"
+    assert problem.message == "Missing or invalid credential"
     assert dict(problem.headers) == {"WWW-Authenticate": f'Bearer realm="api", {METADATA}'}
 
 
@@ -79,7 +79,7 @@ async def test_a_missing_scope_is_named(access: Access, keys: Keys) -> None:
 
     with pytest.raises(Problem) as caught:
         access.authorise(actor, "leads:write")
-    assert (caught.value.status, caught.value.sentence) == (
+    assert (caught.value.status, caught.value.message) == (
         403,
         "The credential lacks the scope leads:write",
     )

@@ -76,7 +76,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "sentence"),
+    ("changes", "message"),
     [
         (
             {"type": "identity_assertion"},
@@ -97,9 +97,9 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         ({"requested_credential_type": "otp"}, "requested_credential_type: must be one of"),
     ],
 )
-def test_a_faulty_order_is_told(changes: dict[str, Any], sentence: str) -> None:
+def test_a_faulty_order_is_told(changes: dict[str, Any], message: str) -> None:
     """The sentence begins with the member to mend."""
-    assert fault_of({**PLAIN, **changes}).startswith(sentence)
+    assert fault_of({**PLAIN, **changes}).startswith(message)
 
 
 @pytest.mark.parametrize("member", ["type", "name", "purpose"])

@@ -131,7 +131,7 @@ async def test_an_approved_request_gives_its_credential_for_ten_minutes(
     clock.move(seconds=1)
     again = await problem_of(requests.claim(filed.claim_token))
     assert again.code == "conflict"
-    assert "was handed out more than ten minutes ago, or is not valid any more" in again.sentence
+    assert "was handed out more than ten minutes ago, or is not valid any more" in again.message
     (row,) = await rows(store)
     assert (row["status"], row["credential_id"]) == ("claimed", actor.credential_id)
 
@@ -155,7 +155,7 @@ async def test_one_approval_gives_a_credential_for_each_door(
     """An API key for REST and an access token for MCP, with the same scopes; both again."""
     filed = await requests.file(order(type="both", scopes=["posts:read"]), ADDRESS)
     unsound = await problem_of(decisions.approve(filed.row["id"], ("posts:read",)))
-    assert unsound.sentence == "scopes: an access token opens nothing without mcp"
+    assert unsound.message == "scopes: an access token opens nothing without mcp"
     await decisions.approve(filed.row["id"])
     key, token = (await requests.claim(filed.claim_token)).issued
     again = (await requests.claim(filed.claim_token)).issued
@@ -326,7 +326,7 @@ async def test_administrative_scopes_are_only_given_by_name(
 
 
 @pytest.mark.parametrize(
-    ("changes", "scopes", "sentence"),
+    ("changes", "scopes", "message"),
     [
         ({"scopes": ["admin:read"]}, (), "scopes: name those to give; it asks for admin:read"),
         ({}, ("everything",), "scopes: there is no scope 'everything'"),
@@ -338,13 +338,13 @@ async def test_scopes_that_cannot_be_are_refused_on_approval(
     decisions: AccessDecisions,
     changes: dict[str, Any],
     scopes: tuple[str, ...],
-    sentence: str,
+    message: str,
 ) -> None:
     """The operator learns of a slip, not whoever asked; the request waits on."""
     filed = await requests.file(order(**changes), ADDRESS)
 
     problem = await problem_of(decisions.approve(filed.row["id"], scopes))
-    assert (problem.code, problem.sentence[: len(sentence)]) == ("invalid", sentence)
+    assert (problem.code, problem.message[: len(message)]) == ("invalid", message)
     assert await decisions.count_pending() == 1
 
 
@@ -357,11 +357,11 @@ async def test_a_request_is_decided_once(
     await decisions.approve(request_id)
     again = await problem_of(decisions.approve(request_id))
     assert again.code == "conflict"
-    assert again.sentence == f"The request {request_id} is approved already"
+    assert again.message == f"The request {request_id} is approved already"
     await requests.claim(filed.claim_token)
 
     late = await problem_of(decisions.deny(request_id))
-    assert late.sentence == f"The request {request_id} is claimed already"
+    assert late.message == f"The request {request_id} is claimed already"
 
 
 @pytest.mark.parametrize("request_id", ["", "nonsense", "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"])
@@ -370,7 +370,7 @@ async def test_an_unknown_request_is_not_found(decisions: AccessDecisions, reque
     for deciding in (decisions.approve(request_id), decisions.deny(request_id)):
         problem = await problem_of(deciding)
         assert problem.code == "not_found"
-        assert problem.sentence.startswith(f"There is no request {request_id}")
+        assert problem.message.startswith(f"There is no request {request_id}")
 
 
 async def test_every_step_is_in_the_audit_log(

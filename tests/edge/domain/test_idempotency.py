@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge_api import background as housekeeping
+from edge_api import background as background_jobs
 from edge_api.auth.actor import system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
@@ -157,7 +157,7 @@ async def test_a_running_edge_forgets_what_has_expired(
     make_edge: EdgeMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a request, from time to time; a time that fails is followed by the next."""
-    monkeypatch.setattr(housekeeping, "FORGETTING_SECONDS", 0.01)
+    monkeypatch.setattr(background_jobs, "FORGETTING_SECONDS", 0.01)
     async with make_edge() as edge:
         store = edge.service.store
         idempotency = Idempotency(store, system_clock)
@@ -263,7 +263,7 @@ async def test_another_conflict_is_not_taken_for_a_repetition(
     """It reaches whoever asked."""
     doer.problem = Problem("conflict", "something else is there")
 
-    assert (await problem_of(idempotency.once(claim(), doer))).sentence == "something else is there"
+    assert (await problem_of(idempotency.once(claim(), doer))).message == "something else is there"
 
 
 @pytest.mark.parametrize("key", ["!", "~", "x" * 255, '"8e03978e-40d5-43dd-bc93-6894a57f9324"'])
@@ -280,7 +280,7 @@ def test_what_is_no_key_is_refused(key: str) -> None:
     """The header is named."""
     with pytest.raises(Problem) as caught:
         claim(key=key)
-    assert (caught.value.code, caught.value.sentence) == (
+    assert (caught.value.code, caught.value.message) == (
         "invalid",
         "Idempotency-Key: must have 1 to 255 visible ASCII characters",
     )

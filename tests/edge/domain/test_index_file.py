@@ -76,9 +76,9 @@ def test_every_truncation_is_refused(tmp_path: Path) -> None:
     """An index that was cut off anywhere is refused, and the sentence names no path."""
     whole = encode_index(HEAD, POSTS)
     for length in [*range(0, len(whole) - 1, 5), len(whole) - 2]:
-        sentence = refusal(tmp_path, whole[:length])
-        assert "index" in sentence
-        assert str(tmp_path) not in sentence
+        message = refusal(tmp_path, whole[:length])
+        assert "index" in message
+        assert str(tmp_path) not in message
 
 
 def test_a_flipped_bit_never_loses_a_post(tmp_path: Path) -> None:
@@ -144,10 +144,10 @@ def test_a_wrong_order_is_refused(tmp_path: Path, posts: list[Any]) -> None:
 def test_a_faulty_record_is_refused(tmp_path: Path, changes: Any, where: str) -> None:
     """A record that does not fit its model is refused with its line and member."""
     posts = [POSTS[0], {**POSTS[1], **changes}, POSTS[2]]
-    sentence = refusal(tmp_path, encode_index(HEAD, posts))
+    message = refusal(tmp_path, encode_index(HEAD, posts))
 
-    assert "damaged in line 3" in sentence
-    assert where in sentence
+    assert "damaged in line 3" in message
+    assert where in message
 
 
 @pytest.mark.parametrize("member", sorted(POSTS[0]))

@@ -51,7 +51,7 @@ async def problem_of(keys: Keys, order: NewKey) -> str:
         await keys.issue(order)
     assert caught.value.code == "invalid"
     assert await keys.all() == []
-    return caught.value.sentence
+    return caught.value.message
 
 
 async def row_of(keys: Keys, issued: Issued) -> dict[str, Any]:
@@ -96,7 +96,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("order", "sentence"),
+    ("order", "message"),
     [
         (NewKey(""), "name: must have 1 characters or more"),
         (NewKey("x" * 101), "name: must have 100 characters or fewer"),
@@ -120,9 +120,9 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
         ),
     ],
 )
-async def test_a_faulty_order_makes_no_key(keys: Keys, order: NewKey, sentence: str) -> None:
+async def test_a_faulty_order_makes_no_key(keys: Keys, order: NewKey, message: str) -> None:
     """What is wrong is named, with what there is."""
-    assert await problem_of(keys, order) == sentence
+    assert await problem_of(keys, order) == message
 
 
 async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
@@ -225,7 +225,7 @@ async def test_only_a_valid_key_is_rotated(keys: Keys, clock: Any) -> None:
         with pytest.raises(Problem) as caught:
             await keys.rotate(key_id)
         assert caught.value.code == "conflict"
-        assert caught.value.sentence == f"The key {key_id} is {state}: issue a new one"
+        assert caught.value.message == f"The key {key_id} is {state}: issue a new one"
     assert len(await keys.all()) == count
 
 
@@ -248,7 +248,7 @@ async def test_a_key_that_is_not_there_is_not_found(keys: Keys, key_id: str) -> 
         with pytest.raises(Problem) as caught:
             await act(key_id)
         assert caught.value.code == "not_found"
-        assert caught.value.sentence == f"There is no key {key_id}"
+        assert caught.value.message == f"There is no key {key_id}"
 
 
 async def test_every_change_of_a_key_is_in_the_audit_log(
@@ -386,7 +386,7 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "sentence"),
+    ("words", "code", "message"),
     [
         (("keys",), 2, "required: action"),
         (("keys", "issue"), 2, "required: --name"),
@@ -404,11 +404,11 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
     ],
 )
 def test_a_wrong_command_says_what_to_mend(
-    run_command: Callable[..., Any], words: tuple[str, ...], code: int, sentence: str
+    run_command: Callable[..., Any], words: tuple[str, ...], code: int, message: str
 ) -> None:
     """2 for wrong usage, 1 for what is not there; nothing on the standard output."""
     run_command("migrate")
     ended = run_command(*words)
 
     assert (ended.code, ended.out) == (code, "")
-    assert sentence in ended.err
+    assert message in ended.err

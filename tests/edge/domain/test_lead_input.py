@@ -37,7 +37,7 @@ def fault(body: Any) -> str:
 
 
 def is_taken(body: Any) -> bool:
-    """Tell whether a body passes."""
+    """Return whether a body passes."""
     try:
         LeadInput.model_validate(body)
     except ValidationError:

@@ -94,7 +94,7 @@ async def test_a_limit_that_is_used_up_says_when_to_come_again(seconds: Seconds)
     await limiter.hit("leads", "192.0.2.7")
 
     problem = await refusal(limiter)
-    assert problem.sentence == "Too many requests: try again in 43 seconds"
+    assert problem.message == "Too many requests: try again in 43 seconds"
     assert dict(problem.headers) == {
         "Retry-After": "43",
         "RateLimit-Policy": '"leads";q=2;w=60',
@@ -131,7 +131,7 @@ async def test_nobody_is_told_to_come_again_in_no_time(seconds: Seconds) -> None
 
     problem = await refusal(limiter, key="x")
     assert problem.headers["Retry-After"] == "1"
-    assert problem.sentence == "Too many requests: try again in 1 second"
+    assert problem.message == "Too many requests: try again in 1 second"
 
 
 async def test_a_hit_that_one_window_refuses_counts_in_none(seconds: Seconds) -> None:

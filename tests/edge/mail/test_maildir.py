@@ -71,7 +71,7 @@ async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
             pass
 
     assert (caught.value.stage, classify(caught.value)) == ("connect", "retry")
-    assert caught.value.sentence == "the mail folder cannot be written: File exists"
+    assert caught.value.message == "the mail folder cannot be written: File exists"
 
 
 async def test_a_folder_that_goes_away_is_refused(tmp_path: Path) -> None:
@@ -83,4 +83,4 @@ async def test_a_folder_that_goes_away_is_refused(tmp_path: Path) -> None:
             await session.send(SENDER, RECIPIENT, notification())
 
     assert (caught.value.stage, classify(caught.value)) == ("data", "retry")
-    assert str(tmp_path) not in caught.value.sentence
+    assert str(tmp_path) not in caught.value.message

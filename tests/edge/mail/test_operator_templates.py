@@ -63,7 +63,7 @@ def test_html_of_the_operator_is_escaped_and_may_extend_the_frame(with_files: Ma
 
 
 @pytest.mark.parametrize(
-    ("files", "sentence"),
+    ("files", "message"),
     [
         ({"lead_notification__txt": "{% if %}"}, "lead_notification.txt, line 1: Expected an exp"),
         (
@@ -80,13 +80,13 @@ def test_html_of_the_operator_is_escaped_and_may_extend_the_frame(with_files: Ma
     ],
 )
 def test_a_fault_is_found_at_the_start(
-    with_files: MakeFolder, files: dict[str, str], sentence: str
+    with_files: MakeFolder, files: dict[str, str], message: str
 ) -> None:
     """The file is named, and its line where Jinja knows it."""
     with pytest.raises(SettingsError) as refused:
         open_templates(with_files(**files))
 
-    assert str(refused.value).startswith(f"MAIL_TEMPLATES: {sentence}")
+    assert str(refused.value).startswith(f"MAIL_TEMPLATES: {message}")
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ async def test_a_refusal_has_its_stage_and_codes(
 
     refused = caught.value
     assert (refused.stage, refused.code, refused.enhanced) == (stage, code, enhanced)
-    assert refused.sentence.endswith(f": {code} {enhanced}".rstrip())
-    assert "@" not in refused.sentence
+    assert refused.message.endswith(f": {code} {enhanced}".rstrip())
+    assert "@" not in refused.message
     assert refused.__cause__ is None
     assert classify(refused) == verdict
     assert (len(relay.received), len(relay.connections)) == (1, 1)
@@ -164,7 +164,7 @@ async def test_a_relay_that_falls_silent_is_left(stage: str) -> None:
         relay.silent_at = None
         await post(session)
 
-    assert caught.value.sentence == "the relay did not answer within 1 s"
+    assert caught.value.message == "the relay did not answer within 1 s"
     assert (caught.value.stage, classify(caught.value)) == ("connect", "retry")
     assert len(relay.received) == 1
 
@@ -175,7 +175,7 @@ async def test_answers_that_drip_in_do_not_prolong_the_time() -> None:
     async with reciting(*lines, pause=0.3) as port:
         refused = await refusal_of(near(port, seconds=0.5))
 
-    assert refused.sentence == "the relay did not answer within 0.5 s"
+    assert refused.message == "the relay did not answer within 0.5 s"
 
 
 async def test_no_relay_at_all() -> None:
@@ -183,7 +183,7 @@ async def test_no_relay_at_all() -> None:
     refused = await refusal_of(near(free_port()))
 
     assert (refused.stage, refused.code, classify(refused)) == ("connect", None, "retry")
-    assert refused.sentence == "the relay cannot be reached, or closed the connection"
+    assert refused.message == "the relay cannot be reached, or closed the connection"
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ async def test_no_password_goes_without_tls() -> None:
 
     assert relay.logins == []
     assert (refused.stage, classify(refused)) == ("login", "login")
-    assert refused.sentence == "the relay offers no TLS, without which no password is sent"
+    assert refused.message == "the relay offers no TLS, without which no password is sent"
 
 
 async def test_this_machine_may_have_a_password_without_tls(served: ssl.SSLContext) -> None:
@@ -260,7 +260,7 @@ async def test_starttls_that_is_required_and_not_offered() -> None:
         refused = await refusal_of(transport(f"smtp+starttls://127.0.0.1:{relay.port}"))
 
     assert relay.received == []
-    assert refused.sentence == "the relay offers no STARTTLS, which its address asks for"
+    assert refused.message == "the relay offers no STARTTLS, which its address asks for"
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ async def test_a_certificate_that_nobody_vouches_for(
         refused = await refusal_of(transport(f"{scheme}://{ANY_ADDRESS}:{relay.port}"))
 
     assert (refused.stage, refused.code, classify(refused)) == ("connect", None, "retry")
-    assert refused.sentence == "the relay's certificate is not to be trusted"
+    assert refused.message == "the relay's certificate is not to be trusted"
     assert relay.received == []
 
 
@@ -284,7 +284,7 @@ async def test_tls_with_a_relay_that_speaks_none() -> None:
     async with serving(Relay()) as relay:
         refused = await refusal_of(transport(f"smtps://127.0.0.1:{relay.port}"))
 
-    assert refused.sentence == "the relay and this machine found no way to speak TLS"
+    assert refused.message == "the relay and this machine found no way to speak TLS"
 
 
 async def test_a_wrong_password_is_a_matter_of_the_login() -> None:

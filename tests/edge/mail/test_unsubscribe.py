@@ -39,7 +39,7 @@ async def link_path(edge: Any, address: str = ADDRESS) -> str:
 
 
 async def is_suppressed(edge: Any) -> bool:
-    """Tell whether anybody is."""
+    """Return whether anybody is."""
     return bool(await rows(edge, SUPPRESSED_EMAILS))
 
 

@@ -31,7 +31,7 @@ ENOUGH = 400
 
 
 async def come_true(holds: Callable[[], bool]) -> bool:
-    """Wait until something holds; tell whether it came to that."""
+    """Wait until something holds; return whether it came to that."""
     for _ in range(ENOUGH):
         if holds():
             return True

@@ -193,7 +193,7 @@ async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tool", "arguments", "sentence"),
+    ("tool", "arguments", "message"),
     [
         ("search", {}, "query: is required"),
         ("search", {"query": ""}, "query: is required"),
@@ -226,13 +226,13 @@ async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
     ],
 )
 async def test_faulty_arguments_are_told_to_the_model(
-    agent: Agent, tool: str, arguments: dict[str, Any], sentence: str
+    agent: Agent, tool: str, arguments: dict[str, Any], message: str
 ) -> None:
     """What is wrong with the arguments is a result that names the argument, and nothing happens."""
     result = await agent.call(tool, **arguments)
 
     assert result["isError"]
-    assert result["content"][0]["text"].startswith(sentence)
+    assert result["content"][0]["text"].startswith(message)
     assert "structuredContent" not in result
     assert (await agent.call("list_leads"))["structuredContent"]["count"] == 0
 

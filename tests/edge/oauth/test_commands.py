@@ -66,7 +66,7 @@ def test_a_client_may_sign(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "sentence"),
+    ("words", "message"),
     [
         (("--redirect-uri", "http://elsewhere.example/"), "must be https"),
         (("--scopes", "everything"), "there is no scope"),
@@ -79,14 +79,14 @@ def test_a_client_may_sign(run: Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_faulty_registration_says_what_to_mend(
-    run: Run, tmp_path: Path, words: tuple[str, ...], sentence: str
+    run: Run, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     """With exit status 2, and nothing is stored."""
     (tmp_path / "text.json").write_text("text")
     status, said, complained = run("clients", "register", "--name", "Robot", *words)
 
     assert (status, said) == (2, "")
-    assert sentence in complained
+    assert message in complained
     assert "no clients yet" in run("clients", "list")[1]
 
 

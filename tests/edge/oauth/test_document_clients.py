@@ -146,7 +146,7 @@ async def test_a_key_that_is_private_or_huge_is_not_worked_with(world: World, ke
     problem = await refusal(world.oauth.clients.find(URL))
 
     assert problem.code == "invalid"
-    assert problem.sentence.startswith("jwks: ")
+    assert problem.message.startswith("jwks: ")
 
 
 async def test_a_set_has_few_keys(world: World) -> None:

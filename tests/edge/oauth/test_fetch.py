@@ -57,7 +57,7 @@ async def test_a_private_address_is_not_connected_to(host: str) -> None:
     """Whether it stands in the URL or behind a name."""
     problem = await refusal(Fetcher()(f"https://{host}/x"))
 
-    assert "not public" in problem.sentence
+    assert "not public" in problem.message
 
 
 @pytest.fixture
@@ -143,14 +143,14 @@ async def test_a_document_is_fetched(fetch: Fetch) -> None:
 )
 async def test_what_is_no_document(fetch: Fetch, path: str, reason: str) -> None:
     """A redirect is not followed, and nothing large is read."""
-    assert reason in (await refusal(fetch(path))).sentence
+    assert reason in (await refusal(fetch(path))).message
 
 
 async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for."""
     monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
 
-    assert "took longer" in (await refusal(fetch("/slow"))).sentence
+    assert "took longer" in (await refusal(fetch("/slow"))).message
 
 
 @pytest.mark.size("ci")
@@ -168,7 +168,7 @@ async def test_name_servers_that_say_nothing_block_nobody_else(
     finally:
         release.set()
 
-    said = Counter(problem.sentence.rpartition(": ")[2] for problem in problems)
+    said = Counter(problem.message.rpartition(": ")[2] for problem in problems)
     assert said == {"it took longer than 0 s": most, "its server cannot be reached": 5}
 
 
@@ -180,11 +180,9 @@ async def test_a_certificate_that_nobody_vouches_for(certificate: tuple[Path, Pa
     port = server.sockets[0].getsockname()[1]
     fetcher = Fetcher(lambda address: address.is_loopback)
     try:
-        assert (
-            "cannot be reached" in (await refusal(fetcher(f"https://localhost:{port}/"))).sentence
-        )
+        assert "cannot be reached" in (await refusal(fetcher(f"https://localhost:{port}/"))).message
     finally:
         server.close()
         await server.wait_closed()
-    assert "cannot be reached" in (await refusal(fetcher("https://localhost:1/"))).sentence
-    assert "cannot be reached" in (await refusal(fetcher("https://no.such.host.invalid/"))).sentence
+    assert "cannot be reached" in (await refusal(fetcher("https://localhost:1/"))).message
+    assert "cannot be reached" in (await refusal(fetcher("https://no.such.host.invalid/"))).message

@@ -118,7 +118,7 @@ async def test_a_faulty_match_changes_nothing(
     ):
         problem = await problem_of(work)
         assert (problem.code, problem.sqlstate) == ("invalid", code)
-        assert "match" in problem.sentence or code == "42703"
+        assert "match" in problem.message or code == "42703"
 
     assert await everything(rows, LEADS) == [row]
     assert len(await audited(store)) == 1
@@ -156,7 +156,7 @@ async def test_an_empty_match_says_what_to_mend(rows: Rows) -> None:
     """Whoever leaves out what to match learns that it must name a column."""
     problem = await problem_of(rows.delete(LEADS, {}, ACTOR))
 
-    assert problem.sentence == "match: must name at least one column"
+    assert problem.message == "match: must name at least one column"
 
 
 async def test_a_value_can_be_set_to_null(rows: Rows) -> None:

@@ -59,7 +59,7 @@ async def test_json_is_stored_as_deep_as_it_may_be(rows: Rows, shape: str) -> No
     problem = await problem_of(rows.insert(LEADS, [{**LEAD, "spam_reasons": [value]}], ACTOR))
 
     assert row["spam_reasons"] == value
-    assert problem.sentence == "spam_reasons: must not be nested deeper than 64 levels"
+    assert problem.message == "spam_reasons: must not be nested deeper than 64 levels"
 
 
 async def test_rows_may_bring_different_members(rows: Rows) -> None:
@@ -122,7 +122,7 @@ async def test_a_duplicate_stores_nothing(rows: Rows, store: Store) -> None:
     problem = await problem_of(rows.insert(SUPPRESSED_EMAILS, many, ACTOR))
 
     assert (problem.code, problem.status, problem.sqlstate) == ("conflict", 409, "23505")
-    assert "email" in problem.sentence
+    assert "email" in problem.message
     assert len(await everything(rows, SUPPRESSED_EMAILS)) == 1
     assert len(await audited(store)) == 1
 

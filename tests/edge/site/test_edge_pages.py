@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.db.problems import Problem
 from edge_api.http.pages import EdgePages
 from edge_api.journal.builds import BuildManager
-from edge_api.schema.edge_pages import PAGES, SHELL, TEMPLATES_FOLDER, PageName
+from edge_api.schema.page_templates import PAGES, SHELL, TEMPLATES_FOLDER, PageName
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
 pytestmark = pytest.mark.one_engine
@@ -65,7 +65,7 @@ async def test_a_build_without_the_page_is_unavailable(pages: EdgePages) -> None
         await pages.render("notice", "Title", sentences=[])
 
     assert (caught.value.code, caught.value.headers["Retry-After"]) == ("unavailable", "60")
-    assert caught.value.sentence == "This page cannot be shown now: try again later"
+    assert caught.value.message == "This page cannot be shown now: try again later"
 
 
 async def test_a_build_cleared_away_meanwhile_gives_way_to_the_next(

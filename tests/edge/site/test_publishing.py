@@ -59,11 +59,11 @@ async def ask(publishing: Publishing) -> tuple[str, str]:
     """Return state and sentence of the watcher's check after a look."""
     await publishing.look()
     check = await publishing.watcher()
-    return check.state, check.sentence
+    return check.state, check.message
 
 
 @pytest.mark.parametrize(
-    ("heartbeat", "sentence"),
+    ("heartbeat", "message"),
     [
         (beat(), ""),
         (beat(age=60 * SECOND), ""),
@@ -76,15 +76,15 @@ async def ask(publishing: Publishing) -> tuple[str, str]:
     ],
 )
 async def test_a_heartbeat_is_judged(
-    publishing: Publishing, heartbeat: Heartbeat, sentence: str
+    publishing: Publishing, heartbeat: Heartbeat, message: str
 ) -> None:
     """Old, hanging, failing and outdated watchers warn; paths stay out of readiness."""
     heartbeat.write(publishing.build_dir)
 
     state, said = await ask(publishing)
 
-    assert (state, said[: len(sentence)]) == ("warn" if sentence else "pass", sentence)
-    assert bool(said) == bool(sentence)
+    assert (state, said[: len(message)]) == ("warn" if message else "pass", message)
+    assert bool(said) == bool(message)
     assert "/srv" not in said
     assert publishing.failure == heartbeat.failure
     assert [each.name for each in publishing.build_dir.glob(f"{HEARTBEAT_FILE}*")] == [".watcher"]
@@ -119,7 +119,7 @@ async def test_content_and_code_that_cannot_be_read_warn(
     (package / "loop.py").symlink_to("loop.py")
     await publishing.look()
     check = await publishing.code()
-    assert (check.state, check.sentence[:38]) == ("warn", "the installed code cannot be read (Too")
+    assert (check.state, check.message[:38]) == ("warn", "the installed code cannot be read (Too")
 
 
 async def test_a_heartbeat_is_removed_by_its_own_process_only(publishing: Publishing) -> None:
@@ -184,7 +184,7 @@ async def test_changed_code_is_noticed(publishing: Publishing, package: Path) ->
         change()
         await publishing.look()
         check = await publishing.code()
-        assert (check.state, check.sentence) == (
+        assert (check.state, check.message) == (
             "warn",
             "the installed code has changed since this edge started: restart it",
         )

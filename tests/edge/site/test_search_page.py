@@ -396,7 +396,7 @@ async def test_data_is_as_long_as_asked_for(edge: Any, query: str, count: int) -
 
 
 @pytest.mark.parametrize(
-    ("query", "sentence"),
+    ("query", "message"),
     [
         ("q=a&limit=0", "limit: must be 1 or more"),
         ("q=a&limit=51", "limit: must be 50 or less"),
@@ -406,12 +406,12 @@ async def test_data_is_as_long_as_asked_for(edge: Any, query: str, count: int) -
         ("q=a&q=b", "q: stands more than once"),
     ],
 )
-async def test_bad_parameters_are_refused(edge: Any, query: str, sentence: str) -> None:
+async def test_bad_parameters_are_refused(edge: Any, query: str, message: str) -> None:
     """A program is told which, and what it must be."""
     status, data = await ask(edge, f"?{query}")
 
     assert (status, list(data)) == (400, ["error"])
-    assert data["error"].startswith(sentence)
+    assert data["error"].startswith(message)
 
 
 async def test_searches_are_limited(make_edge: Any, builds: Path) -> None:

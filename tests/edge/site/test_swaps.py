@@ -14,7 +14,7 @@ import pytest
 
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.kept_search import SearchOpener
-from edge_api.schema.edge_pages import (
+from edge_api.schema.page_templates import (
     DOCS_DESCRIPTION,
     DOCS_PAGE,
     DOCS_PATH,

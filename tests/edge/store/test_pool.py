@@ -65,7 +65,7 @@ async def test_work_without_end_is_ended(pool: Pool) -> None:
         await pool.call(count)
 
     assert (refusal.value.code, refusal.value.headers["Retry-After"]) == ("unavailable", "2")
-    assert "use fewer words" in refusal.value.sentence
+    assert "use fewer words" in refusal.value.message
     assert await pool.call(one) == 1
 
 

@@ -36,7 +36,7 @@ async def test_a_read_ends_when_its_time_is_over(slow: Store) -> None:
 
     assert (refusal.value.code, refusal.value.sqlstate) == ("unavailable", "57014")
     assert refusal.value.headers["Retry-After"] == "2"
-    assert "took too long" in refusal.value.sentence
+    assert "took too long" in refusal.value.message
     (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, seconds=5))
     assert len(outcome.rows) == 1
 

@@ -199,7 +199,7 @@ async def test_a_value_that_exists_is_a_conflict_in_words_of_postgresql(store: S
     problem = await refusal_of(store, Insert(SUPPRESSED_EMAILS, [other, third]))
 
     assert (problem.code, problem.status, problem.sqlstate) == ("conflict", 409, "23505")
-    assert problem.sentence == "email: a row with this value exists already"
+    assert problem.message == "email: a row with this value exists already"
     assert problem.details == "Key (email)=(a@b) already exists."
 
 
@@ -256,7 +256,7 @@ async def test_a_broken_rule_is_invalid_and_names_its_column(
         problem = await refusal_of(store, plan)
 
         assert (problem.code, problem.sqlstate) == ("invalid", sqlstate)
-        assert problem.sentence == f"{column}: breaks a rule of leads"
+        assert problem.message == f"{column}: breaks a rule of leads"
 
 
 @pytest.mark.parametrize(
@@ -269,7 +269,7 @@ async def test_more_rows_than_allowed_are_left_alone(store: Store, make: Update 
     problem = await refusal_of(store, Insert(LEADS, [make_lead(name="Bo")]), make)
 
     assert (problem.code, problem.sqlstate) == ("invalid", "54000")
-    assert "more than 5 rows" in problem.sentence
+    assert "more than 5 rows" in problem.message
     assert await rows_of(store, Read(LEADS)) == rows
 
     await store.run(Delete(LEADS, (Filter("id", "eq", rows[0]["id"]),)))

@@ -54,11 +54,11 @@ async def test_an_address_that_is_none_of_ours_is_refused(url: str) -> None:
     """However it is spelled: when it is given, and when something is to be told to it."""
     problem = await refusal(WebhookSender().check(url))
     assert problem.code == "invalid"
-    assert problem.sentence.startswith("URL: ")
+    assert problem.message.startswith("URL: ")
 
     answer = await WebhookSender().post(url, b"{}", {})
     assert answer.status is None
-    assert "reached" not in answer.sentence, "nothing was tried"
+    assert "reached" not in answer.message, "nothing was tried"
 
 
 @pytest.mark.parametrize("url", ["https://8.8.8.8/", "https://[2606:4700::1111]:8443/x?y=1"])
@@ -71,7 +71,7 @@ async def test_a_name_that_cannot_be_one_is_refused() -> None:
     """A part of it is longer than any may be (RFC 1035, section 2.3.4)."""
     problem = await refusal(WebhookSender().check(f"https://{'a' * 64}.example/"))
 
-    assert problem.sentence == "URL: names a host that cannot be one"
+    assert problem.message == "URL: names a host that cannot be one"
 
 
 async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
@@ -79,7 +79,7 @@ async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
     await WebhookSender().check("https://no.such.host.invalid/hook")
 
     answer = await WebhookSender().post("https://no.such.host.invalid/hook", b"{}", {})
-    assert answer.sentence == "its server cannot be reached"
+    assert answer.message == "its server cannot be reached"
 
 
 async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) -> None:
@@ -132,7 +132,7 @@ async def test_a_certificate_must_be_vouched_for(
     assert len(receiver.received) == 1
 
     answer = await WebhookSender(is_own_machine).post(secure, b"{}", {})
-    assert answer.sentence == "its server cannot be reached"
+    assert answer.message == "its server cannot be reached"
     assert len(receiver.received) == 1
 
 

@@ -53,7 +53,7 @@ def test_an_endpoint_is_added_and_its_secret_shown_once(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "sentence"),
+    ("url", "message"),
     [
         ("http://example.org/", "must be https"),
         ("https://10.0.0.1/", "not public"),
@@ -61,12 +61,12 @@ def test_an_endpoint_is_added_and_its_secret_shown_once(run: Run) -> None:
         ("example.org", "must begin with https://"),
     ],
 )
-def test_a_faulty_address_says_what_to_mend(run: Run, url: str, sentence: str) -> None:
+def test_a_faulty_address_says_what_to_mend(run: Run, url: str, message: str) -> None:
     """With exit status 2, and nothing is stored."""
     status, said, complained = run("add", url)
 
     assert (status, said) == (2, "")
-    assert sentence in complained
+    assert message in complained
     assert "no webhook endpoints yet" in run("list")[1]
 
 

@@ -25,7 +25,7 @@ def hold_answers(receiver: Receiver) -> asyncio.Event:
 
 
 async def ended(running: asyncio.Task[None]) -> bool:
-    """Tell whether a task that was cancelled ends by that."""
+    """Return whether a task that was cancelled ends by that."""
     done, _ = await asyncio.wait({running}, timeout=20)
     return running in done and running.cancelled()
 

@@ -27,7 +27,7 @@ async def disablings(office: Office) -> list[int]:
 
 
 async def until(holds: Callable[[], Awaitable[bool]]) -> bool:
-    """Ask until something holds; tell whether it came to that."""
+    """Ask until something holds; return whether it came to that."""
     for _ in range(2000):
         if await holds():
             return True

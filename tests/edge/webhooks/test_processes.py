@@ -72,7 +72,7 @@ async def waiting(store: Path) -> int:
 
 
 async def is_disabled(store: Path) -> bool:
-    """Tell whether the endpoint is."""
+    """Return whether the endpoint is."""
     opened = await open_store(store, system_clock)
     (outcome,) = await opened.run(Read(WEBHOOK_ENDPOINTS))
     await opened.close()

@@ -86,7 +86,7 @@ class Service:
 
 
 def is_alive(process: psutil.Process) -> bool:
-    """Tell whether a process is there and no zombie."""
+    """Return whether a process is there and no zombie."""
     with suppress(psutil.NoSuchProcess):
         return bool(process.status() != psutil.STATUS_ZOMBIE)
     return False

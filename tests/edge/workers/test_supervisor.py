@@ -68,7 +68,7 @@ async def test_a_worker_that_is_killed_comes_back_and_loses_nothing(
 
     assert writers.outcome.refused == 0
     assert compare(writers.outcome, stored_leads(postgresql, lasting.database)) == Difference()
-    assert "was ended by SIGKILL; another takes its place" in lasting.log
+    assert "was ended by SIGKILL; a new one replaces it" in lasting.log
 
 
 @pytest.mark.size("ci")
@@ -160,7 +160,7 @@ def test_workers_end_with_their_supervisor(installation: Installation) -> None:
 
 
 def is_free(port: int) -> bool:
-    """Tell whether nobody listens on a port any more."""
+    """Return whether nobody listens on a port any more."""
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
 
@@ -215,7 +215,7 @@ def test_workers_that_never_come_to_serve_are_given_up_when_none_serves(
     with supervised(installation, module=module) as service:
         postgresql.drop(service.database)
         psutil.Process(service.workers[2]).kill()
-        service.await_log("ended with status 1; another takes its place", 2)
+        service.await_log("ended with status 1; a new one replaces it", 2)
         assert service.edge.get("/")[0] == 200
         assert service.process.poll() is None
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from playwright.async_api import Page
 
 from edge_api.schema import paths
-from edge_api.schema.edge_pages import PageName
+from edge_api.schema.page_templates import PageName
 from tests.judges.pages.crawl import crawl, largest_of_each_kind, mapped
 from tests.judges.pages.sample import STRAINS
 from tests.judges.pages.served import Served

@@ -24,7 +24,7 @@ NOT_OURS = {
 
 
 def is_listed(served: Served, path: str) -> bool:
-    """Tell whether a page lets itself be found; those for one person do not."""
+    """Return whether a page lets itself be found; those for one person do not."""
     _, _, body = served.get(path)
     robots = LexborHTMLParser(body).css_first("meta[name=robots]")
     return robots is None or "noindex" not in (robots.attributes["content"] or "")

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from edge_api.schema.edge_pages import PAGES
+from edge_api.schema.page_templates import PAGES
 from tests.judges.pages.conftest import wait_for
 from tests.judges.pages.crawl import crawl, mapped
 from tests.judges.pages.places import OCCASIONS, Place, at

@@ -17,26 +17,26 @@ from tests.edge.mail.outbox.scripted_relay import Relay
 READINESS = "/api/public/v1/readiness"
 
 
-async def sentence(office: PostOffice) -> str:
+async def message(office: PostOffice) -> str:
     """Return what the check says; empty where all is well."""
     check = await office.mailing.status.check()
-    assert check.state == ("warn" if check.sentence else "pass")
-    return check.sentence
+    assert check.state == ("warn" if check.message else "pass")
+    return check.message
 
 
 async def test_mail_that_flows_needs_no_word(office: PostOffice) -> None:
     """What waits for its turn, and what was sent, is in order."""
     await office.take_lead()
-    assert await sentence(office) == ""
+    assert await message(office) == ""
     await office.tick()
-    assert await sentence(office) == ""
+    assert await message(office) == ""
 
 
 async def test_mail_that_is_not_configured_needs_no_word(
     store: Store, clock: VersionPoller
 ) -> None:
     """Who wants no mail is not warned."""
-    assert await sentence(open_office(store, clock, None, OWNER_EMAIL="")) == ""
+    assert await message(open_office(store, clock, None, OWNER_EMAIL="")) == ""
 
 
 async def test_what_was_given_up_is_said(office: PostOffice, relay: Relay) -> None:
@@ -45,7 +45,7 @@ async def test_what_was_given_up_is_said(office: PostOffice, relay: Relay) -> No
     await office.take_lead()
     await office.tick()
 
-    assert "mail was given up" in await sentence(office)
+    assert "mail was given up" in await message(office)
 
 
 async def test_a_pause_is_said_while_it_lasts(office: PostOffice, relay: Relay) -> None:
@@ -53,10 +53,10 @@ async def test_a_pause_is_said_while_it_lasts(office: PostOffice, relay: Relay) 
     relay.data_answers.append("454 4.7.0 slow down")
     await office.take_lead()
     await office.tick()
-    assert "mail is paused until 2026-06-01T12:01:00" in await sentence(office)
+    assert "mail is paused until 2026-06-01T12:01:00" in await message(office)
     office.clock.move(seconds=61)
 
-    assert "paused" not in await sentence(office)
+    assert "paused" not in await message(office)
 
 
 @pytest.mark.parametrize(("minutes", "late"), [(29, False), (31, True)])
@@ -67,7 +67,7 @@ async def test_mail_that_waits_too_long_is_said(
     await office.take_lead()
     office.clock.move(minutes=minutes)
 
-    assert ("half of its time to live" in await sentence(office)) is late
+    assert ("half of its time to live" in await message(office)) is late
 
 
 async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Relay) -> None:
@@ -76,15 +76,15 @@ async def test_an_owner_who_is_suppressed_is_said(office: PostOffice, relay: Rel
     await office.take_lead()
     await office.tick()
 
-    assert "the owner's address is suppressed" in await sentence(office)
-    assert OWNER not in await sentence(office)
+    assert "the owner's address is suppressed" in await message(office)
+    assert OWNER not in await message(office)
 
 
 async def test_a_relay_without_an_owner_is_said(
     store: Store, clock: VersionPoller, relay: Relay
 ) -> None:
     """Somebody forgot OWNER_EMAIL."""
-    assert "set OWNER_EMAIL" in await sentence(open_office(store, clock, relay, OWNER_EMAIL=""))
+    assert "set OWNER_EMAIL" in await message(open_office(store, clock, relay, OWNER_EMAIL=""))
 
 
 async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay: Relay) -> None:
@@ -95,9 +95,9 @@ async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay
     dispatcher.patience = 0.1
     running = asyncio.create_task(dispatcher.run())
     await asyncio.sleep(0.1)
-    assert await sentence(office) == ""
+    assert await message(office) == ""
     office.clock.move(seconds=121)
-    stuck = await sentence(office)
+    stuck = await message(office)
     running.cancel()
     await asyncio.wait({running})
     relay.silent.set()
@@ -115,7 +115,7 @@ async def test_a_store_that_is_away_is_said(
     watched.away = True
     check = await status.check()
 
-    assert (check.state, check.sentence) == ("warn", "the state of mail cannot be read")
+    assert (check.state, check.message) == ("warn", "the state of mail cannot be read")
 
 
 async def test_readiness_warns_and_stays_ready(make_edge: EdgeMaker, relay: Relay) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from edge_api.db.postgres import PostgresStore
 from edge_api.db.postgres.connection import Session
-from edge_api.db.postgres.errors import problem_of
+from edge_api.db.postgres.errors import postgresql_problem
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read
@@ -47,7 +47,7 @@ async def refusal_of(doing: Awaitable[Any]) -> str:
         await doing
     assert refusal.value.code == "unavailable"
     assert refusal.value.headers == {"Retry-After": "2"}
-    return refusal.value.sentence.removesuffix("; try again later")
+    return refusal.value.message.removesuffix("; try again later")
 
 
 async def recovery_of(call: Callable[[], Awaitable[Any]]) -> None:
@@ -176,8 +176,8 @@ async def test_a_commit_without_an_answer_is_not_acknowledged(
     await write(store)
     proxy.last_word = b"COMMIT"
 
-    sentence = await refusal_of(write(store))
-    assert sentence == "The store's server went away in the middle of a commit"
+    message = await refusal_of(write(store))
+    assert message == "The store's server went away in the middle of a commit"
     proxy.last_word = b""
     await recovery_of(lambda: write(store))
     assert await total(store) == 3
@@ -292,11 +292,11 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
     for work, kind in ((fail, asyncpg.PostgresSyntaxError), (confuse, asyncpg.DataError)):
         with pytest.raises(kind) as error:
             await store._understood(store._writer.run(work))  # type: ignore[arg-type]  # noqa: SLF001
-        assert problem_of(error.value) is error.value
+        assert postgresql_problem(error.value) is error.value
 
 
 @pytest.mark.parametrize(
-    ("error", "sentence"),
+    ("error", "message"),
     [
         (asyncpg.DiskFullError("x"), "The disk of the store is full"),
         (asyncpg.PostgresIOError("x"), "The disk of the store fails"),
@@ -314,10 +314,10 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) 
         (asyncpg.QueryCanceledError("x"), "The store took too long"),
     ],
 )
-def test_what_a_server_says_is_told_in_our_words(error: Exception, sentence: str) -> None:
+def test_what_a_server_says_is_told_in_our_words(error: Exception, message: str) -> None:
     """What cannot be brought about here is known by the server's code for it."""
-    problem = problem_of(error)
+    problem = postgresql_problem(error)
 
     assert isinstance(problem, Problem)
     assert problem.code == "unavailable"
-    assert problem.sentence.startswith(sentence)
+    assert problem.message.startswith(message)

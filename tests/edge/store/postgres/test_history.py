@@ -157,7 +157,7 @@ async def test_lengths_count_characters(emptied: Session) -> None:
 
 def test_every_step_is_taken_on_both_engines() -> None:
     """A step that one engine lacks would leave its tables behind."""
-    assert [step.sentence for step in HISTORY if not (step.sqlite and step.postgresql)] == []
+    assert [step.description for step in HISTORY if not (step.sqlite and step.postgresql)] == []
 
 
 def test_no_step_has_changed() -> None:

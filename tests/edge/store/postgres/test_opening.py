@@ -198,9 +198,9 @@ async def test_a_database_that_can_only_be_read_is_refused(
 async def test_a_server_that_is_not_there_is_told(caplog: pytest.LogCaptureFixture) -> None:
     """With where it was sought, and without the password."""
     with caplog.at_level(logging.DEBUG):
-        sentence = await refusal(f"postgresql://ada:{SECRET}@127.0.0.1:1/journal")
+        message = await refusal(f"postgresql://ada:{SECRET}@127.0.0.1:1/journal")
 
-    assert sentence == (
+    assert message == (
         "the database 127.0.0.1:1/journal cannot be reached: "
         "start the server, or correct DATABASE_URL"
     )

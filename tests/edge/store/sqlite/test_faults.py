@@ -73,7 +73,7 @@ async def test_a_locked_store_refuses_writes_alone(
         store.version()
     assert not writing.done()
 
-    assert {problem.sentence for problem in await writing} == {
+    assert {problem.message for problem in await writing} == {
         "The store is locked by another process; try again later"
     }
     rival.execute("ROLLBACK")
@@ -100,7 +100,7 @@ async def test_a_full_disk_refuses_writes_alone(store: SQLiteStore) -> None:
     large = Insert(LEADS, [make_lead(notes="x" * 10_000) for _ in range(100)])
 
     problem = await refusal_of(store.run(Insert(LEADS, [make_lead()]), large))
-    assert problem.sentence == "The disk of the store is full; try again later"
+    assert problem.message == "The disk of the store is full; try again later"
     assert await total(store) == 1
 
     await connection.execute_fetchall("PRAGMA max_page_count = 1000000")
@@ -127,7 +127,7 @@ async def test_a_disk_that_fails_refuses_writes_alone(store: SQLiteStore, path: 
         problems = await asyncio.gather(*(refusal_of(write(store)) for _ in range(5)))
         assert await total(store) == 100
 
-    assert {problem.sentence for problem in problems} == {
+    assert {problem.message for problem in problems} == {
         "The disk of the store fails; try again later"
     }
     await write(store)
@@ -140,7 +140,7 @@ async def test_readiness_sees_a_disk_that_fails(store: SQLiteStore, path: Path) 
     with smallest_disk(path):
         await refusal_of(write(store))
         problem = await refusal_of(store.probe())
-        assert problem.sentence.startswith("The disk of the store fails")
+        assert problem.message.startswith("The disk of the store fails")
 
     await recovery_of(store.probe)
 
@@ -152,7 +152,7 @@ async def test_a_store_that_became_read_only_refuses_writes_alone(store: SQLiteS
     await connection.execute_fetchall("PRAGMA query_only = ON")
 
     problem = await refusal_of(write(store))
-    assert problem.sentence == "The store cannot be written; try again later"
+    assert problem.message == "The store cannot be written; try again later"
     assert await total(store) == 1
 
     await connection.execute_fetchall("PRAGMA query_only = OFF")
@@ -167,7 +167,7 @@ async def test_a_deleted_store_acknowledges_nothing(store: SQLiteStore, path: Pa
     path.rename(path.with_suffix(".away"))
 
     problem = await refusal_of(write(store))
-    assert problem.sentence == "The store's file was moved or deleted; try again later"
+    assert problem.message == "The store's file was moved or deleted; try again later"
     await refusal_of(store.run(READ))
     await refusal_of(store.probe())
     assert not path.exists()
@@ -230,7 +230,7 @@ async def test_a_store_of_a_later_schema_fails_readiness(
     rival.execute("PRAGMA user_version = 99")
 
     problem = await refusal_of(store.probe())
-    assert problem.sentence.startswith("The store has schema version 99")
+    assert problem.message.startswith("The store has schema version 99")
 
 
 @pytest.mark.parametrize("first_page", [0, 1])
@@ -250,7 +250,7 @@ async def test_a_damaged_store_is_told_and_mended(
 
     for _ in range(5):
         problem = await refusal_of(read_all())
-        assert problem.sentence.startswith("The store")
+        assert problem.message.startswith("The store")
 
     with path.open("r+b") as file:
         file.write(sound)
@@ -269,7 +269,7 @@ async def test_a_store_that_was_emptied_is_damaged(store: SQLiteStore, path: Pat
         return await store.run(Read(LEADS), Read(EMAIL_SEND_STATE))
 
     problems = [await refusal_of(read_all()) for _ in range(3)]
-    assert any("damaged" in problem.sentence for problem in problems)
+    assert any("damaged" in problem.message for problem in problems)
 
     with path.open("r+b") as file:
         file.write(sound)

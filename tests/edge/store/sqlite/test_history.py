@@ -135,7 +135,7 @@ def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> 
 
 def test_every_step_says_what_it_is_for() -> None:
     """Somebody who migrates a store can read what happens to it."""
-    assert [step.sentence for step in HISTORY if len(step.sentence.split()) < 3] == []
+    assert [step.description for step in HISTORY if len(step.description.split()) < 3] == []
 
 
 def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(

@@ -223,9 +223,9 @@ async def test_the_file_of_another_program_is_left_alone(path: Path, statement: 
     change(path, "CREATE TABLE other (a)")
     before = path.read_bytes()
 
-    sentence = await refusal_of(path)
-    assert "is no store of Fore-edge: set DATABASE_URL to another file" in sentence
-    assert f"if it was one, {RESTORE}" in sentence
+    message = await refusal_of(path)
+    assert "is no store of Fore-edge: set DATABASE_URL to another file" in message
+    assert f"if it was one, {RESTORE}" in message
     assert path.read_bytes() == before
 
 
@@ -234,9 +234,9 @@ async def test_a_file_that_is_no_database_is_refused(path: Path) -> None:
     path.parent.mkdir()
     path.write_text("Dear diary, " * 1000)
 
-    sentence = await refusal_of(path)
-    assert "is no SQLite database: set DATABASE_URL to another file" in sentence
-    assert f"if it was a store, {RESTORE}" in sentence
+    message = await refusal_of(path)
+    assert "is no SQLite database: set DATABASE_URL to another file" in message
+    assert f"if it was a store, {RESTORE}" in message
     assert path.read_text() == "Dear diary, " * 1000
 
 
@@ -267,9 +267,9 @@ async def test_a_store_with_a_damaged_header_is_to_be_restored(
         file.write(b"\xa5" * length)
     before = path.read_bytes()
 
-    sentence = await refusal_of(path)
-    assert "is damaged" in sentence
-    assert RESTORE in sentence
+    message = await refusal_of(path)
+    assert "is damaged" in message
+    assert RESTORE in message
     assert path.read_bytes() == before
 
 
@@ -289,11 +289,11 @@ async def test_a_log_that_is_missing_is_told(path: Path, alone: bool) -> None:  
     kept = log.rename(log.with_name("kept"))
     before = path.read_bytes()
 
-    sentence = await refusal_of(path, alone=alone)
+    message = await refusal_of(path, alone=alone)
     assert (
-        f"the log of {path} is missing (edge.db-wal), and commits with it: put it back" in sentence
+        f"the log of {path} is missing (edge.db-wal), and commits with it: put it back" in message
     )
-    assert RESTORE in sentence
+    assert RESTORE in message
     assert (path.read_bytes(), log.exists()) == (before, False)
     with pytest.raises(StoreRefusal, match="is missing"):
         copy_store(path, path.with_name("copy.db"))
@@ -328,9 +328,9 @@ async def test_a_log_without_its_file_is_told(path: Path, state: str) -> None:
         path.touch()
     before = log.read_bytes()
 
-    sentence = await refusal_of(path)
-    assert f"{path} is {state}, but its log edge.db-wal is there: put the file back" in sentence
-    assert RESTORE in sentence
+    message = await refusal_of(path)
+    assert f"{path} is {state}, but its log edge.db-wal is there: put the file back" in message
+    assert RESTORE in message
     assert (log.read_bytes(), path.exists()) == (before, state == "empty")
 
 
@@ -408,8 +408,8 @@ async def test_a_store_that_stays_locked_is_refused(path: Path) -> None:
 async def test_one_edge_serves_a_store(path: Path) -> None:
     """A second one is refused with the number of the first, until that has ended."""
     store = await open_store(path, clock, alone=True)
-    sentence = await refusal_of(path, alone=True)
-    assert f"is served by another edge (process {os.getpid()})" in sentence
+    message = await refusal_of(path, alone=True)
+    assert f"is served by another edge (process {os.getpid()})" in message
 
     await store.close()
     again = await open_store(path, clock, alone=True)

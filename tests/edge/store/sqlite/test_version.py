@@ -47,7 +47,7 @@ async def test_a_probe_tells_of_a_lock(store: SQLiteStore, rival: sqlite3.Connec
     with pytest.raises(Problem) as refusal:
         await store.probe()
 
-    assert refusal.value.sentence == "The store does not answer; try again later"
+    assert refusal.value.message == "The store does not answer; try again later"
 
 
 @pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop])
