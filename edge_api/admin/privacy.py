@@ -26,6 +26,7 @@ Found = Mapping[Table, Sequence[Row]]
 """The whole rows about a person, by table; tables without any are listed too."""
 _BESIDE: Final = r'\s<>"(),:;\[\]{}'
 _ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
+_KEY: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # RFC 9562, section 4
 _AROUND: Final = "'`.!?\\"  # signs beside an address in a text that are no part of it
 
 
@@ -113,9 +114,9 @@ class Privacy:
         return found
 
 
-def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: Collection[str]) -> bool:
+def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: frozenset[str]) -> bool:
     texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
-    return any(subject.is_in(text) or any(key in text for key in keys) for text in texts)
+    return any(subject.is_in(text) or not keys.isdisjoint(_KEY.findall(text)) for text in texts)
 
 
 def _loses(row: Row, data: PersonalData | None) -> bool:

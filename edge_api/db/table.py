@@ -74,7 +74,7 @@ class PersonalData:
 
     subject: tuple[str, ...]
     """Columns that name the data subject: by their e-mail address, alone or within a text, or by
-    the key of a row about them in one of the tables `through`."""
+    the key (a UUID) of a row about them in one of the tables `through`."""
     through: tuple[str, ...] = ()
     withheld: frozenset[str] = frozenset()
     """Columns that an export leaves out: secrets, and what says nothing about the person."""
