@@ -75,10 +75,10 @@ def with_jitter(pause: timedelta, least: float = 1.0) -> timedelta:
     return pause * _random.uniform(least, 1 + JITTER)
 
 
-async def run_unless_conflict(store: Store, *plans: Query) -> bool:
+async def run_unless_conflict(store: Store, *queries: Query) -> bool:
     """Execute queries; return whether there was no conflict. Raises any other Problem."""
     try:
-        await store.run(*plans)
+        await store.run(*queries)
     except Problem as problem:
         if problem.code != "conflict":
             raise
@@ -151,7 +151,7 @@ class Leases:
         await self._store.run(Update(self._table, values, where))
 
     def change(self, row: Row, values: Row) -> Update:
-        """Return the plan that changes a row, or nothing of its transaction if it is not ours."""
+        """Return the query that changes a row, or nothing of its transaction if it is not ours."""
         return Update(self._table, values, held(row), at_least=1)
 
     def _until(self, now: datetime) -> str:

@@ -1,4 +1,4 @@
-"""The query string of an administrative read: its grammar, and from decoded pairs to a plan.
+"""The query string of an administrative read: its grammar, and from decoded pairs to a query.
 
 Pure: no row is looked at here. Every fault is named, none is passed over: a misspelt filter that
 counted for nothing would show every row.

@@ -139,8 +139,8 @@ class Rows:
         if not values:
             raise Problem("invalid", "values: must name at least one column")
         changed = table.new_values(values, format_instant(self._clock()))
-        plan = Update(table, changed, where, CHANGE_MOST, single=returned.single)
-        return await self._write("update", plan, actor, returned)
+        query = Update(table, changed, where, CHANGE_MOST, single=returned.single)
+        return await self._write("update", query, actor, returned)
 
     async def delete(
         self,
@@ -150,18 +150,18 @@ class Rows:
         returned: Returned = WHOLE_ROWS,
     ) -> list[Row]:
         """Delete the rows that match and return them. Raises Problem like `update`."""
-        plan = Delete(table, parse_match(table, match), CHANGE_MOST, single=returned.single)
-        return await self._write("delete", plan, actor, returned)
+        query = Delete(table, parse_match(table, match), CHANGE_MOST, single=returned.single)
+        return await self._write("delete", query, actor, returned)
 
     async def _write(
-        self, verb: str, plan: Insert | Update | Delete, actor: Actor, returned: Returned
+        self, verb: str, query: Insert | Update | Delete, actor: Actor, returned: Returned
     ) -> list[Row]:
         """Carry out a change and write it down, in one transaction."""
-        where = () if isinstance(plan, Insert) else plan.where
+        where = () if isinstance(query, Insert) else query.where
         columns = tuple(condition.column for condition in where)
-        change = Change(verb, plan.table, RowCount(0), columns)
-        outcome, _ = await self._store.run(plan, audit_entry(actor, change, self._clock()))
-        return present(outcome.rows, returned.selection or parse_selection(plan.table))
+        change = Change(verb, query.table, RowCount(0), columns)
+        outcome, _ = await self._store.run(query, audit_entry(actor, change, self._clock()))
+        return present(outcome.rows, returned.selection or parse_selection(query.table))
 
 
 def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:

@@ -77,7 +77,7 @@ def _exists(found: Discovery, place: str) -> bool | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class RuleResult:
     """The result of one rule."""
 
     signal: SignalName
@@ -106,31 +106,31 @@ class SuggestionEntry:
     message: str
 
 
-def apply_rules(facts: Facts) -> list[Verdict]:
+def apply_rules(facts: Facts) -> list[RuleResult]:
     """Return the result of each rule that applies."""
     known: dict[str, Any] = asdict(facts)
     return [
-        Verdict(signal, code, rule, value, "" if value >= 1 else rule.finding.format_map(known))
+        RuleResult(signal, code, rule, value, "" if value >= 1 else rule.finding.format_map(known))
         for signal, rules in RULES.items()
         for code, rule in rules.items()
         if (value := rule.value(facts)) is not None
     ]
 
 
-def score_signals(verdicts: Sequence[Verdict]) -> dict[SignalName, Signal]:
+def score_signals(results: Sequence[RuleResult]) -> dict[SignalName, Signal]:
     """Return the result of every signal."""
-    return {name: _signal([each for each in verdicts if each.signal == name]) for name in SIGNALS}
+    return {name: _signal([each for each in results if each.signal == name]) for name in SIGNALS}
 
 
-def _signal(verdicts: Sequence[Verdict]) -> Signal:
-    if not verdicts:
+def _signal(results: Sequence[RuleResult]) -> Signal:
+    if not results:
         return Signal(None, "skipped", "Nothing here that could be looked at.", ())
-    total = sum(each.rule.weight for each in verdicts)
-    score = round(100 * sum(each.rule.weight * each.value for each in verdicts) / total)
-    findings = tuple(each.finding for each in verdicts if each.finding)
+    total = sum(each.rule.weight for each in results)
+    score = round(100 * sum(each.rule.weight * each.value for each in results) / total)
+    findings = tuple(each.finding for each in results if each.finding)
     status: Status = "pass" if score >= _PASS else "warn" if score >= _WARN else "fail"
-    passed = len(verdicts) - len(findings)
-    return Signal(score, status, f"{passed} of {len(verdicts)} checks pass.", findings)
+    passed = len(results) - len(findings)
+    return Signal(score, status, f"{passed} of {len(results)} checks pass.", findings)
 
 
 def score_whole(signals: dict[SignalName, Signal]) -> int:
@@ -149,13 +149,13 @@ def grade(score: int) -> Grade:
     return next((letter for least, letter in _GRADES if score >= least), "F")
 
 
-def suggest(verdicts: Sequence[Verdict]) -> list[SuggestionEntry]:
+def suggest(results: Sequence[RuleResult]) -> list[SuggestionEntry]:
     """Return what to fix, the largest gain first."""
 
-    def gain(verdict: Verdict) -> float:
-        return SIGNALS[verdict.signal] * verdict.rule.weight * (1 - verdict.value)
+    def gain(result: RuleResult) -> float:
+        return SIGNALS[result.signal] * result.rule.weight * (1 - result.value)
 
-    weak = [each for each in verdicts if each.finding]
+    weak = [each for each in results if each.finding]
     return [
         SuggestionEntry(each.code, "warn" if each.value > 0 else "fail", each.rule.fix)
         for each in sorted(weak, key=gain, reverse=True)
@@ -189,8 +189,8 @@ def report(job: Job) -> Json:
     """Return the report of a document, without the related posts of the journal."""
     document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
-    verdicts = apply_rules(gather_facts(document, metrics, job.discovery))
-    signals = score_signals(verdicts)
+    results = apply_rules(gather_facts(document, metrics, job.discovery))
+    signals = score_signals(results)
     score = score_whole(signals)
     keywords = find_keywords(document, metrics.language, job.terms)
     return {
@@ -207,7 +207,7 @@ def report(job: Job) -> Json:
         "structure": _structure(document),
         "keywords": [asdict(keyword) for keyword in keywords],
         "signals": {name: asdict(signal) for name, signal in signals.items()},
-        "suggestions": [asdict(suggestion) for suggestion in suggest(verdicts)],
+        "suggestions": [asdict(suggestion) for suggestion in suggest(results)],
     }
 
 

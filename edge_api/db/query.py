@@ -1,7 +1,7 @@
 """The question as a value, without a word of SQL or of any engine; the patterns of `like` too.
 
-Whoever wants rows builds plans from the declared tables and hands them to a `Store`. Several plans
-handed over together are one transaction: all of them happen, or none.
+A caller builds queries from the declared tables and passes them to a `Store`. Several queries
+passed together are one transaction: all of them happen, or none.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -197,10 +197,10 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """Stands for the number of rows that an earlier plan of the same transaction changed."""
+    """Stands for the number of rows that an earlier query of the same transaction changed."""
 
     step: int
-    """Index of that plan among the plans of the transaction."""
+    """Index of that query among the queries of the transaction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +267,7 @@ Query = Read | Insert | Derived | Update | Delete
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a plan gave: the rows read, stored, changed or deleted."""
+    """What a query gave: the rows read, stored, changed or deleted."""
 
     rows: list[Row] = field(default_factory=list)
     total: int | None = None
@@ -288,8 +288,8 @@ class Store(Protocol):
     version_is_exact: bool
     """Whether `version` differs at once for what another process changed, or within seconds."""
 
-    async def run(self, *plans: Query) -> list[QueryResult]:
-        """Carry out all plans in one transaction and return an outcome for each.
+    async def run(self, *queries: Query) -> list[QueryResult]:
+        """Carry out all queries in one transaction and return an outcome for each.
 
         When it returns, every change is durable: it survives the loss of power. Raises Problem
         `conflict` (a unique value exists already; `details` names the column; `at_least` missed),

@@ -1,4 +1,4 @@
-"""From a plan to SQL and from a table to its DDL, in an engine's dialect; and back to rows.
+"""From a query to SQL and from a table to its DDL, in an engine's dialect; and back to rows.
 
 Names come from the declared tables and are quoted; values are only ever parameters. It opens
 nothing and carries nothing out.
@@ -198,7 +198,7 @@ def count_rows(query: Read, dialect: Dialect) -> Statement:
 def insert_rows(
     query: Insert, rows: Sequence[Row], dialect: Dialect
 ) -> tuple[str, list[tuple[Any, ...]]]:
-    """Return the text that stores one row of the plan, and the parameters for each of `rows`."""
+    """Return the text that stores one row of the query, and the parameters for each of `rows`."""
     if not query.met:
         return insert_row(query.table, dialect), [_bind_row(query.table, row) for row in rows]
     cases = tuple(name for name, value in rows[0].items() if isinstance(value, CaseResult))
@@ -230,9 +230,9 @@ def _insert_values(table: Table, marks: Mapping[str, str]) -> str:
 
 
 def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
-    """Return the rows of the plan with numbers in the place of `RowCount`.
+    """Return the rows of the query with numbers in the place of `RowCount`.
 
-    `affected` says how many rows each earlier plan of the transaction read or changed.
+    `affected` says how many rows each earlier query of the transaction read or changed.
     """
     if not any(RowCount in map(type, row.values()) for row in query.rows):
         return [dict(row) for row in query.rows]

@@ -2,7 +2,7 @@
 
 It can be repeated: rows that are there and equal are left alone. A target that has other rows is
 refused before anything is written, since nobody could tell which of the two is right. It knows
-plans and declared tables, and no engine.
+queries and declared tables, and no engine.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ ROWS_AT_ONCE: Final = 500
 async def pages(
     store: Store, query: Read, at_once: int = ROWS_AT_ONCE
 ) -> AsyncIterator[Sequence[Row]]:
-    """Yield the rows of a plan without order, limit and offset: others read in between.
+    """Yield the rows of a query without order, limit and offset: others read in between.
 
     Of its columns the key has to be one. Raises Problem.
     """

@@ -48,9 +48,9 @@ class Kept:
 
 
 Remember = Callable[[str], tuple[Query, ...]]
-"""Takes the answer and returns the plans that keep it."""
+"""Takes the answer and returns the queries that keep it."""
 Act = Callable[[Remember], Awaitable[str]]
-"""Does what was asked for, together with the plans that keep its answer, and returns that."""
+"""Does what was asked for, together with the queries that keep its answer, and returns that."""
 
 
 def make_claim(secret: bytes, scope: str, key: str, request: bytes) -> Claim:

@@ -107,22 +107,22 @@ HELD_FROM: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class SpamScore:
     """A score from 0 on, and the name of each sign that added to it."""
 
     score: int = 0
     reasons: tuple[str, ...] = ()
 
     @property
-    def repeated(self) -> "Verdict":
-        """The verdict if the same was sent a short time ago."""
-        return Verdict(self.score + _REPEATED, (*self.reasons, "repeated"))
+    def repeated(self) -> "SpamScore":
+        """The score if the same was sent a short time ago."""
+        return SpamScore(self.score + _REPEATED, (*self.reasons, "repeated"))
 
 
-def judge(lead: LeadInput) -> Verdict:
-    """Return the verdict on what the lead itself shows."""
+def score_spam(lead: LeadInput) -> SpamScore:
+    """Return the spam score of what the lead itself shows."""
     found = [(name, weight) for name, weight, is_seen in _SIGNS if is_seen(lead)]
-    return Verdict(sum(weight for _, weight in found), tuple(name for name, _ in found))
+    return SpamScore(sum(weight for _, weight in found), tuple(name for name, _ in found))
 
 
 def likeness(lead: LeadInput) -> str:

@@ -19,7 +19,7 @@ from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import VersionedCache
 from edge_api.leads.idempotency import Idempotency, Remember, make_claim
-from edge_api.leads.input import LeadInput, Verdict, judge, likeness
+from edge_api.leads.input import LeadInput, SpamScore, likeness, score_spam
 
 PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
 """The members of a lead that are published."""
@@ -108,14 +108,14 @@ class Leads:
         return await self._lists.get(limit, partial(self._read_recent, limit))
 
     async def _read_recent(self, limit: int) -> bytes:
-        plan = Read(
+        query = Read(
             LEADS,
             columns=PUBLIC,
             where=(Filter("status", "neq", "spam"),),
             order=(Order("created_at", descending=True), Order("id", descending=True)),
             limit=limit,
         )
-        (outcome,) = await self._store.run(plan)
+        (outcome,) = await self._store.run(query)
         return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
 
     async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
@@ -141,7 +141,7 @@ class Leads:
     def _row(self, lead: LeadInput, sender: Sender) -> Row:
         now = self._clock()
         present = format_instant(now)
-        verdict = Verdict() if sender.actor else judge(lead)
+        spam = SpamScore() if sender.actor else score_spam(lead)
         given = {
             "name": lead.name,
             "email": lead.email,
@@ -149,8 +149,8 @@ class Leads:
             "message": lead.message,
             "source": sender.source,
             "status": "spam" if lead.trapped and not sender.actor else "new",
-            "spam_score": verdict.score,
-            "spam_reasons": list(verdict.reasons) or None,
+            "spam_score": spam.score,
+            "spam_reasons": list(spam.reasons) or None,
             "consent_at": present if lead.consent else None,
             "consent_text": lead.consent_text if lead.consent else None,
             "dedupe_hash": likeness(lead),
@@ -169,7 +169,7 @@ def _keep(row: Row, sender: Sender) -> Insert:
     since = format_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
     same = Filter("dedupe_hash", "eq", row["dedupe_hash"]), Filter("created_at", "gte", since)
     score, reasons = row["spam_score"], row["spam_reasons"]
-    repeat = Verdict(score, tuple(reasons or ())).repeated
+    repeat = SpamScore(score, tuple(reasons or ())).repeated
     judged = {
         "spam_score": CaseResult(repeat.score, score),
         "spam_reasons": CaseResult(list(repeat.reasons), reasons),

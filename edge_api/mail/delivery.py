@@ -25,7 +25,7 @@ from edge_api.mail.preparation import Preparation, Withheld
 from edge_api.mail.queue import Claims, pause, persists_for, time_to_live, transition
 from edge_api.mail.suppressions import Suppression, is_suppressed
 
-Verdict = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
+RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """Later; not before five minutes; all mail later; never, nor to this address; never this message;
 later, once an operator has mended the password."""
 
@@ -38,7 +38,7 @@ _ABOUT_US: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
 class _Rule:
     """A rule for refusals whose stage, code and enhanced code all fit."""
 
-    verdict: Verdict
+    kind: RefusalKind
     code: str = ".*"  # a pattern for the three digits; empty without an answer
     enhanced: str = ".*"
     stages: tuple[Stage, ...] = _EVERY_STAGE
@@ -74,9 +74,9 @@ _RULES: Final = (
 """RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
 
 
-def classify(refused: Refused) -> Verdict:
+def classify(refused: Refused) -> RefusalKind:
     """Return what a refusal means."""
-    return next(rule.verdict for rule in _RULES if rule.fits(refused))
+    return next(rule.kind for rule in _RULES if rule.fits(refused))
 
 
 _AFTER: Final = timedelta(microseconds=1)

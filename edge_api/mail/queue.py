@@ -62,7 +62,7 @@ def time_to_live(state: Row, queue: Queue) -> timedelta:
 
 
 async def pause(store: Store, until: datetime, now: datetime) -> Update:
-    """Return the plan that has every dispatcher wait; see to it that its row is there.
+    """Return the query that has every dispatcher wait; see to it that its row is there.
 
     Raises Problem.
     """
@@ -113,7 +113,7 @@ def transition(
     reason: str | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> Insert:
-    """Return the plan that logs what has become of an entry, and why."""
+    """Return the query that logs what has become of an entry, and why."""
     given = {
         "message_id": entry["id"],
         "template_name": entry["template_name"],

@@ -32,7 +32,7 @@ def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
 
 
 def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Insert:
-    """Return the plan that stores a delivery of a new lead for each endpoint."""
+    """Return the query that stores a delivery of a new lead for each endpoint."""
     if not endpoints:
         return Insert(WEBHOOK_DELIVERIES, [])
     data = {name: lead[name] for name in PUBLIC}

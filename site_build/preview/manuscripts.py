@@ -19,7 +19,7 @@ from site_build.reading.library import (
     Content,
     Reading,
     collect,
-    judge,
+    find_problems,
     keep_text,
     list_folder,
     read_source,
@@ -99,10 +99,10 @@ class Manuscripts:
         found += find_repeated_slugs(document for document in usable if document)
         return tuple(sorted(found))
 
-    def judge(self, now: datetime) -> tuple[Diagnostic, ...]:
+    def check(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC)."""
         inspections = [each.inspection for each in self._readings.values()]
-        return judge(inspections, self._listing, self._album, now, self._dialect.rules)
+        return find_problems(inspections, self._listing, self._album, now, self._dialect.rules)
 
     def collect(self) -> Content:
         """Return what can be shown; of files that want the same address, the first."""

@@ -166,7 +166,7 @@ class Stage:
         if self._is_checked:
             return False
         self._is_checked = True
-        found = self._manuscripts.judge(datetime.now(UTC))
+        found = self._manuscripts.check(datetime.now(UTC))
         warnings = tuple(each for each in found if each.severity == "warning")
         is_new = warnings != self.state.findings
         self.state = replace(self.state, findings=warnings)

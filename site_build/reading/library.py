@@ -87,7 +87,7 @@ def check_content(
     found = dict(map_unordered(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
     inspections = [found[at] for at in sorted(found)]
     album = measure_pictures(folder, listing.files, jobs)
-    return CheckReport(len(found), judge(inspections, listing, album, now, dialect.rules))
+    return CheckReport(len(found), find_problems(inspections, listing, album, now, dialect.rules))
 
 
 def inspect(
@@ -217,7 +217,7 @@ def read_content(
     readings, hits = read_sources(request, listing.sources, cache, code, dialect)
     album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
     inspections = [each.inspection for each in readings.values()]
-    check = partial(judge, inspections, listing, album, request.now, rules)
+    check = partial(find_problems, inspections, listing, album, request.now, rules)
     return collect(readings, listing.files, album, hits, rules), check
 
 
@@ -302,7 +302,7 @@ def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Te
     return reading, Text(document.markdown, conversion) if conversion else None
 
 
-def judge(
+def find_problems(
     inspections: Iterable[Inspection],
     listing: Listing,
     album: Album,

@@ -404,7 +404,9 @@ def test_no_mangled_post_raises(seed: int, pieces: list[str]) -> None:
         cross_check([document], {document.path: study(document).facts}, [], NOW)
 
 
-def judge(*posts: Document, files: tuple[str, ...] = (), complete: bool = True) -> list[str]:
+def find_problems(
+    *posts: Document, files: tuple[str, ...] = (), complete: bool = True
+) -> list[str]:
     """Return what a check of these documents together finds."""
     documents = [replace(each, address=HOUSE.locate(each.kind, each.slug)) for each in posts]
     facts = {document.path: study(document).facts for document in documents}
@@ -466,7 +468,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
     """An address that a reader can follow is no finding."""
     document = replace(PLAIN, markdown=f"[a](<{address}>)\n")
 
-    assert judge(document, OTHER, ABOUT, files=("images/a b.png",)) == []
+    assert find_problems(document, OTHER, ABOUT, files=("images/a b.png",)) == []
 
 
 @pytest.mark.parametrize(
@@ -499,7 +501,7 @@ def test_links_that_lead_somewhere(address: str) -> None:
 def test_links_that_lead_nowhere(markdown: str, message: str) -> None:
     """An address that answers nothing is told at its place, with the likely one."""
     document = replace(PLAIN, markdown=markdown)
-    found = judge(document, OTHER, ABOUT, DRAFT, FUTURE, files=("images/b.png",))
+    found = find_problems(document, OTHER, ABOUT, DRAFT, FUTURE, files=("images/b.png",))
 
     column = markdown.index("(") + 2
     assert len(found) == 1
@@ -512,7 +514,7 @@ def test_a_scheduled_post_may_link_to_an_earlier_one() -> None:
     later = replace(later, path="posts/later.md", slug="later")
     sketch = replace(DRAFT, markdown="[a](/journal/future/) [b](/journal/later/)\n")
 
-    assert judge(FUTURE, later, sketch) == []
+    assert find_problems(FUTURE, later, sketch) == []
 
 
 @pytest.mark.parametrize("slug", ["docs", "search"])
@@ -521,7 +523,7 @@ def test_a_page_where_the_edge_has_one_is_an_error(slug: str) -> None:
     page = replace(ABOUT, slug=slug)
     told = f"error  the slug gives the address /{slug}/, where the edge has a page of its own"
 
-    (found,) = judge(page, replace(PLAIN, slug=slug))
+    (found,) = find_problems(page, replace(PLAIN, slug=slug))
     assert told in found
 
 
@@ -531,7 +533,7 @@ def test_one_address_for_two_files_is_an_error() -> None:
     page = replace(ABOUT, slug="a")
     told = "error  the slug gives the address /journal/a/, as"
 
-    assert judge(PLAIN, twin, page) == [
+    assert find_problems(PLAIN, twin, page) == [
         f"posts/a.md:1:1  {told} posts/b.md does; change one of them",
         f"posts/b.md:1:1  {told} posts/a.md does; change one of them",
     ]
@@ -541,8 +543,8 @@ def test_a_file_that_cannot_be_read_may_be_the_one_that_is_missed() -> None:
     """While a file is unread nothing is said of posts that are missing, only of other things."""
     document = replace(PLAIN, markdown="[a](/journal/x/) [b](/x.pdf)\n")
 
-    assert len(judge(document)) == 2
-    assert [line.split("`")[1] for line in judge(document, complete=False)] == ["/x.pdf"]
+    assert len(find_problems(document)) == 2
+    assert [line.split("`")[1] for line in find_problems(document, complete=False)] == ["/x.pdf"]
 
 
 def write_post(folder: Path, name: str, slug: str, body: str = "Words.\n") -> Path:

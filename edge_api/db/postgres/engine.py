@@ -150,19 +150,19 @@ class PostgresStore:
         self.outage = Outage(self._look)
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, *plans: Query) -> list[QueryResult]:
+    async def run(self, *queries: Query) -> list[QueryResult]:
         """Execute all queries in one transaction and return a result for each.
 
         Raises Problem, as `Store` says. When the server goes away within a commit, nobody knows
         whether it has happened: the caller decides.
         """
         self._refuse_closed()
-        if not plans:
+        if not queries:
             return []
-        reads = [query for query in plans if isinstance(query, Read)]
-        if len(reads) == len(plans):
+        reads = [query for query in queries if isinstance(query, Read)]
+        if len(reads) == len(queries):
             return await self._understood(self._readers.run(reads))
-        outcomes = await self._understood(self._writer.run(QueryBatch(plans)))
+        outcomes = await self._understood(self._writer.run(QueryBatch(queries)))
         self._watch.note_change()  # polling finds a write that seems lost
         return outcomes
 

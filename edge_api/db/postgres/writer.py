@@ -57,12 +57,14 @@ class Readers:
         }
         return cls(*[await open_pool(url, most, settings) for most in (FAST, SLOW)])
 
-    async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
+    async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
-        seconds = max((query.seconds for query in plans if query.seconds is not None), default=None)
+        seconds = max(
+            (query.seconds for query in queries if query.seconds is not None), default=None
+        )
         if seconds is None:
-            return await _read(self._fast, plans, QUICK_SECONDS)
-        return await _read(self._slow, plans, seconds, is_limited=True)
+            return await _read(self._fast, queries, QUICK_SECONDS)
+        return await _read(self._slow, queries, seconds, is_limited=True)
 
     async def close(self) -> None:
         """Give what is being read a moment to come to its end, and close."""
@@ -77,17 +79,17 @@ async def _close(pool: Pool) -> None:
 
 
 async def _read(
-    pool: Pool, plans: Sequence[Read], seconds: float, *, is_limited: bool = False
+    pool: Pool, queries: Sequence[Read], seconds: float, *, is_limited: bool = False
 ) -> list[QueryResult]:
     ends_at = time.monotonic() + seconds
     try:
         async with asyncio.timeout(seconds + MARGIN_SECONDS):
             connection = await pool.acquire(timeout=seconds)
             try:
-                if len(plans) == 1 and not plans[0].counted and not is_limited:
-                    (outcomes,) = await execute(connection, [plans])
+                if len(queries) == 1 and not queries[0].counted and not is_limited:
+                    (outcomes,) = await execute(connection, [queries])
                     return outcomes
-                return await _read_snapshot(connection, plans, ends_at - time.monotonic())
+                return await _read_snapshot(connection, queries, ends_at - time.monotonic())
             finally:
                 await pool.release(connection, timeout=RELEASE_SECONDS)
     except TimeoutError:
@@ -99,14 +101,14 @@ async def _read(
 
 
 async def _read_snapshot(
-    connection: Connection, plans: Sequence[Read], seconds: float
+    connection: Connection, queries: Sequence[Read], seconds: float
 ) -> list[QueryResult]:
     try:
         await connection.execute(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
         )
-        (outcomes,) = await execute(connection, [plans])
+        (outcomes,) = await execute(connection, [queries])
         await connection.execute("COMMIT")
     except BaseException:
         await _roll_back(connection)
@@ -132,11 +134,11 @@ Work = Callable[[Connection], Awaitable[T]]
 class QueryBatch:
     """The work that executes a list of queries, which can share trips with others of its kind."""
 
-    plans: Sequence[Query]
+    queries: Sequence[Query]
 
     async def __call__(self, connection: Connection) -> list[QueryResult]:
-        """Return an outcome for each plan."""
-        (outcomes,) = await execute(connection, [self.plans])
+        """Return an outcome for each query."""
+        (outcomes,) = await execute(connection, [self.queries])
         return outcomes
 
 
@@ -248,7 +250,7 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
 
 
 async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
-    lists = [work.plans for work in works if isinstance(work, QueryBatch)]
+    lists = [work.queries for work in works if isinstance(work, QueryBatch)]
     outcomes = iter(await execute(session, lists, holds=True))
     return [
         next(outcomes) if isinstance(work, QueryBatch) else await work(session) for work in works

@@ -1,6 +1,6 @@
 """The embedded engine: a store in one SQLite file, which recovers when what ails it is gone.
 
-It knows plans and declared tables, and nothing of what rows mean.
+It knows queries and declared tables, and nothing of what rows mean.
 """
 
 import asyncio
@@ -126,14 +126,14 @@ class SQLiteStore:
         self._trimmable_at = 0.0
         self._ending: asyncio.Task[None] | None = None
 
-    async def run(self, *plans: Query) -> list[QueryResult]:
-        """Carry out all plans in one transaction and return an outcome for each.
+    async def run(self, *queries: Query) -> list[QueryResult]:
+        """Carry out all queries in one transaction and return an outcome for each.
 
         Raises Problem, as `Store` says.
         """
         session = await self._sound_session()
         try:
-            outcomes = await session.run(plans) if plans else []
+            outcomes = await session.run(queries) if queries else []
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
         if session.log_bytes > LOG_MOST:

@@ -79,7 +79,7 @@ class Reader:
         """Return how many reads it has to do."""
         return len(self._limits)
 
-    async def run(self, plans: Sequence[Read], seconds: float) -> list[QueryResult]:
+    async def run(self, queries: Sequence[Read], seconds: float) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
 
         Raises Problem, sqlite3.Error and Displaced.
@@ -89,7 +89,7 @@ class Reader:
         limit = Limit(seconds)
         self._limits.append(limit)
         try:
-            return await self._connection.call(partial(self._read_snapshot, plans, limit))
+            return await self._connection.call(partial(self._read_snapshot, queries, limit))
         except asyncio.CancelledError:
             limit.shorten(0)
             raise
@@ -97,16 +97,16 @@ class Reader:
             self._limits.remove(limit)
 
     def _read_snapshot(
-        self, plans: Sequence[Read], limit: Limit, connection: sqlite3.Connection
+        self, queries: Sequence[Read], limit: Limit, connection: sqlite3.Connection
     ) -> list[QueryResult]:
         if limit.is_over():
             raise overdue()
         self._place.check()
         self._limit = limit
-        if len(plans) > 1 or plans[0].counted:  # one statement has a snapshot of its own
+        if len(queries) > 1 or queries[0].counted:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
-            (outcomes,) = execute(connection, [plans])
+            (outcomes,) = execute(connection, [queries])
             return outcomes
         finally:
             if connection.in_transaction:
@@ -127,12 +127,14 @@ class Readers:
         self._fast = quick
         self._slow = patient
 
-    async def run(self, plans: Sequence[Read]) -> list[QueryResult]:
+    async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
-        seconds = max((query.seconds for query in plans if query.seconds is not None), default=None)
+        seconds = max(
+            (query.seconds for query in queries if query.seconds is not None), default=None
+        )
         if seconds is None:
-            return await _idlest(self._fast).run(plans, QUICK_SECONDS)
-        return await _idlest(self._slow).run(plans, seconds)
+            return await _idlest(self._fast).run(queries, QUICK_SECONDS)
+        return await _idlest(self._slow).run(queries, seconds)
 
     async def close(self) -> None:
         """Close every reader."""
@@ -161,15 +163,15 @@ class Session:
         self._was_in_task = False
         """Whether a task was the first to get this version."""
 
-    async def run(self, plans: Sequence[Query]) -> list[QueryResult]:
-        """Carry out the plans in one transaction; those that only read go to a reader.
+    async def run(self, queries: Sequence[Query]) -> list[QueryResult]:
+        """Carry out the queries in one transaction; those that only read go to a reader.
 
         Raises Problem, sqlite3.Error and Displaced.
         """
-        reads = [query for query in plans if isinstance(query, Read)]
-        if len(reads) == len(plans):
+        reads = [query for query in queries if isinstance(query, Read)]
+        if len(reads) == len(queries):
             return await self._readers.run(reads)
-        return await self._writer.run(QueryBatch(plans))
+        return await self._writer.run(QueryBatch(queries))
 
     def version(self) -> int:
         """Return SQLite's count of the commits of others than the watcher.

@@ -25,11 +25,11 @@ Work = Callable[[sqlite3.Connection], T]
 class QueryBatch:
     """The work that carries out a list of queries, which shares statements with others."""
 
-    plans: Sequence[Query]
+    queries: Sequence[Query]
 
     def __call__(self, connection: sqlite3.Connection) -> list[QueryResult]:
         """Return an outcome for each query."""
-        (outcomes,) = execute(connection, [self.plans])
+        (outcomes,) = execute(connection, [self.queries])
         return outcomes
 
 
@@ -114,7 +114,7 @@ def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list
 
     Savepoints are what costs most in a transaction, and nearly always no work fails.
     """
-    lists = [work.plans for work in works if isinstance(work, QueryBatch)]
+    lists = [work.queries for work in works if isinstance(work, QueryBatch)]
     try:
         outcomes = iter(execute(connection, lists, holds=True))
         return [

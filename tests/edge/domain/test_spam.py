@@ -1,6 +1,6 @@
 import pytest
 
-from edge_api.leads.input import LeadInput, judge, likeness
+from edge_api.leads.input import LeadInput, likeness, score_spam
 
 
 def lead(message: str = "Hello", **changes: str) -> LeadInput:
@@ -30,7 +30,7 @@ def lead(message: str = "Hello", **changes: str) -> LeadInput:
 )
 def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
     """Ordinary enquiries have none, whatever language they are in."""
-    verdict = judge(lead(message))
+    verdict = score_spam(lead(message))
 
     assert verdict.reasons == reasons
     assert (verdict.score > 0) is bool(reasons)
@@ -38,28 +38,28 @@ def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
 
 def test_a_link_in_the_name_is_a_strong_sign() -> None:
     """Nobody is called so."""
-    verdict = judge(lead(name="Visit www.example.org"))
+    verdict = score_spam(lead(name="Visit www.example.org"))
 
     assert verdict.reasons == ("link_in_name",)
-    assert verdict.score > judge(lead("www.example.org")).score
+    assert verdict.score > score_spam(lead("www.example.org")).score
 
 
 def test_the_honeypot_is_the_strongest_sign() -> None:
     """It alone outweighs any other."""
-    trapped = judge(lead(_gotcha="x"))
+    trapped = score_spam(lead(_gotcha="x"))
 
     assert trapped.reasons == ("honeypot",)
-    assert trapped.score > judge(lead(name="www.x.org")).score
+    assert trapped.score > score_spam(lead(name="www.x.org")).score
 
 
 def test_signs_add_up() -> None:
     """A repeat of a message full of links is worse than either."""
     full = "http://a.test http://b.test http://c.test"
 
-    assert judge(lead(full)).repeated.score == (
-        judge(lead(full)).score + judge(lead()).repeated.score
+    assert score_spam(lead(full)).repeated.score == (
+        score_spam(lead(full)).score + score_spam(lead()).repeated.score
     )
-    assert judge(lead()).repeated.reasons == ("repeated",)
+    assert score_spam(lead()).repeated.reasons == ("repeated",)
 
 
 def test_case_spacing_and_compatibility_forms_make_no_other_message() -> None:
@@ -80,4 +80,4 @@ def test_another_message_or_sender_is_no_repeat() -> None:
 @pytest.mark.parametrize("piece", ["<a ", "<a x=", "[url", "http://", "\u0430b", "A", "<"])
 def test_hostile_messages_are_judged_at_once(piece: str) -> None:
     """No sign needs more than one look along the message."""
-    judge(lead((piece * 2000)[:2000]))
+    score_spam(lead((piece * 2000)[:2000]))

@@ -3,12 +3,12 @@ from typing import get_args
 
 import pytest
 
-from edge_api.mail.delivery import Verdict, classify
+from edge_api.mail.delivery import RefusalKind, classify
 from edge_api.mail.messages import Refused, Stage
 
 STAGES: tuple[Stage, ...] = get_args(Stage)
 
-CASES: list[tuple[Stage, int | None, str, Verdict]] = [
+CASES: list[tuple[Stage, int | None, str, RefusalKind]] = [
     # Nothing was said, or nothing about this message.
     ("connect", None, "", "retry"),
     ("connect", 421, "", "retry"),
@@ -79,14 +79,14 @@ CASES: list[tuple[Stage, int | None, str, Verdict]] = [
 ]
 
 
-def verdict(stage: Stage, code: int | None, enhanced: str) -> Verdict:
+def verdict(stage: Stage, code: int | None, enhanced: str) -> RefusalKind:
     """Return what a refusal is judged to be."""
     return classify(Refused(stage, code, enhanced, "the relay refused it"))
 
 
 @pytest.mark.parametrize(("stage", "code", "enhanced", "expected"), CASES)
 def test_a_refusal_is_judged(
-    stage: Stage, code: int | None, enhanced: str, expected: Verdict
+    stage: Stage, code: int | None, enhanced: str, expected: RefusalKind
 ) -> None:
     """Stage and codes make the verdict."""
     assert verdict(stage, code, enhanced) == expected
@@ -94,7 +94,7 @@ def test_a_refusal_is_judged(
 
 def test_every_verdict_is_given_to_something() -> None:
     """The cases above have every verdict and every stage in them."""
-    assert {expected for *_, expected in CASES} == set(get_args(Verdict))
+    assert {expected for *_, expected in CASES} == set(get_args(RefusalKind))
     assert {stage for stage, *_ in CASES} == set(STAGES)
 
 
