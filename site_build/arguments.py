@@ -126,7 +126,7 @@ def read_title(text: str) -> str:
 def _require_unicode(text: str) -> str:
     """Refuse what the terminal sent in another encoding."""
     if not text.isascii() and text != text.encode("utf-8", "replace").decode():
-        raise ArgumentTypeError("the text is not UTF-8; mend the terminal's encoding")
+        raise ArgumentTypeError("the text is not UTF-8; fix the terminal's encoding")
     return text
 
 

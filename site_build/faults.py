@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 
 class Diagnostic(NamedTuple):
-    """One defect of the content, with the place and the mend."""
+    """One defect of the content, with the place and the fix."""
 
     path: str
     line: int
@@ -16,7 +16,7 @@ class Diagnostic(NamedTuple):
     """From 1, in code points."""
     severity: Literal["error", "warning"]
     message: str
-    """What is wrong, and the mend."""
+    """What is wrong, and the fix."""
 
     def __str__(self) -> str:
         """Return the line that an editor's problem matcher understands."""

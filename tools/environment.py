@@ -113,7 +113,7 @@ def install(name: str) -> None:
     if subprocess.run(command, check=False).returncode:
         raise SetupError(
             f"requirements/{name}.txt could not be installed; pip's words above say why. "
-            "Once that is mended, run the same command again."
+            "Once that is fixed, run the same command again."
         )
     record({**before, name: digest(name)})
     say(f"Installed in {time.monotonic() - begin:.0f} s.")

@@ -57,7 +57,7 @@ def install() -> None:
         raise SetupError(
             f"{result.stderr.strip()}\n"
             "tests/judges/package-lock.json could not be installed; npm's words above say why. "
-            "Once that is mended, run the same command again."
+            "Once that is fixed, run the same command again."
         )
     STAMP.write_text(digest(), encoding="ascii")
     say(f"Installed in {time.monotonic() - begin:.0f} s.")

@@ -118,7 +118,7 @@ def _read_value(column: Column, text: str) -> Value:
 
 
 def _hint(column: Column, text: str) -> str | None:
-    """Return the mend of a common slip: in a query string a plain plus sign means a space."""
+    """Return the fix of a common slip: in a query string a plain plus sign means a space."""
     if column.kind == Kind.TIMESTAMP and _LOST_PLUS.search(text):
         return "In a query string a plus sign is written %2B"
     return None

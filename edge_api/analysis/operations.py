@@ -252,7 +252,7 @@ _TOOL = Tool(
     name="analyze",
     title="Analyse a document",
     description="Measure a text, Markdown or HTML document, or a page of this site by its url: "
-    "readability, structure, keywords, related posts of the journal, and what to mend so that "
+    "readability, structure, keywords, related posts of the journal, and what to fix so that "
     "people and language models can read and cite it. Give exactly one of text, markdown, html "
     "and url.",
     hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=True),
@@ -335,7 +335,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         name="analyze",
         method="POST",
         path=PATH,
-        summary="Analyse a document: measures, structure, keywords, and what to mend",
+        summary="Analyse a document: measures, structure, keywords, and what to fix",
         description=_ABOUT,
         tag="analyze",
         limit=LIMIT,

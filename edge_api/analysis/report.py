@@ -99,7 +99,7 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class SuggestionEntry:
-    """Something to mend."""
+    """Something to fix."""
 
     code: str
     severity: Literal["warn", "fail"]  # `warn` if the value is more than 0

@@ -154,7 +154,7 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
         "json-ld-valid": Rule(
             lambda facts: share(facts.json_ld_faults, facts.json_ld),
             "{json_ld_faults} of {json_ld} blocks of JSON-LD are not valid JSON",
-            "Mend the JSON in the blocks of JSON-LD.",
+            "Fix the JSON in the blocks of JSON-LD.",
         ),
         "open-graph": Rule(
             lambda facts: when(facts.is_page, facts.has_open_graph),

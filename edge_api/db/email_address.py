@@ -62,7 +62,7 @@ class MailFolder:
 
 
 def parse_relay(text: str) -> SmtpRelay | MailFolder:
-    """Return where mail is handed over. Raises ValueError with what to mend."""
+    """Return where mail is handed over. Raises ValueError with what to fix."""
     folder = _MAILDIR.fullmatch(text)
     if folder:
         return MailFolder(Path(folder["path"]))
@@ -80,7 +80,7 @@ def parse_relay(text: str) -> SmtpRelay | MailFolder:
 def read_relay(text: str) -> str:
     """Return a setting's address of a relay as it stands, checked.
 
-    Raises ValueError with what to mend.
+    Raises ValueError with what to fix.
     """
     parse_relay(text)
     return text
@@ -160,7 +160,7 @@ def parse_mailbox(text: str) -> Mailbox:
 
 
 def read_mailbox(text: str) -> str:
-    """Return a setting's mailbox as it stands, checked. Raises ValueError with what to mend."""
+    """Return a setting's mailbox as it stands, checked. Raises ValueError with what to fix."""
     parse_mailbox(text)
     return text
 

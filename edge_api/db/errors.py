@@ -157,7 +157,7 @@ def _names(table: Table, columns: Sequence[str]) -> str:
 
 
 class StoreRefusal(Exception):  # noqa: N818  it refuses; nothing is broken in the code
-    """The store cannot be used as it is; the message is one sentence with the mend."""
+    """The store cannot be used as it is; the message is one sentence with the fix."""
 
 
 def refuse_newer(version: int, place: str) -> None:

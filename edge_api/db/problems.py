@@ -112,7 +112,7 @@ assert set(PROBLEMS) == set(get_args(Code))  # noqa: S101  one list, stated twic
 class Problem(Exception):  # noqa: N818  a problem in the sense of RFC 9457, not a fault of the code
     """An error that the client gets, as one sentence.
 
-    `message` says what is wrong and what to mend; `sqlstate`, `details` and `hint` fill the
+    `message` says what is wrong and what to fix; `sqlstate`, `details` and `hint` fill the
     members of the administrative dialect, `oauth` is the code in that of OAuth; `headers` go out
     with the answer (`Retry-After`, `Allow`).
     """

@@ -27,7 +27,7 @@ from edge_api.mail.suppressions import Suppression, is_suppressed
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """Later; not before five minutes; all mail later; never, nor to this address; never this message;
-later, once an operator has mended the password."""
+later, once an operator has fixed the password."""
 
 _EVERY_STAGE: Final[tuple[Stage, ...]] = get_args(Stage)
 _ABOUT_US: Final[tuple[Stage, ...]] = ("connect", "login", "sender")

@@ -163,7 +163,7 @@ async def _refusal(service: Service, problem: Problem) -> Page:
         raise problem
     sentences = [
         f"{problem.message}.",
-        "Nothing was granted. The program that sent you here has to mend this.",
+        "Nothing was granted. The program that sent you here has to fix this.",
     ]
     return await _notice(service, problem.status, sentences)
 

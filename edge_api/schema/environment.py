@@ -25,7 +25,7 @@ def read_origin(text: str) -> str:
     """Return an HTTP origin as browsers send it (RFC 6454, section 6.2), checked.
 
     Scheme, host and perhaps a port, in lower case and without a slash behind them; a name beyond
-    ASCII stands in its `xn--` form. Raises ValueError with what to mend.
+    ASCII stands in its `xn--` form. Raises ValueError with what to fix.
     """
     found = _ORIGIN.fullmatch(text)
     if found is None:
@@ -97,7 +97,7 @@ _SENTENCE: Final = (
 def read_database(text: str) -> str:
     """Return a setting's address of a store as it stands, checked.
 
-    Raises ValueError with what to mend.
+    Raises ValueError with what to fix.
     """
     if text.startswith(_FILE) and text != _FILE and "\0" not in text:
         return text

@@ -195,7 +195,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         if lacking:
             raise BuildError(
                 f"PLUGINS names {', '.join(lacking)}, which cannot be loaded; "
-                "install it, or mend what it says"
+                "install it, or fix what it says"
             )
         if signals.article_generator_preread.receivers or signals.page_generator_preread.receivers:
             warn(

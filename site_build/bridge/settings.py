@@ -96,7 +96,7 @@ _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 def load_settings(override: dict[str, str]) -> dict[str, Any]:
     """Return the settings of `pelicanconf.py`; raises BuildError for what cannot be honoured."""
     if not SETTINGS_FILE.is_file():
-        raise BuildError(f"the settings file {SETTINGS_FILE} is not there; mend PELICAN_SETTINGS")
+        raise BuildError(f"the settings file {SETTINGS_FILE} is not there; fix PELICAN_SETTINGS")
     with _imports_from(SETTINGS_FILE.parent):
         try:
             settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)

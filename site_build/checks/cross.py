@@ -168,7 +168,7 @@ class _Guide:
     complete: bool
 
     def find_fault(self, reference: Reference) -> str | None:
-        """Return what is wrong with a reference, with the mend, or None."""
+        """Return what is wrong with a reference, with the fix, or None."""
         address = resolve_source(self.document.path, reference, self.urls.paths)
         address, own = address or reference.address, f"/{self.document.address}"
         try:
@@ -176,7 +176,7 @@ class _Guide:
             whole = f"{own}{address}" if address.startswith("#") else urljoin(own, address)
             parts = urlsplit(whole)
         except ValueError:
-            return f"{_quote(reference.address)} is no address; mend it"
+            return f"{_quote(reference.address)} is no address; fix it"
         path = self.urls.canonical(unquote(parts.path).removeprefix("/"))
         target = self.urls.documents.get(path)
         if target:
@@ -190,7 +190,7 @@ class _Guide:
         return f"{what} {_quote(reference.address)} leads nowhere; {self._guess(reference, path)}"
 
     def _guess(self, reference: Reference, path: str) -> str:
-        """Return the mend: the address of the file or post that the author may have meant."""
+        """Return the fix: the address of the file or post that the author may have meant."""
         # What answers for a path that is right among the source files.
         source = find_source(self.document.path, reference.address)
         if known := self.urls.paths.get(source, source if source in self.urls.others else ""):
@@ -237,8 +237,8 @@ class _Guide:
             return None
         where = "this page" if target is self.document else f"/{target.address}"
         near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
-        mend = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
-        return f"nothing on {where} is named {_quote('#' + name)}; {mend}"
+        fix = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
+        return f"nothing on {where} is named {_quote('#' + name)}; {fix}"
 
 
 @lru_cache(_SLIPS_KEPT)

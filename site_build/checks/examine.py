@@ -189,8 +189,8 @@ class _Examination:
         elif level > self.level + 1:
             after = f"h{self.level}" if self.headings else "the page's title"
             excess = level - self.level - 1
-            mend = f"make it h{self.level + 1} (take away {excess if excess > 1 else 'a'} #)"
-            self._note(offset, f"the heading jumps to h{level} after {after}; {mend}")
+            fix = f"make it h{self.level + 1} (take away {excess if excess > 1 else 'a'} #)"
+            self._note(offset, f"the heading jumps to h{level} after {after}; {fix}")
         elif not self.headings and words == self.document.title.casefold().split():
             self._note(offset, "the heading repeats the title, which stands above it; take it out")
         self.level = level

@@ -217,7 +217,7 @@ def judge_pictures(
     """Return every finding about pictures, sorted.
 
     A picture that cannot be shown is an error wherever a document shows it, and a warning at its
-    file where none does; what should be mended in a picture is told at its file.
+    file where none does; what should be fixed in a picture is told at its file.
     """
     used: set[str] = set()
     findings = []

@@ -1,6 +1,6 @@
 """What is wrong with an author's HTML, and marks in a text that tell where each part was written.
 
-It takes the page as text, since a parser has mended it already. What Markdown makes is sound, so a
+It takes the page as text, since a parser has fixed it already. What Markdown makes is sound, so a
 fault is the author's; it is looked for again where they wrote it.
 """
 

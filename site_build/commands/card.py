@@ -94,11 +94,11 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnost
             known.append(post.slug)
     if any(each.severity == "error" for each in findings):
         findings = [each for each in findings if each.severity == "error"]
-        sys.stderr.write(f"no post that can be read has the slug {slug!r}; mend these first\n")
+        sys.stderr.write(f"no post that can be read has the slug {slug!r}; fix these first\n")
         return None, findings
     near = get_close_matches(slug, known, n=1)
-    mend = f"did you mean {near[0]!r}?" if near else "`slug` in its front matter tells it"
-    raise BuildError(f"no post has the slug {slug!r}; {mend}")
+    fix = f"did you mean {near[0]!r}?" if near else "`slug` in its front matter tells it"
+    raise BuildError(f"no post has the slug {slug!r}; {fix}")
 
 
 def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[str]]]:

@@ -83,7 +83,7 @@ def _print_news(console: Console, content: Path, news: News) -> None:
             then = "and the build is tried again"
             if isinstance(error, ContentError):
                 print_findings(console, content, error.findings)
-                then = "until the content is mended"
+                then = "until the content is fixed"
             console.print(f"{error}; what is served stays, {then}")
         case Outdated():
             console.print("the installed code has changed; it runs after a new start")

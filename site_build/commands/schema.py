@@ -244,7 +244,7 @@ def _read(path: Path) -> str | None:
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read; mend or move it ({error})") from None
+        raise SettingsError(f"{path} cannot be read; fix or move it ({error})") from None
 
 
 def _dump(value: Mapping[str, Any]) -> str:

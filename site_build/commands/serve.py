@@ -111,6 +111,6 @@ class _Chronicle:
         for trouble in troubles:
             self.console.print(f"{trouble.place or 'error'}  {trouble.message}")
         if self.told and not troubles:
-            self.console.print("all errors are mended")
+            self.console.print("all errors are fixed")
         self.told = troubles
         self.console.file.flush()

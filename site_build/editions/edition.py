@@ -148,7 +148,7 @@ def _make(order: Order) -> Report:
 
 
 def _settle(staging: Path, target: Path) -> None:
-    """Rename the finished folder; where the same build stands already, mend that file by file."""
+    """Rename the finished folder; where the same build stands already, fix that file by file."""
     if not target.exists():
         staging.rename(target)
         return

@@ -2,7 +2,7 @@
 
 Whatever changes is built; the edition of the next scheduled instant is made ahead and swapped in
 when its time has come. Content that must not be published leaves the served edition standing until
-it is mended; whatever else stops a build may be over soon, so that is tried again.
+it is fixed; whatever else stops a build may be over soon, so that is tried again.
 """
 
 import os
@@ -147,7 +147,7 @@ class Publisher:
         """Why the last build failed, in one line; empty where it did not."""
 
     def note_change(self) -> None:
-        """Remember that what is served may be out of date, and what was refused may be mended."""
+        """Remember that what is served may be out of date, and what was refused may be fixed."""
         self._stale = True
         self._backoff.reset()
 

@@ -164,7 +164,7 @@ class SiteBuild:
         """
         if task.path.startswith("/") or ".." in task.path.split("/"):
             raise BuildError(
-                f"{task.path} is no path within the site; mend the setting that names it"
+                f"{task.path} is no path within the site; fix the setting that names it"
             )
         if other := self._tasks.get(task.path):
             if isinstance(other, FileTask) and isinstance(task, TextTask):

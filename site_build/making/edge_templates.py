@@ -68,7 +68,7 @@ class Handover:
             _, opening, rest = page.partition(form.opening)
             if form.template in self.sources and (not opening or form.closing not in rest):
                 raise BuildError(
-                    f"/{CONTACT_PAGE} has no place for the form that a reader must mend; in its "
+                    f"/{CONTACT_PAGE} has no place for the form that a reader must fix; in its "
                     f"template put {form.opening} before and {form.closing} after the include of "
                     f"{form.template}"
                 )
@@ -184,7 +184,7 @@ def _check_names(path: Path, environment: Environment, source: str, given: Seque
 
 def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     place = f"{path}:{line}" if line else str(path)
-    return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so mend it")
+    return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
 
 
 # Samples of what the edge gives: between them each value is there and missing, as happens there.
@@ -245,7 +245,7 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
     {
         "consent": (
             _CONSENT,
-            {**_CONSENT, "client_kind": "dynamic", "is_loopback": True, "fault": "Mend this."},
+            {**_CONSENT, "client_kind": "dynamic", "is_loopback": True, "fault": "Fix this."},
             {**_CONSENT, "client_kind": "registered", "hidden": [], "scopes": _CHOICES[:1]},
         ),
         "notice": (

@@ -74,7 +74,7 @@ class Conversion:
     toc: str
     """Nested `<ul>` of links to the headings; empty where there are none."""
     faults: tuple[Fault, ...] = field(default=(), compare=False)
-    """What the author has to mend, in no order; lines count from 0."""
+    """What the author has to fix, in no order; lines count from 0."""
 
 
 class Converter:

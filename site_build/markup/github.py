@@ -201,7 +201,7 @@ class GitHub(Extension):
         self.blocks.reading = Reading([], [], [])
 
     def find_faults(self, text: str, html: str) -> Iterator[Fault]:
-        """Yield what its author has to mend in the text that was converted last."""
+        """Yield what its author has to fix in the text that was converted last."""
         yield from self.blocks.reading.faults
         for tex, message in self.formulas.faults:
             line = text.count("\n", 0, max(0, text.find(tex)))

@@ -58,8 +58,8 @@ class _Tree(Treeprocessor):
     def run(self, root: Element) -> None:
         """Apply the rules to the tree in place."""
         frame_images(root)
-        mend_tables(root)
-        mend_footnotes(root)
+        fix_tables(root)
+        fix_footnotes(root)
         headings_are_high = next(root.iter("h1"), None) is not None
         for element in root.iter():
             if headings_are_high and re.fullmatch("h[1-6]", element.tag):
@@ -122,7 +122,7 @@ SCROLLER = "table-scroll"
 one that scrolls by itself would need another `display`, and lose its rows and columns."""
 
 
-def mend_footnotes(root: Element) -> None:
+def fix_footnotes(root: Element) -> None:
     """Name the notes and the links to and fro; take out links back to where no mark stands."""
     marks = [mark for mark in root.iter("sup") if mark.find("a[@class='footnote-ref']") is not None]
     written = {mark.get("id", "") for mark in marks}
@@ -130,14 +130,14 @@ def mend_footnotes(root: Element) -> None:
         notes.set("role", "doc-endnotes")
         notes.set("aria-label", "Footnotes")
         for note in notes.findall("ol/li"):
-            _mend_note(note, written)
+            _fix_note(note, written)
     for mark in marks:
         _close_up(mark, "id")
         mark[0].set("role", "doc-noteref")
         _close_up(mark[0], "href")
 
 
-def _mend_note(note: Element, marks: Container[str]) -> None:
+def _fix_note(note: Element, marks: Container[str]) -> None:
     """Give each link back a name, with its place where a note has several."""
     _close_up(note, "id")
     for parent in list(note.iter()):
@@ -156,8 +156,8 @@ def _close_up(element: Element, attribute: str) -> None:
     element.set(attribute, "-".join(element.get(attribute, "").split()))
 
 
-def mend_tables(root: Element) -> None:
-    """Put each table in a box that scrolls, and mend its cells."""
+def fix_tables(root: Element) -> None:
+    """Put each table in a box that scrolls, and fix its cells."""
     for cell in list(root.iter("th")):
         if not len(cell) and not (cell.text or "").strip():
             cell.tag = "td"  # an empty one, as in a corner, heads nothing

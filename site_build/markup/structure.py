@@ -27,8 +27,8 @@ _NAMES: Final = {
     "del": "text that is struck through",
     "input": "a task's box",
 }
-_MENDS: Final = {"del": "write two tildes on each side of it"}
-_MEND: Final = "put a blank line before and after it"
+_FIXES: Final = {"del": "write two tildes on each side of it"}
+_FIX: Final = "put a blank line before and after it"
 
 
 class Mark(NamedTuple):
@@ -40,7 +40,7 @@ class Mark(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """Something that an author has to mend."""
+    """Something that an author has to fix."""
 
     line: int
     """Of the text, from 0."""
@@ -94,5 +94,5 @@ def compare(marks: Sequence[Mark], html: str) -> Iterator[Fault]:
         lacking, surplus = wanted[first:last], made[begin:end]
         element = (lacking or surplus)[0]
         where = "on GitHub and not here" if lacking else "here and not on GitHub"
-        mend = _MENDS.get(element, _MEND)
-        yield Fault(line, f"this is {_NAMES[element]} {where}; {mend}")
+        fix = _FIXES.get(element, _FIX)
+        yield Fault(line, f"this is {_NAMES[element]} {where}; {fix}")

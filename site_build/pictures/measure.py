@@ -1,4 +1,4 @@
-"""Looks at one picture: how large it is, what is wrong with it, and what its author should mend.
+"""Looks at one picture: how large it is, what is wrong with it, and what its author should fix.
 
 Whatever the bytes, it answers; a picture that would fill the memory is never unpacked.
 """
@@ -53,9 +53,9 @@ class Measured:
     picture: Picture | None
     """None where there is none to be seen, or its measures are not told."""
     fault: str = ""
-    """Why no page can show it, and the mend."""
+    """Why no page can show it, and the fix."""
     remarks: tuple[str, ...] = ()
-    """What should be mended, each with how."""
+    """What should be fixed, each with how."""
 
 
 Album = Mapping[str, Measured]

@@ -1,7 +1,7 @@
 """The content folder held in memory: only files that changed are read again.
 
 A file that cannot be used keeps what it said before, so that the rest of the site can be looked at
-while its author mends it. It knows no pages.
+while its author fixes it. It knows no pages.
 """
 
 import os

@@ -52,9 +52,9 @@ _FAULTS = {
         "put a value that holds quotes in quotes of the other kind"
     ),
 }
-"""What libyaml says, and what that means, with the mend."""
+"""What libyaml says, and what that means, with the fix."""
 _OPENED = ("while parsing a flow", "while scanning a quoted", "while scanning a simple key")
-_ANY_MEND = "write one `key: value` a line, values with signs such as : # [ in quotes"
+_ANY_FIX = "write one `key: value` a line, values with signs such as : # [ in quotes"
 
 
 class YamlFaultError(Exception):
@@ -92,7 +92,7 @@ def read_entries(text: str, start: int = 0) -> list[Entry]:
     except yaml.MarkedYAMLError as fault:
         offset, message = _explain(fault, text)
     except yaml.YAMLError:
-        offset, message = 0, f"cannot be read; {_ANY_MEND}"
+        offset, message = 0, f"cannot be read; {_ANY_FIX}"
         if found := _UNPRINTABLE.search(text):
             offset, message = found.start(), f"holds U+{ord(found[0]):04X}, unseen; take it out"
     raise YamlFaultError(start + offset, message)
@@ -108,12 +108,12 @@ class _EntryLoader(yaml.CSafeLoader):
     def construct_document(self, node: yaml.Node) -> list[Entry]:
         """Return the entries of the mapping."""
         if not isinstance(node, yaml.MappingNode):
-            raise YamlFaultError(_offset(node), f"is no mapping; {_ANY_MEND}")
+            raise YamlFaultError(_offset(node), f"is no mapping; {_ANY_FIX}")
         return [self._read_entry(key, value) for key, value in node.value]
 
     def _read_entry(self, key: yaml.Node, value: yaml.Node) -> Entry:
         if not isinstance(key, yaml.ScalarNode):
-            raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_MEND}")
+            raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_FIX}")
         members = value.value if isinstance(value, yaml.SequenceNode) else ()
         return Entry(
             key=key.value,
@@ -161,7 +161,7 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     elif text[text.rfind("\n", 0, offset) + 1 :][:1] == " " and "mapping values" in problem:
         problem = "indented"
     known = (said for sign, said in _FAULTS.items() if sign in problem)
-    said = next(known, f"this is no `key: value`; {_ANY_MEND}")
+    said = next(known, f"this is no `key: value`; {_ANY_FIX}")
     return offset, f"cannot be read: {said}"
 
 

@@ -52,8 +52,8 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
         elif rules.is_static(path):
             files.append(path)
         elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
-            mend = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
-            message = f"the file is not built; {mend} the suffix .md"
+            fix = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
+            message = f"the file is not built; {fix} the suffix .md"
             findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
     return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
 
@@ -77,7 +77,7 @@ def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
 
 def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
     """Return the finding for a file that the disk would not give."""
-    message = f"the file cannot be read ({refusal.strerror}); mend its permissions"
+    message = f"the file cannot be read ({refusal.strerror}); fix its permissions"
     return Diagnostic(show_path(path), 1, 1, "error", message)
 
 
@@ -99,7 +99,7 @@ def _walk(folder: Path) -> Iterator[tuple[str, str | None]]:
             with os.scandir(folder / inside) as found:
                 entries = [entry for entry in found if not entry.name.startswith(".")]
         except OSError as refusal:
-            yield inside, f"the folder cannot be read ({refusal.strerror}); mend its permissions"
+            yield inside, f"the folder cannot be read ({refusal.strerror}); fix its permissions"
             continue
         for entry in entries:
             path = f"{inside}{entry.name}"
@@ -154,4 +154,4 @@ def _measure(content: Path, path: str) -> Measured:
     try:
         return measure(path, read_bytes(content, path, LARGEST_PICTURE))
     except OSError as refusal:
-        return Measured(None, f"cannot be read ({refusal.strerror}); mend its permissions")
+        return Measured(None, f"cannot be read ({refusal.strerror}); fix its permissions")

@@ -73,8 +73,8 @@ def name_kind(value: object) -> str:
 def _require_text(value: object) -> str:
     """Return `value` on one line and trimmed; refuse what YAML does not take for text."""
     if not isinstance(value, str):
-        mend = "put it in quotes" if isinstance(value, int | float | date) else "write it as text"
-        raise _fault("is empty; fill it in" if value is None else f"is {name_kind(value)}; {mend}")
+        fix = "put it in quotes" if isinstance(value, int | float | date) else "write it as text"
+        raise _fault("is empty; fill it in" if value is None else f"is {name_kind(value)}; {fix}")
     for at in find_control_characters(value):
         raise _fault(f"holds the control character U+{ord(value[at]):04X}; take it out")
     text = " ".join(value.split())
@@ -92,14 +92,14 @@ def _require_slug(value: object) -> object:
     if first["type"] == "string_too_long":
         longest = first["ctx"]["max_length"]
         raise _fault(f"has {len(text)} characters; shorten it to {longest} at most")
-    mend = f"`slug: {make_slug(text) or 'my-post'}`"
-    raise _fault(f"is {text[:40]!r}; use a-z, 0-9 and hyphens, such as {mend}")
+    fix = f"`slug: {make_slug(text) or 'my-post'}`"
+    raise _fault(f"is {text[:40]!r}; use a-z, 0-9 and hyphens, such as {fix}")
 
 
 def parse_instant(value: object, zone: tzinfo = UTC) -> datetime:
     """Return the UTC instant of a date, a date with a time, or text; `zone` where it names none.
 
-    Raises ValueError with the mend.
+    Raises ValueError with the fix.
     """
     match value:
         case datetime():
@@ -115,14 +115,14 @@ def parse_instant(value: object, zone: tzinfo = UTC) -> datetime:
     try:
         return (instant if instant.tzinfo else instant.replace(tzinfo=zone)).astimezone(UTC)
     except OverflowError:
-        raise ValueError("lies outside the years 1 to 9999; mend the year") from None
+        raise ValueError("lies outside the years 1 to 9999; fix the year") from None
 
 
 def _parse_iso(text: str) -> datetime:
     try:
         return datetime.fromisoformat(text.upper())
     except ValueError:
-        raise ValueError(f"is {text!r}, which is on no calendar; mend the day or time") from None
+        raise ValueError(f"is {text!r}, which is on no calendar; fix the day or time") from None
 
 
 def _require_instant(value: object, info: ValidationInfo) -> datetime:

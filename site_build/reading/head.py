@@ -1,6 +1,6 @@
 """Understands the head of a source file: entries of YAML in, checked front matter out.
 
-Every defect becomes a sentence with its mend at its place. It knows nothing of the text below.
+Every defect becomes a sentence with its fix at its place. It knows nothing of the text below.
 """
 
 from difflib import get_close_matches
@@ -122,13 +122,13 @@ def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
 def _explain_unknown(entry: Entry) -> Fault:
     # An author who writes `draft: true` trusts that nobody will read it: not a matter of warning.
     if entry.key in DRAFT_KEYS:
-        mend = "write `status: draft` or `status: published`"
-        return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {mend}")
+        fix = "write `status: draft` or `status: published`"
+        return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {fix}")
     key = entry.key[:40].casefold()
     near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
     known = f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
-    mend = f"did you mean `{near}`?" if near else known
-    message = f"`{shorten(entry.key)}` is no key of the front matter; {mend}"
+    fix = f"did you mean `{near}`?" if near else known
+    message = f"`{shorten(entry.key)}` is no key of the front matter; {fix}"
     return Fault(entry.key_at, message, "warning")
 
 

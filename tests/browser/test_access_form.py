@@ -83,7 +83,7 @@ def test_a_person_asks_and_gets_a_key_that_works(journal: Journal, page: Page) -
 
 
 def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Page) -> None:
-    """The field at fault has the focus; mended, the same form is taken; it can be denied."""
+    """The field at fault has the focus; fixed, the same form is taken; it can be denied."""
     fill(
         page,
         journal,

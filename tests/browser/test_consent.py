@@ -144,7 +144,7 @@ def test_a_person_says_no(journal: Journal, page: Page) -> None:
     assert arrived(page, ELSEWHERE)["error"] == "access_denied"
 
 
-def test_a_wrong_key_is_told_and_can_be_mended(journal: Journal, page: Page) -> None:
+def test_a_wrong_key_is_told_and_can_be_fixed(journal: Journal, page: Page) -> None:
     """The form comes again as it was ticked; the key is not in it."""
     client, verifier = register(journal, ELSEWHERE), new_verifier()
     page.goto(question(journal, client, ELSEWHERE, verifier))

@@ -52,7 +52,7 @@ def test_a_form_filled_in_well_is_taken(journal: Journal, page: Page) -> None:
 
 
 def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Page) -> None:
-    """The field at fault says what is wrong; mended, the same form is taken."""
+    """The field at fault says what is wrong; fixed, the same form is taken."""
     before = len(journal.leads())
     fill(
         page,

@@ -91,18 +91,18 @@ def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None
     expect(page.locator("#message-fault")).to_be_visible()
 
 
-def test_a_mended_field_is_blamed_no_longer(journal: Journal, page: Page) -> None:
-    """The mark goes as soon as the field is changed, and the mended form is taken."""
+def test_a_fixed_field_is_blamed_no_longer(journal: Journal, page: Page) -> None:
+    """The mark goes as soon as the field is changed, and the fixed form is taken."""
     fill(page, journal.url, email="ann@nowhere")
     send(page)
     expect(page.locator("#email-fault")).to_be_visible()
 
-    page.locator("#email").fill("mended@example.org")
+    page.locator("#email").fill("fixed@example.org")
     expect(page.locator("#email-fault")).to_have_count(0)
     assert page.locator("#email").get_attribute("aria-invalid") is None
     send(page)
     page.wait_for_url(THANKS)
-    assert journal.leads()[0]["email"] == "mended@example.org"
+    assert journal.leads()[0]["email"] == "fixed@example.org"
 
 
 @pytest.mark.size("ci")
@@ -293,7 +293,7 @@ def test_a_closed_form_says_so(journal: Journal, page: Page) -> None:
 
 
 def test_the_keyboard_is_enough(journal: Journal, page: Page) -> None:
-    """From field to field with Tab, a fault mended where the focus was put, sent with Enter."""
+    """From field to field with Tab, a fault fixed where the focus was put, sent with Enter."""
     page.goto(f"{journal.url}/contact/")
     page.locator("#name").focus()
     keys = page.keyboard

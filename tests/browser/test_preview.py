@@ -54,16 +54,16 @@ def test_a_saved_post_shows_by_itself(page: Page, shown: Shown, complaints: list
     assert complaints == []
 
 
-def test_an_error_stands_over_the_page_until_it_is_mended(
+def test_an_error_stands_over_the_page_until_it_is_fixed(
     page: Page, shown: Shown, complaints: list[str]
 ) -> None:
-    """File, line and mend are read over the last good page; both go with the mended file."""
+    """File, line and fix are read over the last good page; both go with the fixed file."""
     shown.desk.post("morning", "2026-02-30", "The lamp is out.")
 
     error = page.get_by_role("alert")
-    expect(error).to_contain_text("1 error to mend")
+    expect(error).to_contain_text("1 error to fix")
     expect(error).to_contain_text("content/posts/morning.md:4:7")
-    expect(error).to_contain_text("is on no calendar; mend the day or time")
+    expect(error).to_contain_text("is on no calendar; fix the day or time")
     expect(page.get_by_text("The lamp is lit.")).to_be_visible()
 
     shown.desk.post("morning", "2026-02-28", "The lamp is out.")

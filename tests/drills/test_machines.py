@@ -102,10 +102,10 @@ async def test_a_cut_edge_loses_and_doubles_nothing(
         first.front.delay = 0.05
         await writers.acknowledge_more(SOME)
         first.front.refuse()
-        third.back.mend()
+        third.back.fix()
         await writers.acknowledge_more(SOME)
         for wire in (second.back, first.front):
-            wire.mend()
+            wire.fix()
         for machine in machines:
             assert await come_to_readiness(machine, 200) == ""
         await writers.acknowledge_more(SOME)
@@ -180,7 +180,7 @@ async def test_a_key_that_is_revoked_at_one_edge_is_refused_by_all(
     await store.close()
 
     assert found == [401, 401, 503]
-    away.back.mend()
+    away.back.fix()
     await come_to_readiness(away, 200)
     assert await statuses(machines, issued.secret) == [401, 401, 401]
 

@@ -20,7 +20,7 @@ def ask(table: str, *pairs: tuple[str, str]) -> ParsedQuery:
 
 
 def sqlstate_of(table: str, *pairs: tuple[str, str]) -> str:
-    """Return the code of the problem that pairs give, which names something to mend."""
+    """Return the code of the problem that pairs give, which names something to fix."""
     with pytest.raises(Problem) as raised:
         ask(table, *pairs)
     assert (raised.value.code, raised.value.status) == ("invalid", 400)

@@ -140,7 +140,7 @@ async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
     ],
 )
 async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> None:
-    """400 with the member to mend; nothing is filed."""
+    """400 with the member to fix; nothing is filed."""
     async with edge.ask("POST", REQUESTS, json=body) as answer:
         assert answer.status == 400
         assert (await error_of(answer)).startswith(message)

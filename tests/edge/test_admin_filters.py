@@ -181,7 +181,7 @@ def test_a_faulty_filter_is_named(table: str, name: str, text: str, code: str) -
     assert sqlstate_of(table, (name, text)) == code
 
 
-def test_the_fault_names_the_column_and_the_mend() -> None:
+def test_the_fault_names_the_column_and_the_fix() -> None:
     """The sentence of a fault begins with the column, and a lost plus sign is explained."""
     with pytest.raises(Problem) as raised:
         parse_filter(EMAIL_SEND_LOG, "created_at", "gt.2026-02-04T12:00:00 00:00")

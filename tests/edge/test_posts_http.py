@@ -171,7 +171,7 @@ async def test_parts_follow_one_another(edge: Any, key: str) -> None:
     ],
 )
 async def test_a_bad_value_is_named(edge: Any, key: str, query: str, message: str) -> None:
-    """A value that cannot be is refused with the name of its parameter and the mend."""
+    """A value that cannot be is refused with the name of its parameter and the fix."""
     answer, body = await get(edge, f"{PATH}?{query}", key)
 
     assert answer.status == 400

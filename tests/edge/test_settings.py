@@ -109,7 +109,7 @@ def test_two_secrets_may_stand_while_one_changes() -> None:
 
 
 def test_every_fault_is_told_at_once() -> None:
-    """Who has three faults to mend hears of three."""
+    """Who has three faults to fix hears of three."""
     faults = refuse({"PORT": "x", "SITE_URL": "x", "LOG_FORMAT": "x"})
 
     assert [fault.partition(":")[0] for fault in faults] == ["PORT", "SITE_URL", "LOG_FORMAT"]

@@ -344,4 +344,4 @@ def test_the_command_tells_of_files_that_cannot_be_read(desk: Desk) -> None:
 
     assert done.returncode == 1
     assert "posts/broken.md:4:7" in done.stdout
-    assert "mend these first" in done.stderr
+    assert "fix these first" in done.stderr

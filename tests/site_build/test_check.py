@@ -179,7 +179,7 @@ def said(markdown: str) -> list[str]:
     ],
 )
 def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> None:
-    """HTML that browsers would have to mend, and what the site's policy makes vain, are told."""
+    """HTML that browsers would have to fix, and what the site's policy makes vain, are told."""
     assert said(markdown) == notes
 
 

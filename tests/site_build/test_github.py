@@ -45,7 +45,7 @@ def read_as_github(markdown: str) -> list[str]:
 
 
 def find_faults(markdown: str) -> list[str]:
-    """Return what the author of a text has to mend, as lines."""
+    """Return what the author of a text has to fix, as lines."""
     return [f"{line + 1}: {message}" for line, message in convert(markdown).faults]
 
 
@@ -292,7 +292,7 @@ def test_text_in_a_formula_is_text() -> None:
         ),
     ],
 )
-def test_what_has_to_be_mended_is_named(markdown: str, fault: str) -> None:
+def test_what_has_to_be_fixed_is_named(markdown: str, fault: str) -> None:
     """At its line, with what to write."""
     assert find_faults(markdown) == [fault]
 

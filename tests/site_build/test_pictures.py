@@ -453,7 +453,7 @@ def test_a_damaged_picture_that_nobody_shows_is_a_warning(desk: Desk) -> None:
 
 
 def test_a_bomb_is_told_and_not_unpacked(desk: Desk) -> None:
-    """A small file of a hundred million pixels, or of far more, is an error with its mend."""
+    """A small file of a hundred million pixels, or of far more, is an error with its fix."""
     put(desk, "big.png", pack(Image.new("1", (10_000, 10_000)), "PNG"))
     put(desk, "huge.png", pack(Image.new("1", (20_000, 20_000)), "PNG"))
     desk.post("shown", text="![A](/images/big.png)\n\n![B](/images/huge.png)")
@@ -465,7 +465,7 @@ def test_a_bomb_is_told_and_not_unpacked(desk: Desk) -> None:
 
 
 def test_a_heavy_picture_is_a_warning(desk: Desk) -> None:
-    """It is told at its file with the mend; one that is published smaller is not."""
+    """It is told at its file with the fix; one that is published smaller is not."""
     put(desk, "heavy.png", pack(draw(300, 200), "PNG") + bytes(2_000_000))
     put(desk, "wide.png", pack(Image.new("1", (4_000, 10)), "PNG") + bytes(2_000_000))
 
@@ -491,7 +491,7 @@ def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> Non
 
 @pytest.mark.parametrize("seed", range(40))
 def test_no_bytes_raise(seed: int) -> None:
-    """Whatever stands in a picture's file, measuring it answers, and says what to mend."""
+    """Whatever stands in a picture's file, measuring it answers, and says what to fix."""
     whole = [pack(draw(60, 40), kind) for kind in ("JPEG", "PNG", "WEBP", "AVIF", "GIF")]
     data = bytearray(whole[seed % len(whole)])
     for step in range(8):

@@ -130,10 +130,10 @@ def test_an_editor_that_renames_over_the_file_is_followed(shown: Shown) -> None:
         ),
     ],
 )
-def test_a_defect_is_told_with_its_place_and_its_mend(
+def test_a_defect_is_told_with_its_place_and_its_fix(
     shown: Shown, data: bytes, place: str, message: str
 ) -> None:
-    """The post stays as it was, the error is told until it is mended, and then it is gone."""
+    """The post stays as it was, the error is told until it is fixed, and then it is gone."""
     source = shown.desk.content / "posts" / "first.md"
     good = source.read_bytes()
     source.write_bytes(data)
@@ -239,7 +239,7 @@ def test_warnings_are_told_where_they_are(shown: Shown) -> None:
 def test_a_fault_in_a_template_is_told(
     desk: Desk, project: Path, fault: str, place: str, message: str
 ) -> None:
-    """Its file and line stand over the page as it was, and go when it is mended."""
+    """Its file and line stand over the page as it was, and go when it is fixed."""
     template = project / "theme" / "templates" / "article.html"
     good = template.read_text()
     before, behind = good.split(place, 1)
@@ -409,7 +409,7 @@ def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
     ],
 )
 def test_what_makes_no_sense_is_a_sentence(words: list[str], sentence: str) -> None:
-    """Each refusal names the mend and no trace."""
+    """Each refusal names the fix and no trace."""
     done = run(sys.executable, "-m", "site_build", "serve", *words)
 
     assert done.returncode == 2

@@ -140,7 +140,7 @@ def test_nothing_happens_without_a_reason(watchman: Watchman) -> None:
 
 
 def test_bad_content_leaves_what_is_served(watchman: Watchman) -> None:
-    """The findings are told once, the old edition stays, and the mended content is built."""
+    """The findings are told once, the old edition stays, and the fixed content is built."""
     watchman.act(DAWN)
     served = watchman.served
     bad = watchman.desk.write("posts/bad.md", "no front matter")
@@ -222,7 +222,7 @@ def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> 
 
 @pytest.mark.size("ci")
 def test_content_that_is_good_from_an_instant_on_is_built_then(watchman: Watchman) -> None:
-    """A mend that no watch has seen is published when the scheduled instant comes."""
+    """A fix that no watch has seen is published when the scheduled instant comes."""
     watchman.act(DAWN)
     bad = watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()

@@ -248,10 +248,10 @@ BAD = {
     post(HEAD.replace("2026-03-01", "5")): f"4:7  error  `date` is a number; {FORMS}",
     post(HEAD.replace("2026-03-01", "")): f"4:6  error  `date` is empty; {FORMS}",
     post(HEAD.replace("2026-03-01", "2026-13-45")): (
-        "4:7  error  `date` is '2026-13-45', which is on no calendar; mend the day or time"
+        "4:7  error  `date` is '2026-13-45', which is on no calendar; fix the day or time"
     ),
     post(HEAD.replace("2026-03-01", "0001-01-01T00:00:00+02:00")): (
-        "4:7  error  `date` lies outside the years 1 to 9999; mend the year"
+        "4:7  error  `date` lies outside the years 1 to 9999; fix the year"
     ),
     post(HEAD + "updated: 2026-02-28\n"): (
         "5:10  error  `updated` lies before `date`; a revision follows the publication"
@@ -275,7 +275,7 @@ BAD = {
 
 @pytest.mark.parametrize(("raw", "finding"), BAD.items(), ids=range(len(BAD)))
 def test_what_is_wrong(raw: bytes, finding: str) -> None:
-    """A defect of the head is told at its line and column, with the mend, and gives no document."""
+    """A defect of the head is told at its line and column, with the fix, and gives no document."""
     assert list_findings(raw) == [finding]
     assert read_document("posts/a.md", raw)[0] is None
 

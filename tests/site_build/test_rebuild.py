@@ -449,7 +449,7 @@ def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
 
 
 @pytest.mark.size("ci")
-def test_a_damaged_build_is_mended_under_its_name(desk: Desk, tmp_path: Path) -> None:
+def test_a_damaged_build_is_fixed_under_its_name(desk: Desk, tmp_path: Path) -> None:
     """Building the same again repairs the edition that is served, file by file."""
     edition = desk.build()
     (edition / "site" / "index.html").unlink()

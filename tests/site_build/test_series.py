@@ -132,7 +132,7 @@ def test_a_new_part_shows_on_all_of_them_and_nowhere_else(empty_desk: Desk) -> N
     ],
 )
 def test_a_name_that_is_none(line: str, finding: str) -> None:
-    """What cannot be the name of a series is said with its mend."""
+    """What cannot be the name of a series is said with its fix."""
     raw = f"---\ntitle: A\nslug: a\ndate: 2026-03-01\n{line}\n---\n\nWords.\n".encode()
 
     _, findings = read_document("posts/a.md", raw)

@@ -112,8 +112,8 @@ def test_nothing_changed_is_no_news(stage: Stage) -> None:
     assert not stage.settle()
 
 
-def test_a_text_that_was_mended_is_shown(desk: Desk, stage: Stage) -> None:
-    """An error keeps the last good text; the mended file takes its place."""
+def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: Stage) -> None:
+    """An error keeps the last good text; the fixed file takes its place."""
     source = desk.content / "posts" / "first.md"
     good = source.read_text()
     source.write_text("half a file")
@@ -182,15 +182,15 @@ def test_settling_keeps_the_faults_that_are_left(desk: Desk, stage: Stage) -> No
     """Files that could not be made are tried again with the others that were asked for."""
     picture = desk.write("images/dot.svg", "<svg/>")
     stage.refresh()
-    for is_mended in (False, True):
+    for is_fixed in (False, True):
         stage.refresh({str(append(desk, "Quokkas."))})
         away = picture.rename(desk.output / "dot.svg")
         show(stage, "images/dot.svg")
-        if is_mended:
+        if is_fixed:
             away.rename(picture)
         stage.settle()
-        assert bool(stage.state.faults) != is_mended
-        if not is_mended:
+        assert bool(stage.state.faults) != is_fixed
+        if not is_fixed:
             away.rename(picture)
 
 
@@ -234,7 +234,7 @@ print(len(rounds), stage.state.theme)
 
 
 def test_a_broken_theme_is_tried_once(desk: Desk, project: Path) -> None:
-    """Until something changes, looks and requests cost nothing; the mended theme is seen."""
+    """Until something changes, looks and requests cost nothing; the fixed theme is seen."""
     template = project / "theme" / "templates" / "base.html"
     places = map(str, (desk.content, desk.output, template))
     done = subprocess.run(

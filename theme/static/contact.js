@@ -3,7 +3,7 @@
    itself to the same address, and a page comes back. */
 
 const PATIENCE_MS = 30_000;
-const UNSENT = "Nothing was sent yet. Please mend what is marked below and send again.";
+const UNSENT = "Nothing was sent yet. Please fix what is marked below and send again.";
 const UNKNOWN =
   "The connection failed, so it is not certain that your message arrived. " +
   "What you typed is still here. Send it again: it is taken once, however often it is sent.";

@@ -102,7 +102,7 @@ class SQLiteStore:
     """A `Store` in one file.
 
     Its connections live in a session. One that has met damage, or another file in the place of
-    its own, is worn: the next call opens a new one, so that a file that was mended or put back is
+    its own, is worn: the next call opens a new one, so that a file that was fixed or put back is
     taken up.
     """
 

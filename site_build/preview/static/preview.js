@@ -1,4 +1,4 @@
-// Loads the page again when the site has changed, and shows over it what has to be mended.
+// Loads the page again when the site has changed, and shows over it what has to be fixed.
 
 const shown = document.currentScript.dataset.version;
 const address = `/.preview/events?page=${encodeURIComponent(location.pathname)}`;
@@ -27,7 +27,7 @@ function count(number, noun) {
 function drawErrors(errors) {
   const close = build("button", "", "Hide");
   close.type = "button";
-  const title = build("h2", "", `${count(errors.length, "error")} to mend`);
+  const title = build("h2", "", `${count(errors.length, "error")} to fix`);
   const box = build("section", "preview-errors", close, title, list(errors));
   box.setAttribute("role", "alert");
   box.lang = "en";

@@ -35,7 +35,7 @@ async def refuse(edge: Any, **body: Any) -> tuple[int, str]:
 
 
 async def test_a_document_is_measured(edge: Any) -> None:
-    """The report says how much there is, of what it is made, and what to mend."""
+    """The report says how much there is, of what it is made, and what to fix."""
     said = await analyze(edge, markdown=MARKDOWN)
 
     assert said["input"]["kind"] == "markdown"
@@ -133,7 +133,7 @@ async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
 async def test_bad_input_is_told_in_a_sentence(
     edge: Any, body: dict[str, Any], message: str
 ) -> None:
-    """400, which names the member and what to mend."""
+    """400, which names the member and what to fix."""
     status, said = await refuse(edge, **body)
 
     assert status == 400

@@ -439,7 +439,7 @@ def test_doctor_says_why_a_replica_lags(installation: Installation, tmp_path: Pa
 def test_a_missing_program_is_a_sentence(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Without Litestream an edge that is to be replicated does not start, and says the mend."""
+    """Without Litestream an edge that is to be replicated does not start, and says the fix."""
     monkeypatch.setattr("sys.executable", str(tmp_path / "python"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(StoreRefusal, match="there is no program litestream: install it"):

@@ -42,7 +42,7 @@ def test_a_store_that_is_not_theirs_is_a_sentence(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Exit 1, and one line that names what they cannot use and says the mend."""
+    """Exit 1, and one line that names what they cannot use and says the fix."""
     installation = installation_in(tmp_path)
     said(installation, "migrate")
     monkeypatch.chdir("/")

@@ -98,7 +98,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
     ],
 )
 def test_a_faulty_order_is_told(changes: dict[str, Any], message: str) -> None:
-    """The sentence begins with the member to mend."""
+    """The sentence begins with the member to fix."""
     assert fault_of({**PLAIN, **changes}).startswith(message)
 
 

@@ -167,7 +167,7 @@ async def test_a_first_build_that_is_bad_is_told_of(builds: BuildManager, tmp_pa
     assert "damaged" in builds.error
 
 
-async def test_a_build_mended_in_its_place_is_taken(builds: BuildManager, tmp_path: Path) -> None:
+async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_path: Path) -> None:
     """Whatever of a bad build is replaced, index or site, is looked at again."""
     for damage in ("cut", "site"):
         folder = publish(tmp_path, f"build-{damage}", "ink")

@@ -403,7 +403,7 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
         (("audit", "--limit", "x"), 2, "'x' is no number from 1 to 999999"),
     ],
 )
-def test_a_wrong_command_says_what_to_mend(
+def test_a_wrong_command_says_what_to_fix(
     run_command: Callable[..., Any], words: tuple[str, ...], code: int, message: str
 ) -> None:
     """2 for wrong usage, 1 for what is not there; nothing on the standard output."""

@@ -54,7 +54,7 @@ def test_an_address_of_a_relay_is_read(text: str, place: SmtpRelay | MailFolder)
     ],
 )
 def test_what_is_no_address_of_a_relay(text: str) -> None:
-    """Anything else is refused with what to mend, and without a password."""
+    """Anything else is refused with what to fix, and without a password."""
     with pytest.raises(ValueError, match=r"^must ") as caught:
         read_relay(text)
 
@@ -100,6 +100,6 @@ def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
     ],
 )
 def test_what_is_not_one_mailbox(text: str) -> None:
-    """What is none, or could be read as two, is refused with what to mend."""
+    """What is none, or could be read as two, is refused with what to fix."""
     with pytest.raises(ValueError, match=r"^must "):
         read_mailbox(text)

@@ -287,7 +287,7 @@ async def test_without_a_secret_nothing_is_taken(make_edge: Any) -> None:
         (b"{", "The body is not valid JSON"),
     ],
 )
-async def test_a_signed_event_without_sense_names_what_to_mend(
+async def test_a_signed_event_without_sense_names_what_to_fix(
     edge: Any, body: bytes, names: str
 ) -> None:
     """400, and nothing is written."""

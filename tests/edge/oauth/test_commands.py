@@ -78,7 +78,7 @@ def test_a_client_may_sign(run: Run, tmp_path: Path) -> None:
         (("--grants", "password"), "grants: there is no grant"),
     ],
 )
-def test_a_faulty_registration_says_what_to_mend(
+def test_a_faulty_registration_says_what_to_fix(
     run: Run, tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     """With exit status 2, and nothing is stored."""

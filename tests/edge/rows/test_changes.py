@@ -152,7 +152,7 @@ async def test_faulty_values_change_nothing(
     assert len(await audited(store)) == 1
 
 
-async def test_an_empty_match_says_what_to_mend(rows: Rows) -> None:
+async def test_an_empty_match_says_what_to_fix(rows: Rows) -> None:
     """Whoever leaves out what to match learns that it must name a column."""
     problem = await problem_of(rows.delete(LEADS, {}, ACTOR))
 

@@ -61,7 +61,7 @@ def test_an_endpoint_is_added_and_its_secret_shown_once(run: Run) -> None:
         ("example.org", "must begin with https://"),
     ],
 )
-def test_a_faulty_address_says_what_to_mend(run: Run, url: str, message: str) -> None:
+def test_a_faulty_address_says_what_to_fix(run: Run, url: str, message: str) -> None:
     """With exit status 2, and nothing is stored."""
     status, said, complained = run("add", url)
 

@@ -115,10 +115,10 @@ def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener
 
 
 @pytest.mark.size("ci")
-def test_readiness_warns_until_the_operator_has_mended_it(
+def test_readiness_warns_until_the_operator_has_fixed_it(
     installation: Installation, listener: Listener
 ) -> None:
-    """Of an endpoint that answered 410, and of what was given up with that; commands mend both."""
+    """Of an endpoint that answered 410, and of what was given up with that; commands fix both."""
     listener.status = 410
     with installation.serving() as edge:
         assert warning(edge) == ""

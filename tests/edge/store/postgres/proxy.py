@@ -42,7 +42,7 @@ class Proxy:
         for writer in self._clients:
             writer.transport.abort()
 
-    def mend(self) -> None:
+    def fix(self) -> None:
         """Let through what waits, and what comes."""
         self._refusing = False
         self._open.set()

@@ -118,7 +118,7 @@ async def test_only_attempts_of_others_are_counted(
     for _ in range(5):
         await refusal_of(write(store))
     await asyncio.sleep(1)
-    proxy.mend()
+    proxy.fix()
     for _ in range(100):
         if len(caplog.records) > 1:
             break
@@ -217,7 +217,7 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
 
     assert await total(store) == 1
     stuck.cancel()
-    proxy.mend()
+    proxy.fix()
 
 
 @pytest.mark.size("ci")
@@ -236,7 +236,7 @@ async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
     with pytest.raises(Problem):
         await total(store)
 
-    proxy.mend()
+    proxy.fix()
     await recovery_of(store.probe)
     await recovery_of(lambda: write(store))
     assert await total(store) == 2

@@ -35,7 +35,7 @@ async def test_nothing_kept_is_trusted_by_an_edge_that_is_cut_off(
     numbers = [before, *(away.version() for _ in range(5))]
     assert len(set(numbers)) == 6
 
-    proxy.mend()
+    proxy.fix()
     for _ in range(200):
         await asyncio.sleep(0.05)
         if away.version() == away.version():

@@ -206,7 +206,7 @@ async def test_what_could_not_be_told_is_told_later(
     codes = [await attempt(limiters[0], "authenticated", "x") for _ in range(3)]
     with pytest.raises(Problem, match="cannot be reached"):
         await limiters[0].exchange()
-    proxy.mend()
+    proxy.fix()
     await asyncio.wait_for(tell_at_last(limiters[0]), 10)
     first = await attempt(limiters[1], "authenticated", "x")
     await exchange(limiters)
@@ -238,7 +238,7 @@ async def test_an_edge_that_is_cut_off_counts_by_itself(
     proxy.cut()
     codes = [await attempt(cut_off, "failed_auth", "x") for _ in range(3)]
     seen_by_others = await other.peek(limit, "x")
-    proxy.mend()
+    proxy.fix()
 
     assert codes == ["taken", "taken", "too_many_requests"]
     assert [left for left, _ in seen_by_others.windows] == [2]

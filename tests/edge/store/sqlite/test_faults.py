@@ -92,7 +92,7 @@ async def test_a_short_lock_is_waited_for(store: SQLiteStore, rival: sqlite3.Con
 
 
 async def test_a_full_disk_refuses_writes_alone(store: SQLiteStore) -> None:
-    """No page more may be had: reads go on, nothing is half-written, and room mends it."""
+    """No page more may be had: reads go on, nothing is half-written, and room fixes it."""
     await write(store)
     connection = writing_connection(store)
     ((pages,),) = await connection.execute_fetchall("PRAGMA page_count")
@@ -234,10 +234,10 @@ async def test_a_store_of_a_later_schema_fails_readiness(
 
 
 @pytest.mark.parametrize("first_page", [0, 1])
-async def test_a_damaged_store_is_told_and_mended(
+async def test_a_damaged_store_is_told_and_fixed(
     store: SQLiteStore, path: Path, first_page: int
 ) -> None:
-    """Rubbish in the file is no crash and no answer; the file mended in place is taken up."""
+    """Rubbish in the file is no crash and no answer; the file fixed in place is taken up."""
     await store.run(Insert(LEADS, [make_lead(notes="x" * 10_000) for _ in range(100)]))
     await writing_connection(store).execute_fetchall("PRAGMA wal_checkpoint(TRUNCATE)")
     sound = path.read_bytes()
