@@ -58,7 +58,7 @@ def main(arguments: list[str] | None = None) -> int:
     parsed = make_parser(sys.argv[1:] if arguments is None else arguments).parse_args(arguments)
     try:
         return _run(parsed)
-    except BrokenPipeError:  # whoever read what it prints has seen enough
+    except BrokenPipeError:  # its reader has closed the pipe
         _discard_stdout()
         return 1
     except PermissionError as error:

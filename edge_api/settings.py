@@ -197,7 +197,7 @@ SETTINGS: Mapping[str, Setting] = {
     "EMAIL_HOOK_SECRET": Setting(
         _hook_secrets,
         None,
-        "signs what the mail service tells of bounces and complaints; two while it changes",
+        "secret of the mail service's webhook (bounces, complaints); two during rotation",
         secret=True,
     ),
     "RETAIN_LEADS_DAYS": Setting(_days, "0", "days until a lead is deleted; 0 is never"),

@@ -156,7 +156,7 @@ class Rows:
     async def _write(
         self, verb: str, query: Insert | Update | Delete, actor: Actor, returned: Returned
     ) -> list[Row]:
-        """Carry out a change and write it down, in one transaction."""
+        """Execute a change and its audit entry in one transaction."""
         where = () if isinstance(query, Insert) else query.where
         columns = tuple(condition.column for condition in where)
         change = Change(verb, query.table, RowCount(0), columns)

@@ -235,7 +235,7 @@ _HEADERS: Final = {"Accept": "application/json"}
 
 
 class Fetcher:
-    """Fetches documents over https; `allowed` tells which addresses may be connected to."""
+    """Fetches documents over https; `allowed` decides which addresses may be connected to."""
 
     def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
         """Take the certificates to trust (default: those of the system)."""

@@ -145,7 +145,7 @@ class Measures(BaseModel):
         float | None,
         Field(description="From 60 on easy, below 30 hard; English and German only."),
     ]
-    language: Annotated[str, Field(description="A BCP 47 tag; `und` where nobody could tell.")]
+    language: Annotated[str, Field(description="A BCP 47 tag; `und` where it is unknown.")]
 
 
 class HeadingEntry(BaseModel):

@@ -130,7 +130,7 @@ class Pool:
         self._waiting = 0
         self._seeking = 0  # jobs that have their turn and no worker yet
         self._idle: LifoQueue[Worker | None] = LifoQueue()
-        """`None` tells one who seeks that a worker could not be started."""
+        """`None` means that a worker could not be started."""
         self._workers: set[Worker] = set()
         self._has_none = asyncio.Event()
         self._starts: set[Task[None]] = set()

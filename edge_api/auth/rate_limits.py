@@ -49,8 +49,8 @@ class MemoryLimits:
     Nothing here waits, so that a caller goes on without giving way to others. Used by one thread.
     """
 
-    def __init__(self, now: Callable[[], float], *, tells: bool = False) -> None:
-        """Take the clock; with `tells` what is counted is kept for `exchange`."""
+    def __init__(self, now: Callable[[], float], *, shares: bool = False) -> None:
+        """Take the clock; with `shares` the counted hits are kept for `exchange`."""
         self._now = now
         self._hits: dict[Caller, Hits] = {}
         """Those of each caller within the longest window of the limit: at least one."""
@@ -59,7 +59,7 @@ class MemoryLimits:
         self._longest: dict[str, float] = {}
         """The seconds of the longest window of each limit."""
         self._sweep_at = _SWEEP_FROM
-        self._tells = tells
+        self._shares = shares
         self._unsent: dict[Caller, Limit] = {}
         self._sent: dict[Caller, Limit] = {}
 
@@ -126,7 +126,7 @@ class MemoryLimits:
             self._note(limit, caller)
 
     def _note(self, limit: Limit, caller: Caller) -> None:
-        if self._tells:
+        if self._shares:
             self._unsent[caller] = limit
 
     def _windows(self, limit: Limit, caller: Caller, now: float) -> tuple[tuple[int, float], ...]:
@@ -279,7 +279,7 @@ class Limiter:
         shared: SharedLimitBackend | None = None,
     ) -> None:
         self._shared = shared
-        self._own = own = MemoryLimits(now, tells=shared is not None)
+        self._own = own = MemoryLimits(now, shares=shared is not None)
         others = _FallbackLimits(shared, MemoryLimits(now), now) if shared else own
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})

@@ -157,7 +157,7 @@ def scratch(store: Path) -> Iterator[Path]:
     lock = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if not os.fstat(lock).st_nlink:  # whoever had it has just removed it
+        if not os.fstat(lock).st_nlink:  # its holder has just removed it
             raise BlockingIOError  # noqa: TRY301  refused as a lock that somebody has
         _empty(folder)
         try:

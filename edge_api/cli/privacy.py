@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Carry out one action. Returns 0, or 1 for what was not done; raises Problem."""
+    """Run one action. Returns 0, or 1 for what was not done; raises Problem."""
     async with command_store(settings) as store:
         return await _ACTIONS[arguments.action](store, arguments, settings)
 

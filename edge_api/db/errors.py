@@ -51,7 +51,7 @@ class Probe:
 
 
 class Outage:
-    """Logs that the store is away, and that it is back: a line each, whoever meets it meanwhile.
+    """Logs that the store is unavailable and that it is back, one line each.
 
     Nobody else logs the problem `unavailable` of a store.
     """

@@ -13,7 +13,7 @@ from edge_api.db.errors import unavailable
 
 W = TypeVar("W")
 Commit = Callable[[Sequence[W]], Awaitable[Sequence[Any]]]
-"""Carries out works in one transaction and returns, after the commit, the result of each.
+"""Runs works in one transaction and returns, after the commit, the result of each.
 
 A work that failed has its exception for a result. It raises when the whole group is lost.
 """

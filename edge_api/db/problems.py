@@ -1,6 +1,6 @@
 """The closed list of what can go wrong for a client, and the one exception that carries it.
 
-Whoever meets a fault raises `Problem`; how it is spoken (status, body, headers) is decided once,
+Code that finds a fault raises `Problem`; its response (status, body, headers) is made once,
 where answers are encoded. An exception that is no `Problem` is a fault of ours.
 """
 

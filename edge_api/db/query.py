@@ -289,7 +289,7 @@ class Store(Protocol):
     """Whether `version` differs at once for what another process changed, or within seconds."""
 
     async def run(self, *queries: Query) -> list[QueryResult]:
-        """Carry out all queries in one transaction and return an outcome for each.
+        """Run all queries in one transaction and return a result for each.
 
         When it returns, every change is durable: it survives the loss of power. Raises Problem
         `conflict` (a unique value exists already; `details` names the column; `at_least` missed),

@@ -33,7 +33,7 @@ class Request(BaseRequest):
 
 ID_HEADER = istr("X-Request-ID")
 _ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
-_PROCESS = secrets.token_hex(4)  # tells the ids of this process from those of any other
+_PROCESS = secrets.token_hex(4)  # tells apart the ids of different processes
 _numbers = itertools.count(secrets.randbits(16))
 _current: ContextVar[str] = ContextVar("request_id", default="-")
 

@@ -238,7 +238,7 @@ class BuildManager:
         return self.current
 
     async def refresh(self) -> None:
-        """Look whether another build is current, and take it in whole if it can be served."""
+        """Check for a new current build, and serve it once it is loaded completely."""
         async with self._turn:
             await self._close_retired()
             seen = await asyncio.to_thread(_look, self._link)

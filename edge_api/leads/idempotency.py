@@ -56,7 +56,7 @@ Act = Callable[[Remember], Awaitable[str]]
 def make_claim(secret: bytes, scope: str, key: str, request: bytes) -> Claim:
     """Return the claim of a request; `scope` says whose key it is. Raises Problem `invalid`.
 
-    Its id is a keyed hash, so that the store does not tell who sent it (RFC 2104).
+    Its id is a keyed hash, so that the store does not reveal the sender (RFC 2104).
     """
     if _KEY.fullmatch(key) is None:
         raise Problem("invalid", "Idempotency-Key: must have 1 to 255 visible ASCII characters")

@@ -124,7 +124,7 @@ class MailStatus:
         )
         late = await self.store.run(*(_any(outbox.WAITING, *each) for each in filters))
         if self.rules.configured and owner is None:
-            yield "mail has a relay, but nobody to tell of leads: set OWNER_EMAIL"
+            yield "mail has a relay, but no recipient for leads: set OWNER_EMAIL"
         if until := paused_until(state, now):
             yield f"mail is paused until {until}: email_send_log says why"
         if dead.rows:

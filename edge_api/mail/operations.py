@@ -60,7 +60,7 @@ async def show_unsubscribe(
 
 
 async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Unsubscribe at once, whoever posts and whatever the body says (RFC 8058)."""
+    """Unsubscribe at once; the sender and the body do not matter (RFC 8058)."""
     links, token = service[UnsubscribeLinks], _token(request)
     try:
         subscriber = await links.subscriber(token)

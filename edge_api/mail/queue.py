@@ -1,7 +1,7 @@
 """The outbox of mail: its entries, their claims and their log, and what is done with it by hand.
 
-An entry, or why there is none, goes into the transaction of what it tells of, so that no message is
-lost and none is sent of what was rolled back. The log has one row for each transition of an entry;
+An entry, or why there is none, is written in the transaction of its lead or request, so that no
+message is lost and none is sent of what was rolled back. The log has one row for each transition of an entry;
 the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
 """
 
@@ -202,7 +202,7 @@ class Outbox:
         self._wake = wake
 
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return what tells the owner of a lead and, where that is wanted, thanks its sender."""
+        """Return the entries that notify the owner of a lead and, where wanted, thank its sender."""
         if lead["status"] == "spam":
             return ()
         # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
@@ -220,7 +220,7 @@ class Outbox:
             self._wake()
 
     def decision(self, request: Row) -> tuple[Query, ...]:
-        """Return what tells somebody that their request for access is decided."""
+        """Return the entry that notifies somebody of the decision on their request for access."""
         if not self._rules.configured or request["email"] is None:
             return ()
         return self._post(DECISION, request["email"], request, undeliverable(request["email"]))

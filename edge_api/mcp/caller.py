@@ -10,7 +10,7 @@ from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 
 STREAMS_MOST: Final = 200
-"""At once, whoever has opened them."""
+"""In all, by all clients together."""
 STREAMS_EACH: Final = 8
 """At once with one credential."""
 RETRY_SECONDS: Final = 30
@@ -23,7 +23,7 @@ class Caller:
 
     actor: Actor
     holds: Callable[[], Awaitable[bool]]
-    """Tells whether the credential is still good; asked while a stream is open."""
+    """Returns whether the credential is still valid; called while a stream is open."""
     count: Callable[[], None]
     """Counts one more message that came with the request. Raises Problem `too_many_requests`."""
 

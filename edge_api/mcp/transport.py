@@ -36,7 +36,7 @@ PING_SECONDS: Final = 15.0
 WRITE_SECONDS: Final = 20.0
 """How long a client may take to read what it is sent."""
 OUTBOX_MOST: Final = 64
-"""Events that wait for a slow reader before whoever makes them has to wait as well."""
+"""Events that are queued for a slow reader before their producer has to wait."""
 
 _PING: Final = b": ping\n\n"
 _HEADERS: Final[Headers] = (

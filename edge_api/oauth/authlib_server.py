@@ -106,7 +106,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             grant_id=grant["id"] if grant else None,
             expires_at=context.now + TOKEN_LIFE,
         )
-        assert self._signer is not None  # noqa: S101  whoever asks for tokens brings a key
+        assert self._signer is not None  # noqa: S101  a token request brings a key
         self._audit("issue", OAUTH_GRANTS, client)
         return {
             "access_token": sign(token, self.issuer.url, self._signer),

@@ -110,4 +110,4 @@ DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 """What a key gets when its issuer names no scopes: the published, non-administrative API."""
 
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
-"""The most that goes to whoever nobody named scopes for: the same, and the MCP endpoint."""
+"""The scopes granted at most where none were named: the same, and the MCP endpoint."""

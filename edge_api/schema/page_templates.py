@@ -24,7 +24,7 @@ DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of the contact page, which is filled in anew for whoever did not fill it in well.
+    """A form of the contact page, which is shown again with its values where one is invalid.
 
     Its template is given two mappings by the name of a field: `values`, what was typed, and
     `faults`, a sentence for each field at fault, and under `form` one about the whole.

@@ -33,7 +33,7 @@ FEEDS: Final[Mapping[str, str]] = {
     "feed.xml": "application/atom+xml",
     "feed.json": "application/feed+json",
 }
-"""By file name: an ending alone does not tell that it is a feed."""
+"""By file name: its suffix does not show that it is a feed."""
 
 
 def media_type(name: str) -> str:

@@ -17,7 +17,7 @@ from edge_api.db.sqlite.connection import Connection, Limit
 CONNECTIONS: Final = 2
 """Each has a thread of its own."""
 WAITING_MOST: Final = 64
-"""Reads under way and waiting, in all; who comes after that is told at once."""
+"""Reads in progress and waiting, in all; beyond that a read fails at once."""
 WAIT_SECONDS: Final = 2.0
 """What a read may take in all, with the wait for its turn."""
 WORK_SECONDS: Final = 0.5

@@ -17,7 +17,7 @@ _FOLDER: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One change of the schema, carried out whole or not at all."""
+    """One change of the schema, applied whole or not at all."""
 
     description: str
     sqlite: tuple[str, ...]

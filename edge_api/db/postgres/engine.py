@@ -127,7 +127,7 @@ class VersionPoller:
         if seen != self._seen:
             self._seen = seen
             self._number += 1
-        # The rows that a look tells of are those of the moment at which it was asked for.
+        # The rows of a check are those of the moment at which it was asked for.
         self._looked_at = at
 
     def _drop(self) -> None:
@@ -162,9 +162,9 @@ class PostgresStore:
         reads = [query for query in queries if isinstance(query, Read)]
         if len(reads) == len(queries):
             return await self._understood(self._readers.run(reads))
-        outcomes = await self._understood(self._writer.run(QueryBatch(queries)))
+        results = await self._understood(self._writer.run(QueryBatch(queries)))
         self._watch.note_change()  # polling finds a write that seems lost
-        return outcomes
+        return results
 
     def version(self) -> int:
         """Return a number that changes within two seconds of any write. Raises Problem."""

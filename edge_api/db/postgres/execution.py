@@ -111,7 +111,7 @@ POSTGRESQL: Final = Dialect(
 async def execute(
     connection: Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
 ) -> list[list[QueryResult]]:
-    """Carry out lists of queries, as `steps_of` says, and return the outcomes of each.
+    """Run lists of queries, as `steps_of` says, and return the results of each.
 
     Raises Problem `invalid` or `conflict`, and `faults.EngineError` where the engine cannot.
     """

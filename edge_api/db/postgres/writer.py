@@ -87,8 +87,8 @@ async def _read(
             connection = await pool.acquire(timeout=seconds)
             try:
                 if len(queries) == 1 and not queries[0].counted and not is_limited:
-                    (outcomes,) = await execute(connection, [queries])
-                    return outcomes
+                    (results,) = await execute(connection, [queries])
+                    return results
                 return await _read_snapshot(connection, queries, ends_at - time.monotonic())
             finally:
                 await pool.release(connection, timeout=RELEASE_SECONDS)
@@ -108,12 +108,12 @@ async def _read_snapshot(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SET LOCAL statement_timeout = {milliseconds(seconds)}"
         )
-        (outcomes,) = await execute(connection, [queries])
+        (results,) = await execute(connection, [queries])
         await connection.execute("COMMIT")
     except BaseException:
         await _roll_back(connection)
         raise
-    return outcomes
+    return results
 
 
 async def _roll_back(connection: Connection) -> None:
@@ -138,12 +138,12 @@ class QueryBatch:
 
     async def __call__(self, connection: Connection) -> list[QueryResult]:
         """Return an outcome for each query."""
-        (outcomes,) = await execute(connection, [self.queries])
-        return outcomes
+        (results,) = await execute(connection, [self.queries])
+        return results
 
 
 WRITE_LOCK: Final = 0x666F7265
-"""The key of the lock: `fore`. Whoever writes holds it, a migration too."""
+"""The key of the lock (`fore`), which every writer holds, a migration too."""
 IDLE_SECONDS: Final = 3.0
 """How long a transaction may wait for its next statement: an edge that was cut off loses the
 lock."""
@@ -243,7 +243,7 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
     """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
-    except Exception as error:  # noqa: BLE001  it is told to the caller whose work it was
+    except Exception as error:  # noqa: BLE001  the caller of the work gets it
         _raise_if_lost(session, error)
         await session.execute(f"ROLLBACK; {_BEGIN}")
         return [await _attempt(session, work) for work in works]
@@ -251,9 +251,9 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
 
 async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
-    outcomes = iter(await execute(session, lists, holds=True))
+    results = iter(await execute(session, lists, holds=True))
     return [
-        next(outcomes) if isinstance(work, QueryBatch) else await work(session) for work in works
+        next(results) if isinstance(work, QueryBatch) else await work(session) for work in works
     ]
 
 

@@ -20,7 +20,7 @@ STEPS_BETWEEN_LOOKS: Final = 4000
 
 
 class Limit:
-    """The instant at which a read has to end; whoever waits for it may bring that forward."""
+    """The deadline of a read; the caller that waits for it may bring it forward."""
 
     def __init__(self, seconds: float) -> None:
         self._ends_at = time.monotonic() + seconds

@@ -127,18 +127,18 @@ class SQLiteStore:
         self._ending: asyncio.Task[None] | None = None
 
     async def run(self, *queries: Query) -> list[QueryResult]:
-        """Carry out all queries in one transaction and return an outcome for each.
+        """Run all queries in one transaction and return a result for each.
 
         Raises Problem, as `Store` says.
         """
         session = await self._sound_session()
         try:
-            outcomes = await session.run(queries) if queries else []
+            results = await session.run(queries) if queries else []
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
         if session.log_bytes > LOG_MOST:
             self._trim_log()
-        return outcomes
+        return results
 
     def _trim_log(self) -> None:
         """Cut a log that grows without end, since its replicator is stopped, stuck or not started.
@@ -188,7 +188,7 @@ class SQLiteStore:
             async with released(self._path):
                 return await session.scrub(whole=whole)
         except (StoreRefusal, OSError):
-            return False  # whoever replicates the store does not let go of the log
+            return False  # the replicator keeps the log open
         except (sqlite3.Error, Displaced) as error:
             raise self._understand(error) from error
 

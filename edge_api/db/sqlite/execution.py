@@ -1,4 +1,4 @@
-"""Plans carried out on a connection, in SQLite's words. It begins and ends nothing."""
+"""Execution of queries on a SQLite connection; transactions are begun and ended elsewhere."""
 
 import json
 import sqlite3
@@ -70,7 +70,7 @@ SQLITE: Final = Dialect(
 def execute(
     connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
 ) -> list[list[QueryResult]]:
-    """Carry out lists of queries, as `steps_of` says, and return the outcomes of each.
+    """Run lists of queries, as `steps_of` says, and return the results of each.
 
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """

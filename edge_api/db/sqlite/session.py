@@ -106,8 +106,8 @@ class Reader:
         if len(queries) > 1 or queries[0].counted:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
-            (outcomes,) = execute(connection, [queries])
-            return outcomes
+            (results,) = execute(connection, [queries])
+            return results
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
@@ -164,7 +164,7 @@ class Session:
         """Whether a task was the first to get this version."""
 
     async def run(self, queries: Sequence[Query]) -> list[QueryResult]:
-        """Carry out the queries in one transaction; those that only read go to a reader.
+        """Run the queries in one transaction; those that only read go to a reader.
 
         Raises Problem, sqlite3.Error and Displaced.
         """

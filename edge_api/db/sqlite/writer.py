@@ -23,14 +23,14 @@ Work = Callable[[sqlite3.Connection], T]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryBatch:
-    """The work that carries out a list of queries, which shares statements with others."""
+    """The work that runs a list of queries, which shares statements with others."""
 
     queries: Sequence[Query]
 
     def __call__(self, connection: sqlite3.Connection) -> list[QueryResult]:
         """Return an outcome for each query."""
-        (outcomes,) = execute(connection, [self.queries])
-        return outcomes
+        (results,) = execute(connection, [self.queries])
+        return results
 
 
 class Writer:
@@ -116,9 +116,9 @@ def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list
     """
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
     try:
-        outcomes = iter(execute(connection, lists, holds=True))
+        results = iter(execute(connection, lists, holds=True))
         return [
-            next(outcomes) if isinstance(work, QueryBatch) else work(connection) for work in works
+            next(results) if isinstance(work, QueryBatch) else work(connection) for work in works
         ]
     except Exception:  # noqa: BLE001  which work it was comes out at the second attempt
         if connection.in_transaction:

@@ -252,7 +252,7 @@ async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
     """Two edges that each took nearly all have taken more than there was, and none is left."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows = MemoryLimits(seconds, tells=True)
+    windows = MemoryLimits(seconds, shares=True)
     for _ in range(2):
         await windows.hit(limit, "x")
     (key,) = (item.key_for(limit.name, "x") for item in limit.items)
@@ -265,7 +265,7 @@ async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
     """With what was counted since."""
     limit = read_limit("authenticated", "3/minute")
     assert limit is not None
-    windows, board = MemoryLimits(seconds, tells=True), Board({})
+    windows, board = MemoryLimits(seconds, shares=True), Board({})
     await windows.hit(limit, "x")
     board.is_away = True
     with pytest.raises(Problem):
