@@ -1,8 +1,8 @@
 """The outbox of mail: its entries, their claims and their log, and what is done with it by hand.
 
 An entry, or why there is none, is written in the transaction of its lead or request, so that no
-message is lost and none is sent of what was rolled back. The log has one row for each transition of an entry;
-the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
+message is lost and none is sent of what was rolled back. The log has one row for each transition of
+an entry; the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
 """
 
 from collections.abc import Callable, Sequence
@@ -202,7 +202,7 @@ class Outbox:
         self._wake = wake
 
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return the entries that notify the owner of a lead and, where wanted, thank its sender."""
+        """Return the entries that notify the owner of a lead, and thank its sender if wanted."""
         if lead["status"] == "spam":
             return ()
         # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
