@@ -18,7 +18,7 @@ from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Stor
 from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.db.transfer import pages
-from edge_api.db.types import format_instant
+from edge_api.db.types import PATTERNS, Kind, format_instant
 from edge_api.mail.suppressions import fold_recipient
 from edge_api.settings import Settings
 
@@ -26,7 +26,7 @@ Found = Mapping[Table, Sequence[Row]]
 """The whole rows about a person, by table; tables without any are listed too."""
 _BESIDE: Final = r'\s<>"(),:;\[\]{}'
 _ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
-_KEY: Final = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")  # RFC 9562, section 4
+_KEY: Final = re.compile(PATTERNS[Kind.UUID])
 _AROUND: Final = "'`.!?\\"  # signs beside an address in a text that are no part of it
 
 
@@ -116,7 +116,9 @@ class Privacy:
 
 def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: frozenset[str]) -> bool:
     texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
-    return any(subject.is_in(text) or not keys.isdisjoint(_KEY.findall(text)) for text in texts)
+    return any(
+        subject.is_in(text) or (keys and not keys.isdisjoint(_KEY.findall(text))) for text in texts
+    )
 
 
 def _loses(row: Row, data: PersonalData | None) -> bool:

@@ -66,8 +66,8 @@ class MemoryLimits:
     async def exchange(self, place: Exchange) -> None:
         """Report the hits counted here since the last exchange, and count those of other processes.
 
-        Each report is repeated once: other processes may have reported since. What
-        cannot be reported now is reported next time. Raises Problem `unavailable`.
+        Each report is repeated once: other processes may have reported since. What cannot be
+        reported now is reported next time. Raises Problem `unavailable`.
         """
         due = {**self._sent, **self._unsent}
         if not due:

@@ -23,7 +23,7 @@ from edge_api.health import Health
 from edge_api.http.admission import ANYBODY, Admission, Admitted
 from edge_api.http.conditional import DocumentAnswers
 from edge_api.http.endpoint import Endpoint, options, preflight
-from edge_api.http.errors import error_answer, error_page, problem_for
+from edge_api.http.errors import error_answer, error_page, report_internal_error
 from edge_api.http.headers import transport
 from edge_api.http.request import Request, mark, whole_list
 from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers, send
@@ -140,7 +140,7 @@ class App:
         except Problem as problem:
             response = await self._explain(problem, route, request)
         except Exception as fault:  # noqa: BLE001  the last place that can answer
-            response = await self._explain(problem_for(fault), route, request)
+            response = await self._explain(report_internal_error(fault), route, request)
         if isinstance(response, PreparedResponse):
             response = send(response, request)
         for observe in self._observers:

@@ -76,8 +76,8 @@ def error_answer(problem: Problem, error_format: ErrorFormat = "plain") -> Prepa
     return PreparedResponse(problem.status, headers, error_body(problem, error_format))
 
 
-def problem_for(fault: BaseException) -> Problem:
-    """Log a fault of ours with its trace, and return a problem that says nothing about it."""
+def report_internal_error(fault: BaseException) -> Problem:
+    """Log an unexpected exception with its trace; return a problem without details."""
     _log.error("internal error", exc_info=fault)
     return Problem("internal")
 

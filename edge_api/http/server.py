@@ -20,7 +20,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import error_answer, problem_for
+from edge_api.http.errors import error_answer, report_internal_error
 from edge_api.http.request import Request, mark
 
 KEEPALIVE_SECONDS: Final = 75.0
@@ -126,7 +126,7 @@ class Protocol(RequestHandler):
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
         is_long = isinstance(exc, LineTooLong)
         part = "The request line or a header is too long" if is_long else _NOT_HTTP
-        problem = problem_for(exc) if is_ours and exc else Problem("invalid", part)
+        problem = report_internal_error(exc) if is_ours and exc else Problem("invalid", part)
         return self._refuse(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:

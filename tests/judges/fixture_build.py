@@ -22,10 +22,9 @@ from tests.edge.conftest import EdgeServer
 
 
 @dataclass(frozen=True, slots=True)
-class TestBuild:
+class FixtureBuild:
     """A serving test build."""
 
-    __test__ = False
     origin: str
     token: str
     """An access token for its MCP endpoint."""
@@ -33,7 +32,7 @@ class TestBuild:
 
 
 @asynccontextmanager
-async def serving(server: Server[Any], folder: Path) -> AsyncIterator[TestBuild]:
+async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBuild]:
     """Serve an SDK server through the product's application, with a store in `folder`."""
     async with assemble(_settings(folder)) as assembly:
         service = assembly.service
@@ -42,7 +41,7 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[TestBuild]
         order = NewKey("tester", type="access_token", scopes=("mcp",))
         issued = await Keys(service.store, system_clock).issue(order)
         async with EdgeServer(app.handle, app.refuse) as running:
-            yield TestBuild(str(running.make_url("")), str(issued.secret), mcp)
+            yield FixtureBuild(str(running.make_url("")), str(issued.secret), mcp)
 
 
 def _settings(folder: Path) -> Settings:

@@ -56,7 +56,7 @@ class Pair:
     """Both servers, and a client of them."""
 
     session: ClientSession
-    ours: fixture_build.TestBuild
+    ours: fixture_build.FixtureBuild
     theirs: str
 
     async def answers(self, message: Message) -> tuple[Said, Said]:

@@ -137,7 +137,7 @@ class QueryBatch:
     queries: Sequence[Query]
 
     async def __call__(self, connection: Connection) -> list[QueryResult]:
-        """Return an outcome for each query."""
+        """Return a result for each query."""
         (results,) = await execute(connection, [self.queries])
         return results
 

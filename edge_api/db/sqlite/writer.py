@@ -28,7 +28,7 @@ class QueryBatch:
     queries: Sequence[Query]
 
     def __call__(self, connection: sqlite3.Connection) -> list[QueryResult]:
-        """Return an outcome for each query."""
+        """Return a result for each query."""
         (results,) = execute(connection, [self.queries])
         return results
 

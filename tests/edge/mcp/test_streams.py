@@ -210,7 +210,7 @@ async def step_by_step(
 
 @pytest.fixture
 async def progressing(tmp_path: Path) -> AsyncIterator[Agent]:
-    """Return an agent of a server whose only tool reports progress, on the same handler."""
+    """Return an agent of a server whose only tool reports progress."""
     server = Server("steps", on_call_tool=step_by_step)
     async with serving(server, tmp_path) as build, ClientSession() as session:
         yield Agent(RunningEdge(build.origin, None, session, build.mcp), build.token, MODERN)
