@@ -1,5 +1,6 @@
 """A whole edge for each test: a real build, a real store, a real socket."""
 
+import logging
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -33,6 +34,16 @@ SECRET_KEY = "a secret of thirty-two characters"
 EMAIL_HOOK_SECRET = "whsec_" + "c2VjcmV0" * 4
 NOW = "2026-06-01T00:00:00Z"
 CONTENT = TEST_CONTENT
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _log_each_line() -> None:
+    """Take off the edge's loggers the filter of repeated lines that Pelican, imported, puts on all."""
+    for name in logging.getLogger().manager.loggerDict:
+        logger = logging.getLogger(name)
+        if name.startswith("edge_api"):
+            for found in list(logger.filters):
+                logger.removeFilter(found)
 
 
 def run_build(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
