@@ -55,7 +55,7 @@ class DataSubject:
 
 
 def _fold(text: str) -> str:
-    """Return the canonical spelling of an address; rows may hold invalid ones."""
+    """Return the canonical form of an address; rows may hold invalid ones."""
     bare = normalize("NFC", text.strip())
     try:
         return fold_address(bare)
@@ -205,7 +205,7 @@ class Retention:
         return sum([await self._delete_tokens(tuple(part), actor) for part in parts])
 
     async def _named(self) -> Collection[str]:
-        """Return the canonical spelling of every address that a row names."""
+        """Return the canonical form of every address that a row names."""
         return {
             fold_recipient(row[column])
             for table, column in MAILED.items()

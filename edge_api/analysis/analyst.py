@@ -35,7 +35,7 @@ _RETRY: Final = {"Retry-After": "5"}
 class Visit:
     """A document that was read at an address."""
 
-    url: str  # after redirects, in canonical spelling
+    url: str  # after redirects, in canonical form
     kind: Kind
     text: str
     discovery: Discovery

@@ -103,7 +103,7 @@ _SHARE_LEAST: Final = 0.15
 _DIFFERENT_LEAST: Final = 2  # common words; one alone is a coincidence
 _LEAD_LEAST: Final = 1.2  # over the common words of the second language
 _FOREIGN_MOST: Final = 0.2
-"""The share of letters in words that the language cannot spell."""
+"""The share of letters in words that the language does not use."""
 
 
 def guess_language(words: Iterable[str]) -> str:

@@ -131,7 +131,7 @@ class Mailbox:
 
     @property
     def address(self) -> str:
-        """The address as it is spelled on the way."""
+        """The address as SMTP carries it."""
         return f"{self.local_part}@{self.domain}"
 
     @property

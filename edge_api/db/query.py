@@ -119,8 +119,8 @@ def fold(text: str) -> str:
 
 
 def _fold_one(character: str) -> str:
-    spellings = (character.casefold(), character.lower(), character)
-    return next(spelling for spelling in spellings if len(spelling) == 1)
+    forms = (character.casefold(), character.lower(), character)
+    return next(form for form in forms if len(form) == 1)
 
 
 @lru_cache(maxsize=64)
@@ -144,7 +144,7 @@ def ilike(text: str | None, pattern: str) -> bool | None:
 
 
 Value = str | int
-"""What a column is compared with, in the canonical spelling of the column's kind."""
+"""What a column is compared with, in the canonical form of the column's kind."""
 
 
 @dataclass(frozen=True, slots=True)

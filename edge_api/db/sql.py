@@ -29,7 +29,7 @@ from edge_api.db.types import Kind
 
 @dataclass(frozen=True, slots=True)
 class DdlDialect:
-    """What engines spell differently."""
+    """How the DDL of an engine differs."""
 
     types: Mapping[Kind, str]
     rules: Mapping[Kind, str]
@@ -38,15 +38,15 @@ class DdlDialect:
     """What stands behind a table's columns."""
 
 
-def create_all(tables: Iterable[Table], spelling: DdlDialect) -> tuple[str, ...]:
+def create_all(tables: Iterable[Table], dialect: DdlDialect) -> tuple[str, ...]:
     """Return the statements that make every table with its indexes."""
-    return tuple(statement for table in tables for statement in _create(table, spelling))
+    return tuple(statement for table in tables for statement in _create(table, dialect))
 
 
-def _create(table: Table, spelling: DdlDialect) -> Iterator[str]:
-    columns = (_column(table, column, spelling) for column in table.columns.values())
+def _create(table: Table, dialect: DdlDialect) -> Iterator[str]:
+    columns = (_column(table, column, dialect) for column in table.columns.values())
     listed = ",\n".join(f"    {column}" for column in columns)
-    yield f"CREATE TABLE {table.name} (\n{listed}\n){spelling.ending}"
+    yield f"CREATE TABLE {table.name} (\n{listed}\n){dialect.ending}"
     for index in table.indexes:
         yield _create_index(table, index)
 
@@ -65,21 +65,21 @@ def _index_term(name: str) -> str:
     return f"{name.removeprefix('-')} DESC" if name.startswith("-") else name
 
 
-def _column(table: Table, column: Column, spelling: DdlDialect) -> str:
-    words = [column.name, spelling.types[column.kind]]
+def _column(table: Table, column: Column, dialect: DdlDialect) -> str:
+    words = [column.name, dialect.types[column.kind]]
     if not column.nullable:
         words.append("NOT NULL")
     if column.name == table.key:
         words.append("PRIMARY KEY")
     if column.default is not None:
         words.append(f"DEFAULT {_literal(column.default)}")
-    rules = " AND ".join(_rules(table, column, spelling))
+    rules = " AND ".join(_rules(table, column, dialect))
     if rules:
         words.append(f"CHECK ({rules})")
     return " ".join(words)
 
 
-def _rules(table: Table, column: Column, spelling: DdlDialect) -> Iterator[str]:
+def _rules(table: Table, column: Column, dialect: DdlDialect) -> Iterator[str]:
     """Yield what has to hold of every value."""
     name = column.name
     if column.choices:
@@ -88,8 +88,8 @@ def _rules(table: Table, column: Column, spelling: DdlDialect) -> Iterator[str]:
         yield from _range(f"length({name})", column.bounds)
     elif column.kind is Kind.INTEGER:
         yield from _range(name, column.bounds)
-    elif column.kind in spelling.rules:
-        yield spelling.rules[column.kind].format(column=name)
+    elif column.kind in dialect.rules:
+        yield dialect.rules[column.kind].format(column=name)
     if column.name in table.case_insensitive:
         yield f"{name} = lower({name})"
 

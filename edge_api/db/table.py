@@ -21,7 +21,7 @@ from edge_api.db.problems import Problem, sentence_of
 from edge_api.db.types import VALUE_FAULTS, ColumnOptions, Kind
 
 Row = dict[str, Any]
-"""A row on its way in or out: column name to value, in the canonical spelling of its kind."""
+"""A row on its way in or out: column name to value, in the canonical form of its kind."""
 
 
 class RowModel(BaseModel):

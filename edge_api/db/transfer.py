@@ -181,13 +181,13 @@ async def prove(store: Store, table: Table) -> Proof:
     digest, number = hashlib.sha256(), 0
     async for rows in pages(store, Read(table)):
         for row in rows:
-            digest.update(_spell(table.columns, row))
+            digest.update(_serialize(table.columns, row))
         number += len(rows)
     return Proof(number, digest.hexdigest())
 
 
-def _spell(columns: Mapping[str, Any], row: Row) -> bytes:
-    """Return a row in the one spelling that all engines share, ended by a line feed."""
+def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:
+    """Return a row in the form that all engines share, ended by a line feed."""
     values = [row[name] for name in columns]
     text = json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return f"{text}\n".encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
-"""The kinds of value that a column can hold: how text becomes one, and its one spelling.
+"""The kinds of value that a column can hold: how text becomes one, and its canonical form.
 
 A value has the same Python type everywhere once it is read: text, integers, UUIDs and timestamps
-as `str` or `int` in their canonical spelling, JSON as what `json.loads` gives.
+as `str` or `int` in their canonical form, JSON as what `json.loads` gives.
 """
 
 import re
@@ -85,12 +85,12 @@ def _fits(kind: Kind, text: str) -> bool:
 
 
 def format_instant(instant: datetime) -> str:
-    """Return the canonical spelling of an aware instant: UTC, six digits, `Z` (RFC 3339)."""
+    """Return the canonical form of an aware instant: UTC, six digits, `Z` (RFC 3339)."""
     return f"{instant.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
 def _is_canonical(text: str) -> bool:
-    """Return whether this is how `format_instant` spells: the service checks many of its own."""
+    """Return whether `format_instant` wrote this: the service checks many of its own."""
     if len(text) != TIMESTAMP_WIDTH or text[0] == "0":
         return False
     try:
@@ -101,7 +101,7 @@ def _is_canonical(text: str) -> bool:
 
 
 def parse_timestamp(text: str) -> str:
-    """Return the canonical spelling of an instant (RFC 3339); without a zone it is UTC.
+    """Return the canonical form of an instant (RFC 3339); without a zone it is UTC.
 
     The time of day may be left out, and so may the seconds. Digits behind the microsecond are
     dropped. Raises ValueError for anything else.
@@ -115,14 +115,14 @@ def parse_timestamp(text: str) -> str:
 
 
 def parse_uuid(text: str) -> str:
-    """Return the canonical spelling of a UUID (RFC 9562, section 4). Raises ValueError."""
+    """Return the canonical form of a UUID (RFC 9562, section 4). Raises ValueError."""
     if not _fits(Kind.UUID, text):
         raise ValueError("is not a UUID")
     return text.lower()
 
 
 def parse_integer(text: str) -> int:
-    """Return the integer that `text` spells, up to 18 digits. Raises ValueError."""
+    """Return the integer that `text` holds, of up to 18 digits. Raises ValueError."""
     if not _fits(Kind.INTEGER, text):
         raise ValueError("is not an integer")
     return int(text)

@@ -35,7 +35,7 @@ class PostCursor:
     """A place in the order of posts, newest first, slug as tie-breaker; it outlives a build."""
 
     published: str
-    """In the canonical spelling, whose text order is order in time."""
+    """In the canonical form, whose text order is order in time."""
     slug: str
 
     def __str__(self) -> str:
@@ -71,7 +71,7 @@ class Selection:
     tag: str | None = None
     """A tag's name, whatever its case."""
     since: str | None = None
-    """The earliest instant of publication, in the canonical spelling."""
+    """The earliest instant of publication, in the canonical form."""
 
 
 @dataclass(frozen=True, slots=True)

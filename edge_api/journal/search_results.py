@@ -31,7 +31,7 @@ class Result:
     snippet: Segments
     url: str
     published_at: str
-    """As lists of posts spell it."""
+    """As in lists of posts."""
     minutes: int
     tags: tuple[str, ...]
 

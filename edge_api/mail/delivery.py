@@ -92,7 +92,7 @@ class DeliveryLog(Claims):
     """Logs how each claim of one dispatcher ends. Every method raises Problem `unavailable`."""
 
     async def sent(self, entry: Row) -> None:
-        """Log that the relay has it, whoever holds the entry by then; delete the entry.
+        """Log that the relay has it, even if another has claimed the entry; delete it.
 
         If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
         that names its recipient.

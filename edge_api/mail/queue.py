@@ -310,9 +310,9 @@ class OutboxAdmin:
         ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
         fresh = {**queued_again(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
         update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
-        told = (transition(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
+        moves = (transition(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
         change = Change("retry", EMAIL_OUTBOX, RowCount(0), ("id",))
-        await self._store.run(update, *told, audit_entry(OPERATOR, change, now))
+        await self._store.run(update, *moves, audit_entry(OPERATOR, change, now))
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
         ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))

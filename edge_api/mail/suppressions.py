@@ -30,7 +30,7 @@ Reason = Literal["unsubscribe", "bounce", "complaint"]
 
 
 def fold_recipient(address: str) -> str:
-    """Return the canonical spelling of an address; also of `owner@localhost`, unlike leads."""
+    """Return the canonical form of an address; also of `owner@localhost`, unlike leads."""
     try:
         return fold_address(address)
     except ValueError:

@@ -196,8 +196,8 @@ class Serving:
 
 
 def _failure(request_id: str | int | None, error: ErrorData) -> Message:
-    spelled = error.model_dump(mode="json", by_alias=True, exclude_none=True)
-    return {"jsonrpc": "2.0", "id": request_id, "error": spelled}
+    content = error.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return {"jsonrpc": "2.0", "id": request_id, "error": content}
 
 
 def _wire(

@@ -9,7 +9,7 @@ _WORD = re.compile(r"\w+(?:['\u2019\-]\w+)*")
 
 
 def words_in(text: str) -> list[str]:
-    """Return the words of plain text or Markdown, as they are spelled."""
+    """Return the words of plain text or Markdown, as they are written."""
     return _WORD.findall(text)
 
 

@@ -209,8 +209,8 @@ async def _tidy(store: Store, now: datetime) -> None:
     """Give up what waits for disabled endpoints, and delete what waits for removed ones.
 
     Such rows come of a restore, which takes over what was disabled and removed since. An endpoint
-    may have been added or enabled since it was looked for: whoever has a delivery is known by now,
-    unless it is gone for ever. Raises Problem.
+    may have been added or enabled since it was looked for: those with deliveries are known by now,
+    unless it was removed. Raises Problem.
     """
     known = tuple(row["id"] for row in await enabled(store))
     where = (outbox.WAITING, Filter("endpoint_id", "in", known, negated=True))

@@ -38,7 +38,7 @@ CONTENT = TEST_CONTENT
 
 @pytest.fixture(autouse=True, scope="session")
 def _log_each_line() -> None:
-    """Take off the edge's loggers the filter of repeated lines that Pelican, imported, puts on all."""
+    """Undo what importing Pelican does to all loggers: a filter that drops repeated warnings."""
     for name in logging.getLogger().manager.loggerDict:
         logger = logging.getLogger(name)
         if name.startswith("edge_api"):

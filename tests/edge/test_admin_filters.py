@@ -164,7 +164,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("table", "name", "text", "expected"), FILTERS)
 def test_a_filter_becomes_a_condition(table: str, name: str, text: str, expected: Any) -> None:
-    """A filter is its operator and its value, in the canonical spelling of the column's kind."""
+    """A filter is its operator and its value, in the canonical form of the column's kind."""
     if expected is None:
         assert sqlstate_of(table, (name, text)) == "22P02"
         return

@@ -92,7 +92,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
 """
 
 _EXCHANGE: Final = """
-WITH told AS MATERIALIZED (
+WITH own AS MATERIALIZED (
     SELECT key, array_agg(at ORDER BY at) FILTER (WHERE at IS NOT NULL) AS hits, max(until) AS until
     FROM (
         SELECT
@@ -106,7 +106,7 @@ WITH told AS MATERIALIZED (
 ),
 kept AS (
     INSERT INTO rate_shares (key, edge, hits, until)
-    SELECT key, $4, coalesce(hits, '{}'), until FROM told
+    SELECT key, $4, coalesce(hits, '{}'), until FROM own
     ON CONFLICT (key, edge) DO UPDATE SET hits = EXCLUDED.hits, until = EXCLUDED.until
 )
 SELECT
@@ -114,7 +114,7 @@ SELECT
     array_agg(
         extract(epoch FROM clock_timestamp() - hit)::float8 ORDER BY hit
     ) AS ages
-FROM rate_shares AS share JOIN told USING (key), unnest(share.hits) AS hit
+FROM rate_shares AS share JOIN own USING (key), unnest(share.hits) AS hit
 WHERE share.edge <> $4 AND share.until > clock_timestamp()
 GROUP BY share.key
 """
@@ -179,12 +179,12 @@ class PostgresLimits:
         """Uncount the newest hit, if one counts."""
         await self._fetch(_REFUND, self._digest(limit, key))
 
-    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
-        """Put down the own hits of some windows, and return those of all others in the same."""
-        names = {self._hash(f"rate share {key}"): key for key in told}
+    async def exchange(self, shares: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+        """Store this edge's hits in some windows, and return those of all others in the same."""
+        names = {self._hash(f"rate share {key}"): key for key in shares}
         parts = [
             (digest, age, float(share.seconds))
-            for digest, share in zip(names, told.values(), strict=True)
+            for digest, share in zip(names, shares.values(), strict=True)
             for age in share.ages or (None,)
         ]
         digests, ages, seconds = map(list, zip(*parts, strict=True))
@@ -196,7 +196,7 @@ class PostgresLimits:
         await self._fetch(_SWEEP)
 
     async def close(self) -> None:
-        """Let go of every connection."""
+        """Close every connection."""
         self._pool.terminate()
 
     async def _fetch(self, statement: str, *values: object) -> Any:

@@ -163,7 +163,7 @@ def _fetch_at_once(
     """Do the same in one step of the engine, which writes the rows as JSON.
 
     Each step lets go of the interpreter's lock, and waits to have it back: a hundred rows would
-    wait a hundred times for whoever answers others meanwhile.
+    wait a hundred times for the thread that answers others meanwhile.
     """
     columns = ", ".join(map(sql.quote, names))
     text = f"SELECT json_group_array(json_array({columns})) FROM ({statement.text})"  # noqa: S608

@@ -178,9 +178,9 @@ class Session:
 
         Asking takes file locks (4 to 15 microseconds), so all who ask in one turn of the event
         loop share an answer: their requests had begun to arrive before the turn began, so none
-        of them can follow a change that this misses. What was told a task is not told whoever
-        reads from a socket: uvloop lets those come before what was called soon, though a long
-        task may stand between.
+        of them can follow a change that this misses. A task's answer is not shared with callbacks
+        of sockets: uvloop runs those before what was called soon, though a long task may have
+        run in between.
         """
         in_task = asyncio.current_task() is not None
         if self._version is None or (self._was_in_task and not in_task):

@@ -39,7 +39,7 @@ async def test_an_insert_fills_in_what_is_left_out(rows: Rows) -> None:
 
 
 async def test_id_and_times_may_be_given(rows: Rows) -> None:
-    """An id and an instant that a client brings are stored in their canonical spelling."""
+    """An id and an instant that a client brings are stored in their canonical form."""
     given = {**LEAD, "id": ID.upper(), "created_at": "2026-01-01T02:00:00.5+02:00"}
 
     (row,) = await rows.insert(LEADS, [given], ACTOR)
