@@ -11,9 +11,9 @@ _ROOT = Path(__file__).resolve().parent
 if str(_ROOT) not in sys.path:  # The publisher reads this file again for each of its builds.
     sys.path.insert(0, str(_ROOT))  # Pelican's own command does not look here for modules.
 
-from site_build.arguments import read_settings  # noqa: E402 - only now it can be found
-from site_build.bridge.plugin import Journal  # noqa: E402
-from site_build.faults import BuildError  # noqa: E402
+from site_build.errors import BuildError  # noqa: E402
+from site_build.options import read_settings  # noqa: E402 - only now it can be found
+from site_build.pelican_plugin.plugin import Journal  # noqa: E402
 
 try:
     _environment = read_settings()
@@ -46,7 +46,7 @@ CACHE_PATH = os.path.join(_environment.get("BUILD_DIR", "build"), ".cache")  # n
 
 # What makes it. PLUGINS is never left out: Pelican would load whatever happens to be installed.
 PELICAN_CLASS = Journal
-PLUGINS = ["site_build.bridge.plugin"]
+PLUGINS = ["site_build.pelican_plugin.plugin"]
 JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
 TIMEZONE = "UTC"
 LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on who builds.

@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from site_build.arguments import Parser, read_settings
-from site_build.faults import BuildError
+from site_build.errors import BuildError
+from site_build.options import Parser, read_settings
 
 
 class Command(Protocol):
-    """What a module of `site_build.commands` that holds a command offers."""
+    """What a module of `site_build.cli` that holds a command offers."""
 
     def add_options(self, parser: argparse.ArgumentParser, settings: Mapping[str, str], /) -> None:
         """Declare the command's options."""
@@ -51,7 +51,7 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
         "--write",
     ),
 }
-"""Of each command its module in `site_build.commands`, a summary, and an example of the words after
+"""Of each command its module in `site_build.cli`, a summary, and an example of the words after
 its name."""
 
 
@@ -89,7 +89,7 @@ def make_parser(words: Sequence[str], settings: Mapping[str, str]) -> Parser:
 
 
 def _load(name: str) -> Command:
-    return cast("Command", import_module(f"site_build.commands.{_COMMANDS[name][0]}"))
+    return cast("Command", import_module(f"site_build.cli.{_COMMANDS[name][0]}"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from site_build.faults import Diagnostic
+from site_build.errors import Diagnostic
 
 
 class Observer:

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from edge_api.schema.environment import read_boolean
 from site_build.addresses import HOUSE, Addresses
-from site_build.faults import BuildError
+from site_build.errors import BuildError
 from site_build.text import make_slug
 
 Kind = Literal["post", "page"]

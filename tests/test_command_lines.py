@@ -147,5 +147,5 @@ def test_a_command_imports_what_it_uses(
 
     assert SLOW & set(modules) == expected
     if words == ["--help"]:
-        commands = {"edge_api": "edge_api.cli.", "site_build": "site_build.commands."}[program]
+        commands = {"edge_api": "edge_api.cli.", "site_build": "site_build.cli."}[program]
         assert [name for name in modules if name.startswith(commands)] == []

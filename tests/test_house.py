@@ -60,8 +60,8 @@ VIOLATIONS = [
     ("site_build/planted.py", "import edge_api.settings", "The site build knows"),
     ("site_build/planted.py", "import pelican", "Pelican is known where it is driven"),
     (
-        "site_build/renderers/planted.py",
-        "import site_build.bridge.plugin",
+        "site_build/outputs/planted.py",
+        "import site_build.pelican_plugin.plugin",
         "Reading, checking and rendering",
     ),
     ("edge_api/leads/planted.py", "import sqlite3", "Only the database package knows SQLite"),
@@ -185,7 +185,7 @@ def test_pelicans_signals_stay_at_its_border() -> None:
     """Pelican's signals are known to our plugin and to our generators with their writer alone."""
     users = [name for name in modules() if name.startswith(PRODUCT) and pelican_signals(name)]
 
-    assert users == [f"site_build/bridge/{name}.py" for name in ("generators", "plugin")]
+    assert users == [f"site_build/pelican_plugin/{name}.py" for name in ("generators", "plugin")]
 
 
 @pytest.mark.parametrize("kind", FORBIDDEN)

@@ -9,7 +9,7 @@ import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from site_build.making.assets import FONT
+from site_build.build.assets import FONT
 from tools.environment import ROOT, SetupError, say
 from tools.npm_package import Pin, fetch
 

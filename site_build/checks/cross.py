@@ -14,7 +14,7 @@ from itertools import islice
 from urllib.parse import unquote, urljoin, urlsplit
 
 from site_build.addresses import SourceRules
-from site_build.checks.ground import (
+from site_build.checks.facts import (
     EDGE,
     Facts,
     Reference,
@@ -24,7 +24,7 @@ from site_build.checks.ground import (
     map_urls,
     resolve_source,
 )
-from site_build.faults import Diagnostic
+from site_build.errors import Diagnostic
 from site_build.site import Document
 from site_build.text import make_slug, shorten
 

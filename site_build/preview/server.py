@@ -24,9 +24,9 @@ from watchfiles import awatch
 
 from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS, media_type
 from site_build import addresses
-from site_build.checks.ground import is_of_edge
-from site_build.faults import BuildError
-from site_build.preview.stage import Stage, State, describe_state
+from site_build.checks.facts import is_of_edge
+from site_build.errors import BuildError
+from site_build.preview.session import Stage, State, describe_state
 from site_build.site import Document
 
 PREFIX = "/.preview/"

@@ -16,7 +16,7 @@ from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS
 from site_build.__main__ import main as build_command
-from site_build.reading.front_matter import ALIASES, PostFrontMatter
+from site_build.content.front_matter import ALIASES, PostFrontMatter
 
 ROOT = Path(__file__).resolve().parents[2]
 ADMIN = re.compile("/admin/[a-z_]+")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from site_build.reading.library import check_content
+from site_build.content.library import check_content
 from tests.content.fences import find_strays, fits, read_fences
 from tests.content.workshop import ROOT, TAUGHT
 from tests.own_journal import IS_OWN, OWN_POSTS

@@ -252,7 +252,7 @@ def upgrade(folder: Path) -> None:
     plant(folder / "edge_api/schema/reading.py", '\n\nPLANTED = {"word": "planted by new code"}\n')
     line = 'generator.env.globals["choose_hue"] = choose_hue\n'
     planted = f'{line}    generator.env.globals["planted"] = reading.PLANTED\n'
-    plugin = folder / "site_build/bridge/plugin.py"
+    plugin = folder / "site_build/pelican_plugin/plugin.py"
     plant(plugin, planted, line)
     plant(plugin, "import gc\n\nfrom edge_api.schema import reading\n", "import gc\n")
     template = folder / "theme/templates/base.html"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from site_build.faults import BuildError
-from site_build.making.assets import Assets
+from site_build.build.assets import Assets
+from site_build.errors import BuildError
 
 THEME = Path(__file__).resolve().parent.parent.parent / "theme"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from site_build.editions.edition import build
-from site_build.faults import BuildError, BusyError, ContentError
+from site_build.errors import BuildError, BusyError, ContentError
+from site_build.releases.release import build
 from tests.site_build.workbench import (
     ROOT,
     Desk,

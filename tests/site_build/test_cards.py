@@ -11,11 +11,11 @@ import pytest
 from PIL import Image, ImageFont
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.making.assets import FONT, find_font
-from site_build.paint import HUES, blend, choose_hue, mix_paint
-from site_build.pictures import card as cards
-from site_build.pictures.card import SIZE, Card, draw_card, has_title
-from site_build.pictures.lettering import Font, fit, keep_writable, open_font, read_font
+from site_build.build.assets import FONT, find_font
+from site_build.images import card as cards
+from site_build.images.card import SIZE, Card, draw_card, has_title
+from site_build.images.lettering import Font, fit, keep_writable, open_font, read_font
+from site_build.tag_colours import HUES, blend, choose_hue, mix_paint
 from tests.site_build.workbench import (
     JOURNAL,
     ROOT,

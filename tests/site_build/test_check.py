@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_build.addresses import HOUSE
+from site_build.checks.analyse import study
 from site_build.checks.cross import cross_check
-from site_build.checks.examine import study
-from site_build.checks.ground import Facts
+from site_build.checks.facts import Facts
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
+from site_build.content.document import read_document
+from site_build.content.library import check_content
 from site_build.markup.convert import Converter, Dialect
-from site_build.reading.document import read_document
-from site_build.reading.library import check_content
 from site_build.site import Document
 from tests import shared_material
 from tests.sizes import in_ci, scaled

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.examine import study
+from site_build.checks.analyse import study
+from site_build.content.document import read_document
 from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.sanitize import sanitize
-from site_build.reading.document import read_document
 from site_build.site import Document
 from tests.shared_material import find_posts
 

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.renderers.feed import (
+from site_build.outputs.feed import (
     Channel,
     Item,
     open_journal,

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import ClientSession
 
-from site_build.bridge.plugin import list_sources
 from site_build.markup.convert import Dialect
+from site_build.pelican_plugin.plugin import list_sources
 from site_build.preview.server import Preview, listen, name_origin, serve
-from site_build.preview.stage import Stage, State
+from site_build.preview.session import Stage, State
 from site_build.progress import Place, Request
 from tests.site_build.workbench import Desk
 

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.examine import study
+from site_build.checks.analyse import study
 from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import repair
 from site_build.site import Document

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.examine import study
-from site_build.faults import BuildError
+from site_build.checks.analyse import study
+from site_build.errors import BuildError
 from site_build.markup.blocks import DEEPEST
 from site_build.markup.convert import Converter, Dialect
 from site_build.markup.github import GITHUB, FormulaError, write_mathml

@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.db.tables import LeadRow
 from edge_api.http.pages import make_environment
 from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
-from site_build.faults import BuildError
+from site_build.errors import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
 pytestmark = pytest.mark.size("test")

@@ -12,10 +12,7 @@ from typing import Any
 
 import pytest
 
-from site_build.bridge.plugin import contained
-from site_build.faults import BuildError
-from site_build.incremental.parallel import in_background
-from site_build.incremental.tree import (
+from site_build.build.manifest import (
     EMPTY,
     LEDGER_FILE,
     Entry,
@@ -27,6 +24,9 @@ from site_build.incremental.tree import (
     read_rows,
     write_ledger,
 )
+from site_build.errors import BuildError
+from site_build.parallel import in_background
+from site_build.pelican_plugin.plugin import contained
 from tests.site_build.workbench import ROOT
 
 
@@ -126,7 +126,7 @@ def test_a_signal_while_a_process_is_started_is_answered(instant: str) -> None:
     """Python loses what a handler raises in a hook of fork; a publisher that lost it went on."""
     script = f"""
 import os, signal
-from site_build.incremental.parallel import map_unordered
+from site_build.parallel import map_unordered
 
 def hear(*_):
     raise SystemExit(7)

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageCms, ImageSequence, PngImagePlugin
 
-from site_build.faults import ContentError
-from site_build.pictures.measure import measure
-from site_build.pictures.png import SIGNATURE
+from site_build.errors import ContentError
+from site_build.images.measure import measure
+from site_build.images.png import SIGNATURE
 from tests.site_build.test_pictures import (
     GPS,
     LATITUDE,

@@ -15,12 +15,12 @@ from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[impor
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
-from site_build.bridge.plugin import Journal, contained, make_request
-from site_build.bridge.settings import IGNORED, REFUSED, load_settings
-from site_build.faults import BuildError
-from site_build.making.build import SiteBuild
-from site_build.making.tasks import TemplateTask
-from site_build.reading.entries import read_pelican_head
+from site_build.build.builder import SiteBuild
+from site_build.build.targets import TemplateTask
+from site_build.content.entries import read_pelican_head
+from site_build.errors import BuildError
+from site_build.pelican_plugin.plugin import Journal, contained, make_request
+from site_build.pelican_plugin.settings import IGNORED, REFUSED, load_settings
 from tests.site_build.workbench import NOW, ROOT, SITE_URL, find, run
 
 pytestmark = pytest.mark.size("test")

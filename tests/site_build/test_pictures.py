@@ -12,13 +12,13 @@ from PIL import Image, ImageCms, ImageDraw
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.index import PostIndex, PostRecord
-from site_build.faults import ContentError
-from site_build.incremental.cache import IMAGES, Cache, make_key
-from site_build.pictures import measure as measuring
-from site_build.pictures.encode import Picture, encode, list_forms
-from site_build.pictures.measure import measure
-from site_build.pictures.responsive import Gallery, resolve
-from site_build.reading.library import check_content
+from site_build.cache import IMAGES, Cache, make_key
+from site_build.content.library import check_content
+from site_build.errors import ContentError
+from site_build.images import measure as measuring
+from site_build.images.encode import Picture, encode, list_forms
+from site_build.images.measure import measure
+from site_build.images.responsive import Gallery, resolve
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
 pytestmark = pytest.mark.size("test")

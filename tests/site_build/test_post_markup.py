@@ -5,7 +5,7 @@ import re
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.examine import study
+from site_build.checks.analyse import study
 from site_build.markup.convert import THEME_IDS, Converter, Dialect
 from site_build.markup.sanitize import sanitize
 from tests.site_build.test_convert import URL, convert, make_document

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
-from site_build.editions.publisher import (
+from site_build.errors import BuildError, ContentError
+from site_build.releases.watcher import (
     Backoff,
     HeartbeatThread,
     News,
@@ -23,7 +24,6 @@ from site_build.editions.publisher import (
     Refused,
     Served,
 )
-from site_build.faults import BuildError, ContentError
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
 pytestmark = pytest.mark.size("test")

@@ -11,7 +11,7 @@ from frontmatter.default_handlers import YAMLHandler
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from site_build.reading.document import LARGEST_FILE, read_document
+from site_build.content.document import LARGEST_FILE, read_document
 from site_build.site import Alias, Document
 from tests.shared_material import find_posts
 from tests.sizes import scaled

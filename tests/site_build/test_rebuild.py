@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
-from site_build.views.content import track_lookups
+from site_build.template_objects import track_lookups
 from tests.site_build.workbench import (
     NOW,
     THEME,

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import packages_distributions
 
-from site_build.making.recipe import PACKAGES, SOURCES, list_sources
+from site_build.build.fingerprint import PACKAGES, SOURCES, list_sources
 
 EXCUSED = {
     "aiohttp": "carries the preview",

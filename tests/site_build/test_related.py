@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.similarity.nearest import (
+from site_build.related import (
     LARGEST_COUNT,
     MOST_CLOSE,
     MOST_TERMS,

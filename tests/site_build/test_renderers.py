@@ -8,11 +8,11 @@ import pytest
 from edge_api.auth.secrets import mint
 from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
-from site_build.renderers import agents, markdown
-from site_build.renderers.agents import render_auth
-from site_build.renderers.crawlers import render_sitemaps
-from site_build.renderers.feed import Item
-from site_build.renderers.markdown import escape_text
+from site_build.outputs import agents, markdown
+from site_build.outputs.agents import render_auth
+from site_build.outputs.crawlers import render_sitemaps
+from site_build.outputs.feed import Item
+from site_build.outputs.markdown import escape_text
 from site_build.site import UNDATED, Identity, Policy, publish, read_policy
 from tests.site_build.records import DAY, ME, SITEMAP, make, parse, record
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from site_build.faults import BuildError
+from site_build.errors import BuildError
 from tests.site_build.workbench import ROOT, THEME, Desk, run_journal
 
 pytestmark = pytest.mark.size("test")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from site_build.commands.new import ScaffoldError, start_post
-from site_build.reading.document import read_document
+from site_build.cli.new import ScaffoldError, start_post
+from site_build.content.document import read_document
 from site_build.text import LONGEST_SLUG, make_slug
 
 NOW = datetime(2026, 3, 1, 9, 30, 15, 123456, tzinfo=UTC)

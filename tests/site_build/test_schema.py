@@ -13,9 +13,9 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from benchmarks.corpus import find_corpus
-from site_build.commands.schema import describe_front_matter
-from site_build.reading.document import read_document
-from site_build.reading.front_matter import ALIASES, PageFrontMatter
+from site_build.cli.schema import describe_front_matter
+from site_build.content.document import read_document
+from site_build.content.front_matter import ALIASES, PageFrontMatter
 from site_build.site import Kind
 from tests.site_build.workbench import JOURNAL, ROOT
 

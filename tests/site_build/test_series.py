@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.reading.document import read_document
-from site_build.reading.library import check_content
+from site_build.content.document import read_document
+from site_build.content.library import check_content
 from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
 
 pytestmark = pytest.mark.size("test")

@@ -12,9 +12,9 @@ from threading import Event
 
 import pytest
 
-from site_build.bridge.plugin import list_sources
 from site_build.markup.convert import Dialect
-from site_build.preview.stage import Stage
+from site_build.pelican_plugin.plugin import list_sources
+from site_build.preview.session import Stage
 from site_build.progress import Place, Request
 from tests.site_build.workbench import Desk
 
@@ -200,9 +200,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from pelican import signals
-from site_build.bridge.plugin import list_sources
+from site_build.pelican_plugin.plugin import list_sources
 from site_build.markup.convert import Dialect
-from site_build.preview.stage import Stage
+from site_build.preview.session import Stage
 from site_build.progress import Place, Request
 
 rounds = []

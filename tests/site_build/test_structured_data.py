@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
+from site_build.pelican_plugin.structured_data import StructuredData, write_script
 from site_build.site import Identity
-from site_build.views.structured_data import StructuredData, write_script
 from tests.page_scripts import has_own_scripts_alone
 from tests.site_build.records import DAY, ME
 from tests.site_build.workbench import SITE_URL, Desk

@@ -14,9 +14,9 @@ import brotli
 from pelican.settings import read_settings  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.bridge.plugin import Journal, contained
-from site_build.bridge.settings import SETTINGS_FILE
-from site_build.editions.edition import Order, build
+from site_build.pelican_plugin.plugin import Journal, contained
+from site_build.pelican_plugin.settings import SETTINGS_FILE
+from site_build.releases.release import Order, build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

@@ -10,7 +10,7 @@ import jinja2
 import pytest
 
 from site_build.addresses import HOUSE
-from site_build.making.assets import Assets
+from site_build.build.assets import Assets
 from tests.own_journal import TEST_CONTENT
 
 HERE = Path(__file__).resolve().parent

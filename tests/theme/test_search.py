@@ -5,7 +5,7 @@ from typing import Any
 import jinja2
 import pytest
 
-from site_build.making.edge_templates import PAGE_SAMPLES
+from site_build.build.edge_templates import PAGE_SAMPLES
 from tests.theme.html_page import Page
 
 HOSTILE = '"><script>alert(1)</script><mark>'

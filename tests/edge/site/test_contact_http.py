@@ -8,8 +8,8 @@ import pytest
 from aiohttp import ClientResponse
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.bridge import settings as site_settings
-from site_build.editions.edition import Order, build
+from site_build.pelican_plugin import settings as site_settings
+from site_build.releases.release import Order, build
 from tests.edge.conftest import CONTENT
 from tests.edge.edge_process import ROOT
 from tests.page_scripts import has_own_scripts_alone

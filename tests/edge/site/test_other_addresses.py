@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from site_build.bridge import settings as site_settings
-from site_build.editions.edition import Order, build
+from site_build.pelican_plugin import settings as site_settings
+from site_build.releases.release import Order, build
 from tests.edge.conftest import CONTENT
 from tests.edge.edge_process import ROOT
 from tests.edge.mcp.agents import MODERN, Agent

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from site_build.reading.front_matter import KEYS, LONGEST_SERIES
+from site_build.content.front_matter import KEYS, LONGEST_SERIES
 from site_build.text import make_slug, strip_control_characters
 from tests.judges.pages.sample import CONTACT, PICTURE
 

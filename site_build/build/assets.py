@@ -1,0 +1,206 @@
+"""Static files of the theme under names with digests, and cards: what pages ask for besides.
+
+A style sheet goes out without its comments, and its references to its neighbours get their new
+names. It knows nothing of pages.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import NamedTuple
+from urllib.parse import quote
+
+from site_build import addresses
+from site_build.errors import BuildError
+from site_build.cache import make_key
+from site_build.build.targets import FileTask, ImageTask, Task
+from site_build.tag_colours import choose_hue
+from site_build.images.card import Card, CardPlace, digest_card, draw_card
+from site_build.images.encode import ChangedError, Form, Picture, encode, reduce_original
+from site_build.images.lettering import Font, read_font
+from site_build.images.measure import UNSHOWN
+from site_build.images.responsive import Gallery
+from site_build.site import Document, Identity, Site
+from site_build.text import make_slug
+
+FONT = "fonts/SourceSerif4-SemiBold.ttf"
+"""What cards are written with, within the theme; a theme without it has no cards."""
+
+_SITE_BANDS = 7
+"""Tags in the edge of the site's card: those that most posts carry."""
+
+
+def find_font(theme: Path) -> Font | None:
+    """Return the font of the theme's cards, if it has one; raises OSError for one unreadable."""
+    path = theme / FONT
+    return read_font(path) if path.is_file() else None
+
+
+def find_card(font: Font | None, slug: str = "") -> CardPlace | None:
+    """Return where a post's card stands, or the site's; None where the theme has none."""
+    path = addresses.locate_card(slug) if slug else addresses.SITE_CARD
+    return CardPlace(path) if font else None
+
+
+def design_card(identity: Identity, post: Document) -> Card:
+    """Return what the card of a post shows."""
+    published = post.published
+    hues = tuple(choose_hue(make_slug(tag)) for tag in post.tags)
+    return Card(identity.name, post.title, f"{published.day} {published:%B %Y}", hues)
+
+
+def list_cards(site: Site, font: Font) -> Iterator[Task]:
+    """Yield a task for the card of each post and for that of the site."""
+    tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
+    hues = tuple(choose_hue(tag.slug) for tag in tags[:_SITE_BANDS])
+    cards = {addresses.SITE_CARD: Card(site.identity.name, hues=hues)}
+    for post in site.posts:
+        cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
+    for path, card in cards.items():
+        yield ImageTask(path, digest_card(card, font), partial(draw_card, card, font))
+
+
+def list_pictures(content: Path, gallery: Gallery, site: Site) -> Iterator[Task]:
+    """Yield a task for each form that the site's pages offer of their pictures."""
+    for picture, form in gallery.list_forms(each.path for each in site.posts + site.pages):
+        make = partial(_encode, content, picture, form)
+        yield ImageTask(form.path, make_key(form.path), make)
+
+
+def list_files(content: Path, files: Mapping[str, str], gallery: Gallery) -> Iterator[Task]:
+    """Yield a task for every file of the content folder that is published; `files` say where."""
+    for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
+        path, picture = files[source], gallery.pictures.get(source)
+        if picture and picture.is_reduced:
+            yield ImageTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))
+        else:
+            yield FileTask(path, content / source)
+
+
+def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
+    source = content / picture.path
+    try:
+        return encode(source, picture, form) if form else reduce_original(source, picture)
+    except (ChangedError, FileNotFoundError) as error:
+        raise BuildError(
+            f"{picture.path} was changed while the site was being built; build again"
+        ) from error
+
+
+_URL = re.compile(
+    rb"""(?:url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)"""
+    rb"""|(?P<import>@import\s+)(?P<sign>["'])(?P<sheet>[^"'\s]+)(?P=sign))"""
+)
+_COMMENT = re.compile(
+    rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
+    | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*)""",
+    re.DOTALL | re.VERBOSE,
+)
+"""A comment of a style sheet, or what may hold the like of one (CSS Syntax Level 3, section 4.3.2).
+One that begins with `!` is a licence's by custom, and stays."""
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
+_PARTS = re.compile(r"([^?#]*)([?#]?)(.*)")
+_BETWEEN = re.compile(rb">\s+<")
+_PLAIN = "!$&'()*+,-./:;=?@_~"
+"""What needs no escape in an address (URL Standard, section 4.3)."""
+_DIGITS = 12
+"""Of the digest, hexadecimal: no two versions of a file meet."""
+
+
+class Asset(NamedTuple):
+    """A static file as it is published."""
+
+    path: str
+    data: bytes
+
+
+class Assets:
+    """The theme's static files by the names that its author gave them."""
+
+    def __init__(self, folder: Path, house: Path | None = None) -> None:
+        """Take those of a theme, and of the `house` what another theme lacks.
+
+        Another theme knows its files by their plain names, so these are published as well.
+        """
+        self.published: dict[str, Asset] = {}
+        own = _list_files(folder)
+        self._originals = {**_list_files(house), **own} if house else own
+        for name in self._originals:
+            self._publish(name, ())
+        found = own if house else ()
+        self.plain = [
+            Asset(f"{addresses.THEME}{name}", self.published[name].data) for name in found
+        ]
+
+    def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
+        """Publish a file behind those that it names; `sheets` are the style sheets that led to it.
+
+        Raises BuildError when a sheet names what is not there, or leads back to itself.
+        """
+        if name in self.published:
+            return
+        if name in sheets:
+            circle = ", ".join(sheets[sheets.index(name) :])
+            raise BuildError(f"the style sheets {circle} import each other; take an @import out")
+        data = self._originals[name].read_bytes()
+        if name.endswith(".css"):
+            data = self._rename_references((*sheets, name), _drop_comments(data))
+        path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:_DIGITS]
+        renamed = path.with_name(f"{path.stem}.{digest}{path.suffix}")
+        self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
+
+    def locate(self, name: str) -> str:
+        """Return the address of a static file, from the root; raises BuildError for none."""
+        if name not in self.published:
+            raise BuildError(f"a template asks for asset('{name}'), which is not in theme/static/")
+        return f"/{self.published[name].path}"
+
+    def embed(self, name: str) -> str:
+        """Return an SVG picture as an address that needs no request (RFC 2397).
+
+        Raises BuildError for one that is not there, and for a file of another kind.
+        """
+        if not name.endswith(".svg"):
+            raise BuildError(f"a template asks for embedded('{name}'), which is for SVG pictures")
+        self.locate(name)
+        source = _BETWEEN.sub(b"><", self.published[name].data.strip())
+        return f"data:image/svg+xml,{quote(source, safe=_PLAIN)}"
+
+    def _rename_references(self, sheets: tuple[str, ...], data: bytes) -> bytes:
+        sheet = sheets[-1]
+
+        def rename(found: re.Match[bytes]) -> bytes:
+            address = (found["address"] or found["sheet"]).decode()
+            if _OUTSIDE.match(address):
+                return found[0]
+            path, mark, rest = _PARTS.match(address).groups()  # type: ignore[union-attr]
+            name = normpath(PurePosixPath(sheet).parent / path)
+            if name not in self._originals:
+                raise BuildError(f"static/{sheet} of the theme names {address}, which is not there")
+            self._publish(name, sheets)
+            prefix = (found["import"] or b"").decode()
+            return f'{prefix}url("{self.locate(name)}{mark}{rest}")'.encode()
+
+        return _URL.sub(rename, data)
+
+
+def _drop_comments(sheet: bytes) -> bytes:
+    """Return a style sheet without comments; where they alone part two tokens, they still do."""
+
+    def shorten(found: re.Match[bytes]) -> bytes:
+        if found["kept"] is not None:
+            return found[0]
+        return b"\n" if found["before"] or found["after"] else b"/**/"
+
+    return _COMMENT.sub(shorten, sheet).lstrip()
+
+
+def _list_files(folder: Path) -> dict[str, Path]:
+    return {
+        path.relative_to(folder).as_posix(): path
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and not path.name.startswith(".")
+    }

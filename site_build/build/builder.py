@@ -1,0 +1,386 @@
+"""One build from end to end, apart from the pages themselves: content in, files and ledger out.
+
+Pelican's generators say in between which pages there are. It knows neither Pelican nor where
+builds are kept.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import datetime
+from hashlib import sha256
+from itertools import count
+from pathlib import Path
+
+from jinja2 import Environment
+
+from edge_api.schema.index import INDEX_FORMAT, IndexHead
+from edge_api.schema.page_templates import CONTACT_PAGE, Frame
+from site_build import addresses
+from site_build.errors import BuildError, ContentError, Diagnostic
+from site_build.cache import IMAGES, Cache, ImageCache, make_key
+from site_build.parallel import map_unordered
+from site_build.build.manifest import (
+    Entry,
+    Ledger,
+    Recipe,
+    Tree,
+    list_carried,
+    read_ledger,
+    write_ledger,
+)
+from site_build.build.assets import (
+    Assets,
+    find_font,
+    list_cards,
+    list_files,
+    list_pictures,
+)
+from site_build.build.edge_templates import Handover, find_handover
+from site_build.build.index_file import IndexFile, Piece
+from site_build.build.text_targets import (
+    forget_records,
+    list_full_texts,
+    list_gone,
+    list_notices,
+    list_outputs,
+    list_records,
+    make_text,
+)
+from site_build.build.fingerprint import (
+    HOUSE_THEME,
+    Style,
+    fingerprint_code,
+    fingerprint_theme,
+    is_lent,
+)
+from site_build.build.targets import (
+    FileTask,
+    ImageTask,
+    Kept,
+    Result,
+    Task,
+    TemplateTask,
+    TextTask,
+    Workshop,
+    group_tasks,
+)
+from site_build.images.encode import forget_picture
+from site_build.progress import Report, Request
+from site_build.content.library import TEXTS, Check, Content, Text, Texts, read_content
+from site_build.related import Related, relating
+from site_build.site import Identity, list_former_slugs, list_moves, publish
+from site_build.template_objects import InputDigest
+
+_DIGITS = 12
+"""Of the digest in a build's id, hexadecimal."""
+
+_Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
+"""What a group of tasks brings: results, texts and pictures that were made for them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a preview has found out already, and a build of its site takes as it is."""
+
+    content: Content
+    handover: Handover | None = None
+    related: Related | None = None
+    """Posts like each other; to find them takes longer than all the rest."""
+
+
+class SiteBuild:
+    """A build under way: it reads the content, takes tasks, and finishes them all at once."""
+
+    report: Report
+    """What the build came to; there once it is finished."""
+    handover: Handover
+    """What the edge renders with."""
+
+    def __init__(
+        self, request: Request, identity: Identity, style: Style, given: Given | None = None
+    ) -> None:
+        """Read and check the content; raises ContentError when it must not be published.
+
+        What is `given` was read and checked already. Raises BuildError when a template of the theme
+        is not what the edge can show.
+        """
+        self.request = request
+        self._cache, self._before = Cache(request.cache), read_ledger(request.before)
+        self._leaf_size, self._policy = style.leaf_size, style.policy
+        self._tasks: dict[str, Task] = {}
+        self._entries: dict[str, Entry] = {}
+        self._pieces: dict[str, Piece] = {}
+        self.findings: tuple[Diagnostic, ...] = ()
+        code = fingerprint_code()
+        with self._cache:
+            check: Check = tuple
+            if given is None:
+                self.content, check = read_content(request, self._cache, code, style.dialect)
+            else:
+                self.content = given.content
+            self.site = publish(identity, self.content.documents, request.now)
+            with self._relate(code, given.related if given else None) as wait:
+                self.findings = check()
+                if any(request.strict or each.severity == "error" for each in self.findings):
+                    raise ContentError(self.findings)
+                self.related = wait()
+        self.theme = style.theme.resolve()
+        lent = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
+        self.assets = Assets(style.theme / "static", lent)
+        self.font = find_font(style.theme)
+        folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
+        tiers, places = style.budget_tiers, identity.addresses
+        tried = given.handover if given else None
+        self.handover = tried or find_handover(folders, self.assets.locate, tiers, places)
+        self.seen: dict[str, None] = {}
+        self.texts = Texts(request.content, self._cache, code, style.dialect)
+        looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
+        self._workshop = Workshop(
+            self.texts,
+            self.content.gallery,
+            ImageCache(self._cache),
+            InputDigest(),
+            {document.path: document for document in self.content.documents},
+            self.seen,
+            make_key(code, looks, style.settings, style.once).hex(),
+        )
+        place = request.place
+        self._tree = Tree(place.site, self._before)
+        self._index = IndexFile(place.state, self._before, request.before)
+
+    def _relate(
+        self, code: str, known: Related | None
+    ) -> AbstractContextManager[Callable[[], Related]]:
+        if known is not None:
+            return nullcontext(lambda: known)
+        return relating(self._cache, code, self.site.posts, self.content.terms, self.request.jobs)
+
+    def add(self, task: Task) -> None:
+        """Take a task; raises BuildError when another output has its path already.
+
+        A file of the content folder stands in place of one that a renderer makes.
+        """
+        if task.path.startswith("/") or ".." in task.path.split("/"):
+            raise BuildError(
+                f"{task.path} is no path within the site; fix the setting that names it"
+            )
+        if other := self._tasks.get(task.path):
+            if isinstance(other, FileTask) and isinstance(task, TextTask):
+                return
+            sources = ", ".join(map(self._name_source, (other, task)))
+            raise BuildError(
+                f"Two outputs have the path {task.path} ({sources}); give one of them another"
+            )
+        self._tasks[task.path] = task
+
+    def add_frame(self, frame: Frame, built: str) -> None:
+        """Hand over a frame of the edge's pages, as it was built; raises BuildError."""
+        self.handover = self.handover.with_frame(frame, built)
+
+    def borrow(self, environment: Environment) -> None:
+        """Take each page of a lent template from our own theme, frame and all."""
+        for path, task in self._tasks.items():
+            if isinstance(task, TemplateTask) and is_lent(task.template):
+                template = environment.get_template(str(task.template.name))
+                self._tasks[path] = replace(task, template=template)
+
+    def _name_source(self, task: Task) -> str:
+        """Return the source file of a task, or what makes it."""
+        match task:
+            case FileTask():
+                return task.source.relative_to(self.request.content).as_posix()
+            case TemplateTask():
+                shown = (task.own.get(kind) for kind in ("article", "page"))
+                named = (each.source_path for each in shown if hasattr(each, "source_path"))
+                return str(next(named, "") or f"the template {task.template.name}")
+            case _:
+                return "the build's own"
+
+    def make_pages(self) -> Iterator[TemplateTask]:
+        """Do all tasks, and return those of pages; `finish` does the rest."""
+        self.request.place.state.mkdir(parents=True, exist_ok=True)
+        for task in self._list_others(self.request.now):
+            self.add(task)
+        with self._cache:
+            self._run(list(self._tasks.values()))
+        return (task for task in self._tasks.values() if isinstance(task, TemplateTask))
+
+    def finish(self, folder: Path) -> None:
+        """Write what builds on the pages, and remember what was written.
+
+        `folder` has the files that plugins wrote: each stands in place of the build's own.
+        """
+        pieces = [self._pieces[post.slug] for post in self.site.posts]
+        with self._cache:
+            self._run(self._find_stale())
+            self._take_in(folder)
+            build_id = self._name(pieces)
+            self._write_index(build_id, pieces)
+            self._forget_others(self._tasks.values())
+        lists, places = self.site.identity.addresses, self.content.documents
+        slugs_at = {each.path: each.slug_at for each in places}
+        gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
+        self.findings = (*self.findings, *gone)
+        self.report = self._report(build_id)
+
+    def _forget_others(self, tasks: Iterable[Task]) -> None:
+        """Keep only this site's texts in the cache, and the pictures of these tasks."""
+        self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
+        self._cache.keep_only(IMAGES, (each.key for each in tasks if isinstance(each, ImageTask)))
+
+    def _take_in(self, folder: Path) -> None:
+        """Publish what plugins wrote or changed, and tell where that replaces a file."""
+        own = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
+        for file in sorted(own):
+            path, data = file.relative_to(folder).as_posix(), file.read_bytes()
+            before = self._entries.get(path)
+            if before and before.digest == sha256(data).hexdigest():
+                continue
+            self._entries[path] = self._tree.write(path, data, Recipe(""))
+            if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
+                message = "a plugin wrote this file, which replaces the one of the build"
+                self.findings += (Diagnostic(path, 1, 1, "warning", message),)
+
+    def _list_others(self, now: datetime) -> Iterator[Task]:
+        """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
+        folder, content, site = self.request.content, self.content, self.site
+        yield from list_files(folder, content.files, content.gallery)
+        for asset in (*self.assets.published.values(), *self.assets.plain):
+            yield make_text(asset.path, asset.data)
+        # Pictures first, since they take longest.
+        yield from list_pictures(folder, content.gallery, site)
+        yield from list_cards(site, self.font) if self.font else ()
+        yield from list_records(site, content.minutes)
+        has_leaves = site.identity.addresses.has_leaves and self._leaf_size
+        size = self._leaf_size if has_leaves else len(site.posts)
+        yield from list_outputs(site, size, content.gallery)
+        yield from list_notices(site.identity, self._policy, now)
+
+    def _find_stale(self) -> list[Task]:
+        """Take over the full texts that are as they were, and return the others.
+
+        After an edit these are few: they are done sooner than processes are started.
+        """
+        stale: list[Task] = []
+        for task in list_full_texts(self.site, self._pieces, has_cards=bool(self.font)):
+            if task.path in self._tasks:
+                continue  # A setting of Pelican's puts a feed there.
+            if kept := task.recall(self._workshop, self._tree):
+                self._note(kept)
+            else:
+                stale.append(task)
+        return stale
+
+    def _note(self, result: Result) -> None:
+        match result:
+            case Kept():
+                self._entries[result] = self._before.entries[result]
+            case Piece():
+                self._pieces[result.slug] = result
+            case Entry():
+                self._entries[result.path] = result
+
+    def _run(self, tasks: Sequence[Task]) -> None:
+        groups = group_tasks(tasks)
+        self.request.observer.begin("writing", len(groups))
+        for _, (results, texts, images) in map_unordered(
+            self._run_group, groups, self.request.jobs
+        ):
+            for result in results:
+                self._note(result)
+            self._keep(texts, images)
+            self.request.observer.advance()
+
+    def _run_group(self, tasks: Sequence[Task]) -> _Yield:
+        """Do the tasks of one folder; return also what the cache does not know yet."""
+        results = [task.run(self._workshop, self._tree, self._index) for task in tasks]
+        return results, *self._take_fresh()
+
+    def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
+        """Return texts and pictures that the cache does not know, and let go of large ones."""
+        forget_picture()
+        forget_records()
+        made = self._workshop.images
+        texts, self.texts.fresh = self.texts.fresh, []
+        images, made.fresh = made.fresh, []
+        return texts, images
+
+    def _keep(self, texts: list[tuple[bytes, Text]], images: list[tuple[bytes, bytes]]) -> None:
+        if texts:
+            self._cache.put(TEXTS, texts)
+        if images:
+            self._cache.put(IMAGES, images)
+
+    def _name(self, pieces: Sequence[Piece]) -> str:
+        """Return the build's id: the instant, and a digest of all that it says."""
+        files = sorted((entry.path, entry.digest) for entry in self._entries.values())
+        now, identity = self.request.now, self.site.identity
+        templates = sorted(self.handover.sources.items())
+        lines = [piece.digest for piece in pieces]
+        digest = make_key(INDEX_FORMAT, now, identity, files, lines, templates)
+        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
+
+    def _write_index(self, build_id: str, pieces: Sequence[Piece]) -> None:
+        """Write index, templates and ledger; take over and clear away what is of before."""
+        identity, place = self.site.identity, self.request.place
+        head = IndexHead(
+            format=INDEX_FORMAT,
+            build_id=build_id,
+            site_url=identity.url,
+            site_title=identity.name,
+            site_description=identity.description,
+            built_for=self.request.now,
+            count=len(pieces),
+            moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(self.site)},
+            is_bare=identity.addresses.has_bare_pages(),
+            post_path=_name_form(identity.addresses.post),
+            tag_path=_name_form(identity.addresses.tag),
+            renamed={old: post.slug for post in self.site.posts for old in list_former_slugs(post)},
+        )
+        if CONTACT_PAGE in self._entries:
+            page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
+            self.handover.check_contact_page(page)
+        self.handover.write(place.state)
+        stamp, lines = self._index.assemble(head, pieces)
+        self._index.discard()
+        # Static files and pictures that pages of the build before ask for are kept.
+        for folder in (addresses.THEME, addresses.PICTURES):
+            fresh = [path for path in self._tasks if path.startswith(folder)]
+            for entry in list_carried(self._before, fresh, folder):
+                if self._tree.keep(entry):
+                    self._entries[entry.path] = entry._replace(carried=True)
+        self._tree.remove_all_but(self._entries)
+        write_ledger(place.state, Ledger(self._entries, lines, stamp))
+
+    def _report(self, build_id: str) -> Report:
+        entries, before, now = self._entries.values(), self._before.entries, self.request.now
+        kept = (
+            each
+            for each in entries
+            if each.path in before and before[each.path].mtimes == each.mtimes
+        )
+        later = [each.published for each in self.content.documents if not each.draft]
+        return Report(
+            build_id=build_id,
+            built_for=now,
+            posts=len(self.site.posts),
+            files=sum(entry.count_forms() for entry in entries),
+            size=sum(sum(entry.sizes) for entry in entries),
+            kept=sum(entry.count_forms() for entry in kept),
+            sources=self.content.sources,
+            hits=self.content.hits,
+            next_instant=min((instant for instant in later if instant > now), default=None),
+            findings=self.findings,
+        )
+
+
+def _name_form(form: str) -> str:
+    """Return a form of paths as the index has it, which tells what stands where and no more."""
+    numbers = count(1)
+    return re.sub(
+        r"\{(\w+)[^}]*\}",
+        lambda found: found[0] if found[1] == "slug" else f"{{{found[1]}_{next(numbers)}}}",
+        f"/{form}",
+    )

@@ -1,0 +1,361 @@
+"""The templates that the edge renders with: found as the theme finds them, tried, and handed over.
+
+The edge has Jinja and nothing else: neither the site's names nor other templates, and `asset()` is
+answered here for good, as are the budgets of the site. What it cannot show is found at the build,
+and not by a reader.
+"""
+
+import re
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import MappingProxyType
+
+from jinja2 import Environment, TemplateSyntaxError, meta
+
+from edge_api.schema.credentials import SCOPES
+from edge_api.schema.page_templates import (
+    CONTACT_PAGE,
+    FORMS,
+    FRAMES,
+    PAGES,
+    REFERENCE,
+    SHELL_CONTENT,
+    TEMPLATES_FOLDER,
+    Frame,
+    PageName,
+)
+from site_build.addresses import Addresses
+from site_build.errors import BuildError
+
+Sample = Mapping[str, object]
+_TIERS = "BUDGET_TIERS"
+_TIER_MOST = 50
+"""Characters, as `LeadRow.budget_tier` has it."""
+_ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
+Locate = Callable[[str], str]
+"""Gives the address of a static file of the theme; raises BuildError for none."""
+Samples = Sequence[Sample]
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """What the edge gets: sources of templates by file name."""
+
+    sources: Mapping[str, str]
+
+    @property
+    def frames(self) -> tuple[Frame, ...]:
+        """Those that its pages stand in, without which they are nothing."""
+        return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
+
+    def with_frame(self, frame: Frame, built: str) -> "Handover":
+        """Return all this and a frame, as it was built; raises BuildError for one of no use."""
+        lacking = [mark for mark in frame.marks if mark not in built]
+        if lacking or built.count(SHELL_CONTENT) != 1:
+            raise BuildError(
+                f"{frame.file} has no place for what the edge puts in; write "
+                f"{', '.join(frame.marks)} where that goes, and {SHELL_CONTENT} once, where the "
+                "content goes"
+            )
+        return Handover({**self.sources, frame.file: built})
+
+    def check_contact_page(self, page: str) -> None:
+        """Raise BuildError when the contact page has no place for a form that is handed over."""
+        for form in FORMS:
+            _, opening, rest = page.partition(form.opening)
+            if form.template in self.sources and (not opening or form.closing not in rest):
+                raise BuildError(
+                    f"/{CONTACT_PAGE} has no place for the form that a reader must fix; in its "
+                    f"template put {form.opening} before and {form.closing} after the include of "
+                    f"{form.template}"
+                )
+
+    def write(self, folder: Path) -> None:
+        """Put the templates where the edge finds them."""
+        if not self.sources:
+            return
+        (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
+        for name, source in self.sources.items():
+            (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
+
+
+def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the setting BUDGET_TIERS, the budgets that the contact form offers.
+
+    Raises BuildError for a text that the API would not accept as a budget.
+    """
+    tiers = settings.get(_TIERS) or ()
+    if not isinstance(tiers, list | tuple) or not all(
+        isinstance(tier, str)
+        and 0 < len(tier) <= _TIER_MOST
+        and tier == tier.strip()
+        and tier.isprintable()
+        and tiers.count(tier) == 1
+        for tier in tiers
+    ):
+        raise BuildError(
+            f"{_TIERS} has to be a list of different texts of 1 to {_TIER_MOST} characters on one "
+            "line, without spaces around them"
+        )
+    return tuple(tiers)
+
+
+def find_handover(
+    folders: Sequence[Path], locate: Locate, tiers: Sequence[str], addresses: Addresses
+) -> Handover:
+    """Return what the theme has for the edge; of two templates of a name, the first folder's.
+
+    `{{ asset('…') }}` becomes the address, and a template that asks for BUDGET_TIERS or `addresses`
+    gets these as its own. Raises BuildError for a template that the edge could not render.
+    """
+    fixed = {
+        name: f"{{% set {name} = {value!r} %}}"
+        for name, value in ((_TIERS, list(tiers)), ("addresses", addresses._asdict()))
+    }
+    sources = {}
+    own = next((each for each in folders if (each / "contact.html").is_file()), folders[-1])
+    for name, given, samples in _list_wanted():
+        # A theme with a contact page of its own has its forms too, or does without them.
+        is_form = any(form.template == name for form in FORMS)
+        paths = (
+            each / name for each in (folders[: folders.index(own) + 1] if is_form else folders)
+        )
+        path = next((path for path in paths if path.is_file()), None)
+        if path is not None:
+            sources[name] = _read(path, given, samples, locate, fixed)
+    return Handover(sources)
+
+
+def _list_wanted() -> Iterator[tuple[str, Sequence[str], Samples]]:
+    """Yield each template that the edge knows, what it is given, and samples of that."""
+    for form in FORMS:
+        yield form.template, ("values", "faults"), _sample_form(form.fields)
+    for page, given in PAGES.items():
+        yield f"{page}.html", given, PAGE_SAMPLES[page]
+    for name, given in REFERENCE.items():
+        yield name, given, _REFERENCE_SAMPLES[name]
+
+
+def _read(
+    path: Path, given: Sequence[str], samples: Samples, locate: Locate, fixed: Mapping[str, str]
+) -> str:
+    """Return the source of a template that the edge can render; raises BuildError."""
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    try:
+        written = path.read_text(encoding="utf-8")
+        source = _ASSET.sub(lambda asked: locate(asked[2]), written)
+        asked = meta.find_undeclared_variables(environment.parse(source))
+        source = "".join(fixed[name] for name in fixed if name in asked) + source
+        _check_names(path, environment, source, given)
+        template = environment.from_string(source)
+    except UnicodeDecodeError as error:
+        raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
+    except TemplateSyntaxError as error:
+        raise _explain(path, error.lineno, error.message) from error
+    for sample in samples:
+        try:
+            template.render(sample)
+        except Exception as error:
+            # Whatever its expressions trip over, its author can only be told where.
+            frames = traceback.extract_tb(error.__traceback__)
+            lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
+            raise _explain(path, lines[-1] if lines else None, str(error)) from error
+    return source
+
+
+def _check_names(path: Path, environment: Environment, source: str, given: Sequence[str]) -> None:
+    """Raise BuildError when the template asks for what only the build has."""
+    tree = environment.parse(source)
+    if any(True for _ in meta.find_referenced_templates(tree)):
+        raise BuildError(
+            f"{path} takes in another template, which the edge does not have; write it out there"
+        )
+    asked = meta.find_undeclared_variables(tree)
+    foreign = asked - set(given) - environment.globals.keys()
+    if foreign:
+        raise BuildError(
+            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
+            f"{', '.join(given)}; do without"
+        )
+
+
+def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
+    place = f"{path}:{line}" if line else str(path)
+    return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
+
+
+# Samples of what the edge gives: between them each value is there and missing, as happens there.
+_CHOICES = [
+    {"name": name, "description": description, "checked": number % 2 == 0}
+    for number, (name, description) in enumerate(SCOPES.items())
+]
+_CONSENT: Sample = {
+    "action": "/api/public/oauth/authorize",
+    "hidden": [("client_id", "https://agent.example/client"), ("seal", "sealed")],
+    "fault": "",
+    "client_name": "An agent",
+    "client_id": "https://agent.example/client",
+    "client_kind": "document",
+    "redirect_host": "agent.example",
+    "is_loopback": False,
+    "resource": "the MCP endpoint",
+    "scopes": _CHOICES,
+}
+_REQUESTED: Sample = {
+    "claim_token": "fe_cl_sample",
+    "claim_uri": "https://journal.example/api/public/access-requests/claim",
+    "expires": "2026-12-05",
+}
+_RESULT: Sample = {
+    "title": [("The first ", False), ("edge", True)],
+    "snippet": [("Binders painted the fore-", False), ("edge", True)],
+    "url": "https://journal.example/journal/the-first-edge/",
+    "path": "/journal/the-first-edge/",
+    "published_at": "2026-01-05T09:00:00Z",
+    "published": datetime(2026, 1, 5, 9, tzinfo=UTC),
+    "minutes": 3,
+    "tags": ("bindings",),
+}
+_NOTHING_FOUND: Sample = {
+    "total": 0,
+    "page": 1,
+    "pages": 1,
+    "results": (),
+    "before": None,
+    "behind": None,
+    "summary": "No post has all of these words.",
+    "suggestion": "edge",
+    "suggested_address": "/search?q=edge",
+}
+_FOUND: Sample = {
+    "total": 21,
+    "page": 2,
+    "pages": 3,
+    "results": (_RESULT, {**_RESULT, "tags": (), "snippet": ()}),
+    "before": "/search?q=edge",
+    "behind": "/search?q=edge&page=3",
+    "summary": "21 posts have these words, best first.",
+    "suggestion": None,
+}
+_SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
+PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
+    {
+        "consent": (
+            _CONSENT,
+            {**_CONSENT, "client_kind": "dynamic", "is_loopback": True, "fault": "Fix this."},
+            {**_CONSENT, "client_kind": "registered", "hidden": [], "scopes": _CHOICES[:1]},
+        ),
+        "notice": (
+            {"sentences": ["This is so.", "Do that."]},
+            {"sentences": [], "link": ("/contact/", "Write to us")},
+        ),
+        "access_requested": tuple(
+            {**_REQUESTED, "credential_type": each} for each in ("api_key", "access_token", "both")
+        ),
+        "search": (
+            _SEARCH,
+            {**_SEARCH, "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "before": None}},
+            {**_SEARCH, "results": _NOTHING_FOUND},
+            {
+                **_SEARCH,
+                "words": "",
+                "results": {**_NOTHING_FOUND, "summary": "", "suggestion": None},
+            },
+        ),
+        "unsubscribe": ({"address": "a…@example.org", "action": "/unsubscribe?token=sample"},),
+    }
+)
+
+
+_PROSE: Sample = {"html": "<p>Words.</p>", "line": "Words.", "markdown": "Words."}
+_NONE: Sample = {"html": "", "line": "", "markdown": ""}
+_CODE: Sample = {"html": "<span>1</span>", "text": "1", "language": "json"}
+_FIELD: Sample = {
+    "name": "limit",
+    "kind": "integer",
+    "mark": "needed",
+    "description": _PROSE,
+    "place": "query",
+}
+_BODY: Sample = {
+    "media_types": ("application/json",),
+    "fields": (_FIELD, {**_FIELD, "mark": "", "description": _NONE}),
+    "is_deeper": True,
+    "example": _CODE,
+}
+_ANSWER: Sample = {
+    "status": "200",
+    "phrase": "OK",
+    "description": _PROSE,
+    "headers": {"ETag": _PROSE},
+    "body": _BODY,
+}
+_BARE_ANSWER: Sample = {**_ANSWER, "headers": {}, "body": None}
+_ENTRY: Sample = {
+    "anchor": "list_posts",
+    "method": "GET",
+    "path": "/api/public/v1/posts",
+    "summary": "List posts",
+    "about": _PROSE,
+    "access": _PROSE,
+    "parameters": (_FIELD,),
+    "body": {**_BODY, "is_deeper": False, "example": None},
+    "answers": (_ANSWER, _BARE_ANSWER),
+    "problems": (_BARE_ANSWER,),
+    "examples": ({"label": "curl", "code": _CODE},),
+    "remark": _NONE,
+}
+_BARE_ENTRY: Sample = {
+    **_ENTRY,
+    "about": _NONE,
+    "parameters": (),
+    "body": None,
+    "problems": (),
+    "examples": (),
+    "remark": _PROSE,
+}
+_DOCS_PAGE: Sample = {
+    "path": "/docs/",
+    "name": "Overview",
+    "title": "API",
+    "description": "How to call it.",
+    "prose": _PROSE,
+    "entries": (),
+}
+_DOCS_GROUP: Sample = {
+    **_DOCS_PAGE,
+    "path": "/docs/posts/",
+    "name": "Posts",
+    "title": "API: Posts",
+    "prose": _NONE,
+    "entries": (_ENTRY, _BARE_ENTRY),
+}
+_REFERENCE_SAMPLES: Mapping[str, Sequence[Sample]] = MappingProxyType(
+    {
+        "docs.html": tuple(
+            {"page": page, "pages": (_DOCS_PAGE, _DOCS_GROUP)} for page in (_DOCS_PAGE, _DOCS_GROUP)
+        ),
+        "docs_try.html": (
+            {
+                "docs": "/docs/",
+                "sheets": ("/theme/try/look.css",),
+                "scripts": ("/theme/try/start.js",),
+                "document": "/api/public/v1/openapi.json",
+            },
+        ),
+    }
+)
+
+
+def _sample_form(fields: Sequence[str]) -> Sequence[Sample]:
+    """Return values and faults for a form with these fields."""
+    return (
+        {"values": {}, "faults": {"form": "Try again later."}},
+        {
+            "values": dict.fromkeys(fields, "Typed"),
+            "faults": dict.fromkeys(fields, "Too long."),
+        },
+    )

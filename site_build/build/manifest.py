@@ -1,0 +1,336 @@
+"""The folder that a build writes, and the ledger of what each file was made from.
+
+It holds what the build before wrote. A file that would come out the same is left; no file that was
+published is ever written to. It knows paths and bytes, and neither templates nor Pelican.
+"""
+
+import gzip
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import brotli
+import orjson
+
+from site_build.errors import BuildError
+
+FORMAT = 3
+LEDGER_FILE = "ledger.json"
+
+_HEAD = b'{"format":%d,' % FORMAT
+_BEFORE_ROWS, _BETWEEN_ROWS, _AFTER_ROWS = b',"entries":[\n', b",\n", b"\n]}"
+"""What stands around the entries, each of them a row of its own."""
+_SUM_SIZE = 16
+"""Bytes of the rows' digest."""
+
+SUFFIXES = ("", ".gz", ".br")
+"""A file and its compressed forms."""
+
+
+class Stamp(NamedTuple):
+    """How one file on disk looked when it was written."""
+
+    suffix: str
+    size: int
+    """Bytes."""
+    mtime: int
+    """Nanoseconds."""
+
+    def fits(self, path: str) -> bool:
+        """Return whether the file at `path` plus the suffix is still the one that was written."""
+        try:
+            found = os.stat(f"{path}{self.suffix}")  # noqa: PTH116 - a Path costs more than the call
+        except OSError:
+            return False
+        return found.st_size == self.size and found.st_mtime_ns == self.mtime
+
+
+class Entry(NamedTuple):
+    """One file of the site with its compressed forms."""
+
+    path: str
+    """Relative to the site's folder, with `/`."""
+    key: str
+    """Digest of all that the file was made from; empty: made anew every time."""
+    digest: str
+    """SHA-256 of its bytes, hexadecimal."""
+    sizes: Sequence[int]
+    """Bytes of the file and of its compressed forms, in the order of SUFFIXES."""
+    mtimes: Sequence[int]
+    """Nanoseconds, likewise; 0 stands for a form that is not there."""
+    names: str = ""
+    """What a template looked up, a name a line; the key covers what they stood for."""
+    texts: str = ""
+    """Paths of the documents whose text a template read, one a line."""
+    carried: bool = False
+    """Kept from an earlier build for pages that are still open in a browser."""
+
+    def list_stamps(self) -> Iterator[Stamp]:
+        """Yield the stamp of each form that is there."""
+        for suffix, size, mtime in zip(SUFFIXES, self.sizes, self.mtimes, strict=True):
+            if mtime:
+                yield Stamp(suffix, size, mtime)
+
+    def list_paths(self) -> Iterator[str]:
+        """Yield the path of each form."""
+        return (f"{self.path}{stamp.suffix}" for stamp in self.list_stamps())
+
+    def count_forms(self) -> int:
+        """Return how many files there are of this one."""
+        return len(self.mtimes) - list(self.mtimes).count(0)
+
+
+class Line(NamedTuple):
+    """One post's line in the posts index."""
+
+    slug: str
+    key: str
+    """Digest of all that the line was made from."""
+    digest: str
+    """SHA-256 of the line, hexadecimal."""
+    offset: int
+    """Bytes from the start of the file."""
+    length: int
+    """Bytes, without the line end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Everything that one build wrote."""
+
+    entries: dict[str, Entry]
+    """By path."""
+    lines: dict[str, Line]
+    """By slug."""
+    index: Stamp | None
+
+
+EMPTY = Ledger({}, {}, None)
+
+Look = tuple[Sequence[int], Sequence[int]]
+"""The sizes and mtimes of an entry: a file that differs in them is another one."""
+_SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
+
+
+def read_ledger(folder: Path) -> Ledger:
+    """Return the ledger in `folder`, or an empty one when there is none that can be read."""
+    try:
+        raw: dict[str, Any] = orjson.loads((folder / LEDGER_FILE).read_bytes())
+        if raw["format"] != FORMAT:
+            return EMPTY
+        return Ledger(
+            {row[0]: Entry(*row) for row in raw["entries"]},
+            {row[0]: Line(*row) for row in raw["lines"]},
+            Stamp(*raw["index"]),
+        )
+    except (OSError, ValueError, TypeError, LookupError):  # missing, or damaged
+        return EMPTY
+
+
+def read_rows(folder: Path) -> frozenset[bytes]:
+    """Return the entries of the ledger in `folder` as they are written, or none.
+
+    Two builds are compared by these: to read tens of thousands takes many times as long.
+    """
+    rows = _read_checked(folder)
+    return frozenset(row for row in rows.split(_BETWEEN_ROWS) if row)
+
+
+def is_whole(folder: Path) -> bool:
+    """Return whether the ledger in `folder` can be read, and names any file."""
+    return bool(_read_checked(folder))
+
+
+def _read_checked(folder: Path) -> bytes:
+    """Return the rows of a ledger, or nothing unless they are as they were written."""
+    try:
+        whole = (folder / LEDGER_FILE).read_bytes()
+    except OSError:
+        return b""
+    head, _, rest = whole.partition(_BEFORE_ROWS)
+    rows = rest.removesuffix(_AFTER_ROWS)
+    return rows if head.startswith(_HEAD) and head.endswith(_say_sum(rows)) else b""
+
+
+def read_looks(rows: Iterable[bytes]) -> dict[str, Look]:
+    """Return how the files look of which `read_rows` gave the entries, by path."""
+    entries = map(orjson.loads, rows)
+    return {row[0]: (row[_SIZES], row[_MTIMES]) for row in entries}
+
+
+def list_forms(path: str, look: Look) -> Iterator[str]:
+    """Yield the path of each form that a file has, by its look."""
+    return Entry(path, "", "", *look).list_paths()
+
+
+def write_ledger(folder: Path, ledger: Ledger) -> None:
+    """Write the ledger into `folder`, whole or not at all."""
+    rows = _BETWEEN_ROWS.join(orjson.dumps(tuple(entry)) for entry in ledger.entries.values())
+    rest = {"index": ledger.index, "lines": list(ledger.lines.values())}
+    head = _HEAD + orjson.dumps(rest, default=list)[1:-1] + _say_sum(rows)
+    partial = folder / f".{LEDGER_FILE}"
+    partial.write_bytes(b"".join((head, _BEFORE_ROWS, rows, _AFTER_ROWS)))
+    partial.replace(folder / LEDGER_FILE)
+
+
+def _say_sum(rows: bytes) -> bytes:
+    """Return the last member of a head: with the right one, no row needs to be doubted."""
+    digest = hashlib.blake2b(rows, digest_size=_SUM_SIZE).hexdigest()
+    return b',"sum":"%s"' % digest.encode()
+
+
+def list_carried(before: Ledger, fresh: Iterable[str], folder: str) -> list[Entry]:
+    """Return the files of `folder` that pages of the build before still ask for.
+
+    They are kept until the set of files changes once more.
+    """
+    new = set(fresh)
+    old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
+    unchanged = {path for path, entry in old.items() if not entry.carried} == new
+    return [
+        entry
+        for path, entry in sorted(old.items())
+        if path not in new and (unchanged or not entry.carried)
+    ]
+
+
+_COMPRESSED = frozenset({"css", "html", "js", "json", "md", "svg", "txt", "xml"})
+_WORTHWHILE = 500
+"""Bytes below which compressing saves no packet."""
+
+_GZIP_LEVEL = 6
+_BROTLI_QUALITY = 5
+"""Quality 11 takes sixty times as long and saves a sixth."""
+_BROTLI_BETTER = 10
+"""For what every page waits for: a few files, made anew when the theme changes."""
+_AWAITED = frozenset({"css", "js"})
+_AWAITED_MOST = 100_000
+"""Bytes above which that takes longer than a tenth of a second."""
+
+_PARTIAL = ".part"
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """From what one file was made, as the ledger remembers it."""
+
+    key: str
+    names: str = ""
+    texts: str = ""
+
+
+class Tree:
+    """The site's folder of one build, which holds what the build before wrote."""
+
+    def __init__(self, root: Path, before: Ledger) -> None:
+        self._root = os.fspath(root)
+        self._before = before
+        self._folders: set[str] = set()
+
+    def recall(self, path: str) -> Entry | None:
+        """Return what the build before noted of `path`."""
+        return self._before.entries.get(path)
+
+    def keep(self, entry: Entry) -> bool:
+        """Take over a file of the build before; False when it is not as it was written."""
+        full = f"{self._root}/{entry.path}"
+        return all(stamp.fits(full) for stamp in entry.list_stamps())
+
+    def write(self, path: str, data: bytes, recipe: Recipe) -> Entry:
+        """Put `data` at `path`, and its compressed forms beside it."""
+        digest = hashlib.sha256(data).hexdigest()
+        before = self.recall(path)
+        if before and before.digest == digest and self.keep(before):
+            return before._replace(
+                key=recipe.key, names=recipe.names, texts=recipe.texts, carried=False
+            )
+        self._make_folder(path.rpartition("/")[0])
+        forms = _make_forms(path, data)
+        found = {suffix: self._write(path, suffix, form) for suffix, form in forms.items()}
+        sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
+        mtimes = [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
+        return Entry(path, recipe.key, digest, sizes, mtimes, recipe.names, recipe.texts)
+
+    def remove_all_but(self, entries: dict[str, Entry]) -> None:
+        """Remove what the build before wrote and this one did not.
+
+        Files that no build wrote are left alone.
+        """
+        before = self._before.entries
+        old = [entry for path, entry in before.items() if entry != entries.get(path)]
+        new = [entry for path, entry in entries.items() if entry != before.get(path)]
+        for path in sorted(_list_paths(old) - _list_paths(new)):
+            remove_file(Path(self._root), path)
+
+    def _write(self, path: str, suffix: str, data: bytes) -> Stamp:
+        try:
+            return _write(f"{self._root}/{path}", suffix, data)
+        except IsADirectoryError as error:
+            self._make_way(f"{path}{suffix}", error)
+        return _write(f"{self._root}/{path}", suffix, data)
+
+    def _make_folder(self, folder: str) -> None:
+        if folder in self._folders:
+            return
+        try:
+            os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103  called for each file
+        except (FileExistsError, NotADirectoryError) as error:
+            for path in [*map(str, reversed(Path(folder).parents[:-1])), folder]:
+                if os.path.isfile(f"{self._root}/{path}"):  # noqa: PTH113
+                    self._make_way(path, error)
+            os.makedirs(f"{self._root}/{folder}", exist_ok=True)  # noqa: PTH103
+        self._folders.add(folder)
+
+    def _make_way(self, path: str, error: OSError) -> None:
+        """Remove what the build before left where this one needs a file or a folder instead."""
+        full = Path(self._root, path)
+        found = [each for each in full.rglob("*") if not each.is_dir()] if full.is_dir() else [full]
+        names = {each.relative_to(self._root).as_posix() for each in found}
+        if not names <= _list_paths(self._before.entries.values()):
+            kinds = ("folder", "file") if full.is_dir() else ("file", "folder")
+            sentence = "{} is a {} where the site needs a {}; move it".format(full, *kinds)
+            raise BuildError(sentence) from error
+        for name in names:
+            remove_file(Path(self._root), name)
+
+
+def remove_file(root: Path, path: str) -> None:
+    """Remove a file below `root`, if it is there, and each folder that is empty then."""
+    full = root / path
+    if full.is_file():
+        full.unlink()
+    with suppress(OSError):  # The first folder that still holds something ends it.
+        for folder in full.parents[: path.count("/")]:
+            folder.rmdir()
+
+
+def _list_paths(entries: Iterable[Entry]) -> set[str]:
+    return {path for entry in entries for path in entry.list_paths()}
+
+
+def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
+    """Return the file and the compressed forms that are smaller than it, by their suffixes."""
+    forms = {"": data}
+    kind = path.rpartition(".")[2]
+    if kind in _COMPRESSED and len(data) > _WORTHWHILE:
+        is_awaited = kind in _AWAITED and len(data) <= _AWAITED_MOST
+        quality = _BROTLI_BETTER if is_awaited else _BROTLI_QUALITY
+        forms[".gz"] = gzip.compress(data, _GZIP_LEVEL, mtime=0)
+        forms[".br"] = brotli.compress(data, mode=brotli.MODE_TEXT, quality=quality)
+    return {suffix: form for suffix, form in forms.items() if not suffix or len(form) < len(data)}
+
+
+def _write(path: str, suffix: str, data: bytes) -> Stamp:
+    """Write a new file and rename it into place, so that a published one is never written to."""
+    target = f"{path}{suffix}"
+    partial = f"{target}{_PARTIAL}"
+    with open(partial, "wb") as file:  # noqa: PTH123 - a Path costs as much again
+        file.write(data)
+        file.flush()
+        written = os.fstat(file.fileno())
+    os.replace(partial, target)  # noqa: PTH105 - likewise
+    return Stamp(suffix, written.st_size, written.st_mtime_ns)

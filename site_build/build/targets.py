@@ -1,0 +1,249 @@
+"""What makes one file of the site each: a template, a renderer, a file that is copied.
+
+A task knows from what its file is made and so whether the one of the build before still fits. It
+returns bytes and writes nothing, so it may run in any process of a build, or for a preview.
+"""
+
+import re
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Template
+from jinja2.exceptions import TemplateSyntaxError
+
+from site_build import addresses
+from site_build.errors import BuildError
+from site_build.cache import ImageCache, make_key
+from site_build.build.manifest import Entry, Recipe, Tree
+from site_build.build.index_file import IndexFile, Piece, make_record
+from site_build.images.encode import clean
+from site_build.images.measure import is_picture
+from site_build.images.responsive import Gallery, link_markdown
+from site_build.content.library import Texts
+from site_build.site import Document
+from site_build.template_objects import InputDigest, UnknownValueError
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """What every task works with."""
+
+    texts: Texts
+    gallery: Gallery
+    images: ImageCache
+    sight: InputDigest
+    documents: dict[str, Document]
+    """By path."""
+    seen: dict[str, None]
+    """Names that templates have looked up since it was cleared."""
+    method: str
+    """Digest of how files are made: code, theme and settings."""
+
+
+class Kept(str):
+    """The path of a file that is as the ledger of the build before has it."""
+
+    __slots__ = ()
+
+
+Result = Entry | Piece | Kept
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Makes one file."""
+
+    path: str
+    """Where the file goes, or the page that it is about; one process does all of a folder."""
+
+    def find_key(self, workshop: Workshop, names: str, texts: str) -> str:  # noqa: ARG002
+        """Return the digest of all that the file is made from; empty: it is made every time.
+
+        `names` and `texts` are what was looked up for it, a line each, as the ledger has them.
+        """
+        return ""
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the file."""
+        raise NotImplementedError
+
+    def recall(self, workshop: Workshop, tree: Tree) -> Kept | None:
+        """Take the file over from the build before, where what it is made from is as it was."""
+        before = tree.recall(self.path)
+        if before is None or not before.key:
+            return None
+        is_same = before.key == self.find_key(workshop, before.names, before.texts)
+        return Kept(self.path) if is_same and tree.keep(before) else None
+
+    def run(self, workshop: Workshop, tree: Tree, _index: IndexFile) -> Result:
+        """Take the file over, or make and write it; return what the ledger has to know."""
+        if kept := self.recall(workshop, tree):
+            return kept
+        key = self.find_key(workshop, "", "")
+        return tree.write(self.path, self.make(workshop), Recipe(key))
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateTask(Task):
+    """A page that a template makes, unless what its templates looked at is as it was."""
+
+    template: Template
+    shared: Mapping[str, object]
+    """What all pages are given."""
+    own: Mapping[str, object]
+    """What this page is given besides."""
+
+    def list_values(self) -> dict[str, object]:
+        """Return all that the template is given."""
+        return {**self.shared, **self.own, "output_file": self.path}
+
+    def find_key(self, workshop: Workshop, names: str, texts: str) -> str:
+        """Return the key for what was looked at; an empty one if it defies telling."""
+        documents = workshop.documents
+        paths = texts.split("\n") if texts else []
+        digests = [documents[path].digest if path in documents else "" for path in paths]
+        try:
+            seen = workshop.sight.digest(names.split("\n"), self.list_values())
+        except UnknownValueError:
+            return ""
+        return make_key(workshop.method, self.template.name, self.path, seen, digests).hex()
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the page, and note in the workshop what was looked up for it."""
+        workshop.seen.clear()
+        workshop.texts.asked.clear()
+        return render_page(self.template, self.list_values(), self.path).encode()
+
+    def run(self, workshop: Workshop, tree: Tree, _index: IndexFile) -> Result:
+        """Do as for any file; what was looked up is known once the page is rendered."""
+        if kept := self.recall(workshop, tree):
+            return kept
+        data = self.make(workshop)
+        names, texts = "\n".join(workshop.seen), "\n".join(workshop.texts.asked)
+        recipe = Recipe(self.find_key(workshop, names, texts), names, texts)
+        return tree.write(self.path, data, recipe)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask(Task):
+    """A file that a renderer makes; without `sources` it is made every time."""
+
+    render: Callable[[Texts], str | bytes]
+    sources: bytes | None = None
+    """Digest of all that it is made from."""
+
+    def find_key(self, workshop: Workshop, _names: str, _texts: str) -> str:
+        """Return the digest of the sources."""
+        return make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return what the renderer returns."""
+        data = self.render(workshop.texts)
+        return data.encode() if isinstance(data, str) else data
+
+
+@dataclass(frozen=True, slots=True)
+class FileTask(Task):
+    """A file of the content folder; of a picture, whatever its name, the metadata is left out."""
+
+    source: Path
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the file's bytes."""
+        data = self.source.read_bytes()
+        if is_picture(self.path) or data[4:8] != b"ftyp":  # as films also begin
+            data = clean(data, workshop.gallery.pictures.get(self.path))
+        return data
+
+
+@dataclass(frozen=True, slots=True)
+class ImageTask(Task):
+    """A picture that is made from nothing but what its key tells, and kept in the cache."""
+
+    key: bytes
+    build: Callable[[], bytes]
+
+    def find_key(self, _workshop: Workshop, _names: str, _texts: str) -> str:
+        """Return the key."""
+        return self.key.hex()
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the picture from the cache, or made anew."""
+        return workshop.images.fetch(self.key, self.build)
+
+
+RECORD = ".record"
+"""Ends the path of the task of a post's line: that of its page comes before."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordTask(Task):
+    """A post's line in the posts index."""
+
+    document: Document
+    minutes: int
+    url: str
+
+    def find_key(self, workshop: Workshop, _names: str, _texts: str) -> str:
+        """Return the digest of the post, its pictures, and where people read it."""
+        document = self.document
+        pictures = workshop.gallery.list_digests(document.path)
+        causes = (workshop.method, document.path, document.digest, self.url, pictures)
+        return make_key(*causes).hex()
+
+    def make(self, workshop: Workshop) -> bytes:
+        """Return the line, without its end."""
+        document, gallery = self.document, workshop.gallery
+        text = workshop.texts.read(document)
+        html = gallery.add_sizes(text.conversion.html, document.address, document.path)
+        markdown = link_markdown(text.markdown, gallery.links.get(document.path, {}))
+        record = make_record(document, markdown, html, self.minutes, self.url)
+        return record.model_dump_json().encode()
+
+    def run(self, workshop: Workshop, _tree: Tree, index: IndexFile) -> Result:
+        """Take the line over from the index of the build before, or put a new one down."""
+        key, slug = self.find_key(workshop, "", ""), self.document.slug
+        return index.recall(slug, key) or index.spool(slug, self.make(workshop), key)
+
+
+def render_page(template: Template, values: Mapping[str, object], path: str) -> str:
+    """Return what a template makes; raises BuildError with the place of a fault in it."""
+    try:
+        return template.render(values)
+    except TemplateSyntaxError as error:
+        raise explain_syntax(error) from error
+    except BuildError:
+        raise
+    except Exception as error:
+        # Whatever a template's expression trips over, its author can only be told where.
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [f"{each.filename}:{each.lineno}" for each in frames if ".html" in each.filename]
+        place = lines[-1] if lines else str(template.filename)
+        raise BuildError(f"{place}: {error} (for {path})") from error
+
+
+def explain_syntax(error: TemplateSyntaxError) -> BuildError:
+    """Return a template's fault as a sentence with its place."""
+    return BuildError(f"{error.filename or error.name}:{error.lineno}: {error.message}")
+
+
+_PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
+"""What follows the name of a page in the paths of all that is made of it."""
+_CARDS = addresses.CARDS.rstrip("/")
+
+
+def group_tasks(tasks: Iterable[Task]) -> list[list[Task]]:
+    """Put the tasks of one page together, and of a folder: they ask for one text or one picture.
+
+    Cards have nothing in common, and are spread.
+    """
+    groups: dict[str, list[Task]] = defaultdict(list)
+    for task in tasks:
+        page = _PAGE.sub("", task.path)
+        folder = task.path.rpartition("/")[0]
+        is_apart = page != task.path or folder == _CARDS
+        groups[page if is_apart else folder].append(task)
+    return list(groups.values())

@@ -1,0 +1,219 @@
+"""Which renderer writes which file of the site, where no template and no picture is needed.
+
+Feeds and the full text for language models are put together from lines of the posts index, and only
+when one of their posts has changed: a journal has a feed for each of its tags.
+"""
+
+import re
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache, partial
+
+from edge_api.schema.index import PostRecord
+from site_build import addresses
+from site_build.errors import Diagnostic
+from site_build.cache import make_key
+from site_build.build.manifest import Entry
+from site_build.build.index_file import Piece, read_records
+from site_build.build.targets import RECORD, RecordTask, Task, TextTask
+from site_build.images.responsive import Gallery, link_markdown
+from site_build.content.library import Texts
+from site_build.outputs import agents, crawlers, markdown
+from site_build.outputs.feed import (
+    Channel,
+    Item,
+    open_journal,
+    open_tag,
+    render_atom,
+    render_json_feed,
+)
+from site_build.site import Document, Identity, Policy, Site, list_former_slugs, list_moves
+
+_MOST_GONE = 10
+"""Addresses that are named; of a folder that got other content there may be thousands."""
+
+
+def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTask]:
+    """Yield a task for every line of the posts index; `minutes` are by path."""
+    for post in site.posts:
+        url = site.identity.absolute(post.address)
+        path = f"{addresses.name_file(post.address)}{RECORD}"
+        yield RecordTask(path, post, minutes[post.path], url)
+
+
+def list_outputs(site: Site, size: int, gallery: Gallery) -> Iterator[Task]:
+    """Yield a task for every text of the site; `size` is how many posts a page of a list has."""
+    identity, lists = site.identity, site.identity.addresses
+    for document in site.posts + site.pages:
+        yield _make_alternate(site, document, gallery)
+    for former, present, document in list_moves(site):
+        moved = markdown.render_moved(identity, document.title, present)
+        yield make_text(addresses.name_file(former), moved)
+    overviews: dict[str | None, Callable[[], str]] = {
+        addresses.HOME: partial(markdown.render_home, site),
+        lists.tags: partial(markdown.render_tags, identity, site.tags),
+        lists.archive: partial(markdown.render_archive, identity, site.posts),
+        addresses.MISSING: partial(markdown.render_missing, identity),
+        addresses.CONTACT_THANKS: partial(markdown.render_thanks, identity),
+    }
+    for path, render in overviews.items():
+        if path is not None:
+            yield _make_later(addresses.name_twin(path), render)
+    yield _make_later(addresses.LLMS, partial(agents.render_llms, site))
+    if lists.journal:
+        yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
+    for tag in site.tags:
+        yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
+    for path, text in crawlers.render_sitemaps(site).items():
+        yield make_text(path, text)
+
+
+def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Task]:
+    """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
+    yield make_text(addresses.ROBOTS, crawlers.render_robots(identity, policy))
+    yield make_text(addresses.SECURITY, crawlers.render_security(identity, policy, now))
+    yield make_text(addresses.AUTH, agents.render_auth(identity, policy))
+    for path, text in agents.render_skills(identity).items():
+        yield make_text(path, text)
+
+
+def list_gone(
+    before: Mapping[str, Entry],
+    fresh: Container[str],
+    places: Mapping[str, tuple[int, int]],
+    lists: addresses.Addresses,
+) -> Iterator[Diagnostic]:
+    """Yield a warning for each page of the previous build whose address is gone.
+
+    `fresh` has the files of this build, `places` where each source file says its slug. Lists of
+    tags and later leaves of lists come and go by themselves.
+    """
+    gone = [
+        (entry.texts.partition("\n")[0] or path, path)
+        for path, entry in sorted(before.items())
+        if path.endswith(".html") and path not in fresh and not _is_of_list(path, before, lists)
+    ]
+    for source, path in gone[:_MOST_GONE]:
+        address = f"/{path.removesuffix('index.html')}"
+        message = (
+            f"{address} was an address in the previous build and is gone; "
+            f"if the page has a new address, add `aliases: [{address}]` to it"
+        )
+        yield Diagnostic(source, *places.get(source, (1, 1)), "warning", message)
+    if more := gone[_MOST_GONE:]:
+        message = f"{len(more)} more addresses of the previous build are gone, /{more[0][1]} first"
+        yield Diagnostic(more[0][0], 1, 1, "warning", message)
+
+
+def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -> bool:
+    """Return whether a page is that of a tag and the like, or a later page of a list."""
+    first = re.sub(r"(?:page/\d+/index|\d+)\.html$", "", path)
+    if first != path and (f"{first}index.html" in before or f"{first}.html" in before):
+        return True
+    heads = (form.partition("{")[0] for form in (lists.tag, lists.category, lists.author))
+    return any(head and path.startswith(head) for head in heads)
+
+
+def make_text(path: str, text: str | bytes) -> Task:
+    """Return the task of a file whose text is known."""
+    return TextTask(path, lambda _: text)
+
+
+def _make_later(
+    path: str, render: Callable[[], str | bytes], sources: bytes | None = None
+) -> TextTask:
+    return TextTask(path, lambda _: render(), sources)
+
+
+def _make_alternate(site: Site, document: Document, gallery: Gallery) -> Task:
+    path, links = document.address, gallery.links.get(document.path, {})
+    facts = [f"Author: {document.author}"] if document.author else []
+    if part := site.parts.get(document.path):
+        facts.append(f"Series: {part.series}, part {part.number} of {len(part.posts)}")
+
+    def render(texts: Texts) -> str:
+        text = link_markdown(texts.read(document).markdown, links)
+        twin = markdown.render_document(site.identity, document, text, path, facts)
+        return markdown.render_contact(twin, site.identity) if path == addresses.CONTACT else twin
+
+    sources = make_key(document.path, document.digest, facts, [*links.items()])
+    return TextTask(addresses.name_twin(path), render, sources)
+
+
+def _list_pages(
+    identity: Identity, title: str, folder: str, posts: Sequence[Document], size: int
+) -> Iterator[Task]:
+    groups = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
+    for number, group in enumerate(groups, 1):
+        leaf = markdown.Leaf(title, folder, number, len(groups), group)
+        path = addresses.name_twin(addresses.locate_leaf(folder, number))
+        sources = make_key(title, len(groups), [(post.digest, post.address) for post in group])
+        yield _make_later(path, partial(markdown.render_leaf, identity, leaf), sources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The newest of some posts, as lines of the index that nobody has read yet.
+
+    Language, author and first slug come beside each line: the index does not say them.
+    """
+
+    pieces: tuple[Piece, ...]
+    more: tuple[tuple[str, str, str], ...]
+
+    @property
+    def digest(self) -> bytes:
+        """Stands for all that the posts say."""
+        return make_key([piece.digest for piece in self.pieces], self.more)
+
+    def read(self) -> list[Item]:
+        """Return the posts."""
+        records = _read(self.pieces)
+        return [Item(record, *more) for record, more in zip(records, self.more, strict=True)]
+
+
+@lru_cache(maxsize=2)
+def _read(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
+    """Return what the lines say; the forms of a feed are made one after the other."""
+    return tuple(read_records(pieces))
+
+
+def forget_records() -> None:
+    """Let go of the posts that were read last."""
+    _read.cache_clear()
+
+
+def list_full_texts(
+    site: Site, pieces: Mapping[str, Piece], *, has_cards: bool
+) -> Iterator[TextTask]:
+    """Yield a task for each such file; `pieces` has the line of every post by its slug."""
+
+    def select(posts: Sequence[Document]) -> _Selection:
+        former = (next(iter(list_former_slugs(post)), "") for post in posts)
+        langs = (post.lang or site.identity.lang for post in posts)
+        more = zip(langs, (post.author for post in posts), former, strict=True)
+        return _Selection(tuple(pieces[post.slug] for post in posts), tuple(more))
+
+    count, newest = len(site.posts), select(site.posts[: agents.NEWEST])
+    yield TextTask(
+        addresses.LLMS_FULL,
+        lambda _: agents.render_llms_full(site.identity, newest.read(), count),
+        make_key(count, newest.digest),
+    )
+    journal = open_journal(site, has_cards=has_cards)
+    yield from _list_feeds(journal, select(site.posts[: journal.most]))
+    for tag in site.tags:
+        channel = open_tag(site.identity, tag, has_cards=has_cards)
+        yield from _list_feeds(channel, select(tag.posts[: channel.most]))
+
+
+def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTask]:
+    sources = make_key(channel.title, channel.total, channel.has_cards, newest.digest)
+    for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
+        path = addresses.locate_feed(channel.folder, form)
+
+        def render(write: Callable[[Channel, list[Item]], bytes] = write) -> bytes:
+            return write(channel, newest.read())
+
+        yield _make_later(path, render, sources)

@@ -1,0 +1,315 @@
+"""Examines one document by itself: what its reader meets, and where its author wrote it.
+
+Pure: it opens nothing, knows no other document and no path, so what it finds may be kept under
+the digest of the text.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from functools import cache
+from html import unescape
+from typing import Final
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from site_build.checks.complexity import find_excess
+from site_build.checks.facts import Facts, Reference
+from site_build.checks.raw_markup import (
+    ATTRIBUTE,
+    Marked,
+    clean,
+    find_flaws,
+    find_unterminated,
+    strip_marks,
+)
+from site_build.errors import Diagnostic
+from site_build.markup.blocks import TooDeepError
+from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
+from site_build.markup.sanitize import repair
+from site_build.site import Document
+from site_build.text import Places, shorten
+
+_ADDRESSES: dict[str, tuple[str, ...]] = {
+    "a": ("href",),
+    "area": ("href",),
+    "img": ("src", "srcset"),
+    "source": ("src", "srcset"),
+    "video": ("src", "poster"),
+    "audio": ("src",),
+    "iframe": ("src",),
+    "embed": ("src",),
+    "track": ("src",),
+    "object": ("data",),
+}
+"""Where each element holds addresses."""
+
+_SCRIPTS = frozenset({"javascript", "vbscript", "data"})
+_LINKS = frozenset({"a", "area"})
+_MEDIA = frozenset({"img", "source", "video", "audio", "track"})
+_OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
+_HEADINGS = "h1,h2,h3,h4,h5,h6"
+_FENCED = re.compile(
+    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
+    r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_SPAN = re.compile(
+    r"(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL
+)
+_CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
+_NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
+_UNDEFINED: Final = re.compile(r"(?<![\w\]])\[[^\[\]<>]{1,200}\]\[([^\[\]<>]{1,200})\]")
+_SCHEMES: Final = ("http", "https", "mailto")
+_SCHEMES_KNOWN: Final = {*_SCHEMES, "ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"}
+_LOCAL: Final = re.compile(
+    r"https?://(?:localhost|127(?:\.\d+){3}|0\.0\.0\.0|\[::1?\])(?=[:/?#]|$)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What came of examining a text."""
+
+    facts: Facts
+    conversion: Conversion | None
+    """The text as HTML, where it was asked for and the text can be converted at all."""
+
+
+def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Study:
+    """Return the facts about the document's text, and its HTML where that is asked for.
+
+    Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
+    is the same at every build.
+    """
+    path, first = document.path, document.body_line
+    if not document.markdown:
+        empty = "the text is empty; write it, or take the file away"
+        note = Diagnostic(path, first, 1, "warning", empty)
+        blank = convert(document, "", dialect) if convert_too else None
+        return Study(Facts((note,), (), frozenset()), blank)
+    places = Places(document.markdown, first)
+    if excess := find_excess(document.markdown):
+        return _refuse(path, *places.locate(excess[0]), excess[1])
+    marked = Marked(document.markdown)
+    try:
+        conversion = convert(document, marked.text, dialect)
+    except TooDeepError as refusal:
+        return _refuse(path, first + refusal.line, 1, f"{refusal}; flatten them")
+    except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
+        what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
+        return _refuse(path, first, 1, f"the converter cannot take the text ({what}); rewrite it")
+    page = LexborHTMLParser(conversion.html)
+    facts = _Examination(document, places, marked).examine(page, conversion)
+    if not convert_too:
+        return Study(facts, None)
+    plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
+    if "<" in document.markdown:  # what Markdown makes by itself is balanced
+        plain = replace(plain, html=repair(plain.html))
+    return Study(facts, plain)
+
+
+def _refuse(path: str, line: int, column: int, message: str) -> Study:
+    note = Diagnostic(path, line, column, "error", message)
+    return Study(Facts((note,), (), frozenset()), None)
+
+
+@dataclass(slots=True)
+class _Examination:
+    """The walk over one page, and what it has found so far."""
+
+    document: Document
+    places: Places
+    marked: Marked
+    notes: list[Diagnostic] = field(default_factory=list)
+    references: list[Reference] = field(default_factory=list)
+    level: int = 1
+    """Of the heading passed last; the page's title is the first."""
+    headings: int = 0
+
+    def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
+        """Walk over the page that a text was converted to, in the order in which it is read."""
+        self._examine_markup(conversion.html)
+        path, first = self.document.path, self.document.body_line
+        self.notes += [
+            Diagnostic(path, first + fault.line, 1, "warning", strip_marks(fault.message))
+            for fault in conversion.faults
+        ]
+        for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
+            if node.tag in _ADDRESSES:
+                self._collect(node)
+            else:
+                self._examine_heading(node)
+            if node.tag == "img":
+                self._examine_description(node)
+        anchors = {
+            strip_marks(name)
+            for node in page.css("[id],a[name]")
+            for key in ("id", "name")
+            if (name := node.attributes.get(key))
+        }
+        return Facts(tuple(sorted(self.notes)), tuple(self.references), frozenset(anchors))
+
+    def _examine_markup(self, html: str) -> None:
+        """Look at what was written as HTML, and at Markdown that is none."""
+        prose = blank_code(self.document.markdown)
+        for offset, message in find_leftovers(html, prose):
+            self._note(offset, message)
+        if "<" not in prose:
+            return
+        for offset, message in find_unterminated(prose):
+            self._note(offset, message)
+        written = prose.lower()
+
+        @cache
+        def find(tag: str) -> list[int]:
+            """Return the offsets of all tags that begin so."""
+            return [each.start() for each in re.finditer(rf"{re.escape(tag)}(?![\w-])", written)]
+
+        for flaw in find_flaws(html):
+            places = find(flaw.tag)
+            at = self.marked.find_number(flaw.number) if flaw.number else None
+            if at is None and places:
+                at = places[min(flaw.ordinal, len(places) - 1)]
+            self._note(at, flaw.message)
+
+    def _note(self, offset: int | None, message: str) -> None:
+        """Keep a warning; what has no place in the source was not written by the author."""
+        if offset is not None:
+            place = self.places.locate(offset)
+            self.notes.append(Diagnostic(self.document.path, *place, "warning", message))
+
+    def _examine_heading(self, heading: LexborNode) -> None:
+        offset = self._find(heading, heading.text())
+        level = int((heading.tag or "h1")[1])
+        words = strip_marks(heading.text()).removesuffix("#").casefold().split()
+        if level == 1:
+            self._note(offset, "a second h1 beside the page's title; use a lower heading")
+        elif level > self.level + 1:
+            after = f"h{self.level}" if self.headings else "the page's title"
+            excess = level - self.level - 1
+            fix = f"make it h{self.level + 1} (take away {excess if excess > 1 else 'a'} #)"
+            self._note(offset, f"the heading jumps to h{level} after {after}; {fix}")
+        elif not self.headings and words == self.document.title.casefold().split():
+            self._note(offset, "the heading repeats the title, which stands above it; take it out")
+        self.level = level
+        self.headings += 1
+
+    def _examine_description(self, image: LexborNode) -> None:
+        """Ask for a text in place of the image; `alt=""` in HTML says that it is an ornament."""
+        description = image.attributes.get("alt")
+        if "alt" not in image.attributes and "role" not in image.attributes:
+            self._note(self._find(image, ""), "the image has no alt text; describe it in `alt`")
+        elif description and not strip_marks(description).strip():
+            message = "the image has no alt text; describe it between the brackets"
+            self._note(self.marked.find(description), message)
+
+    def _collect(self, node: LexborNode) -> None:
+        for name in _ADDRESSES[node.tag or ""]:
+            value = node.attributes.get(name)
+            offset = self._find(node, value or "")
+            if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
+                # Addresses of other sites bear no mark: they stand as they were written.
+                at = self.document.markdown.find(value) if _OUTSIDE.match(value) else -1
+                offset = None if at < 0 else at
+            if name not in node.attributes or offset is None:
+                continue
+            for address in _split_addresses(name, strip_marks(value or "")):
+                self._keep(offset, address, node.tag or "")
+
+    def _keep(self, offset: int, address: str, tag: str) -> None:
+        shown = tag not in _LINKS
+        if not address:
+            self._note(offset, f"the {'image' if shown else 'link'} has no address; write it")
+        elif _OUTSIDE.match(address):
+            self._examine_outside(offset, address, tag)
+        else:
+            place = self.places.locate(offset)
+            self.references.append(Reference(*place, address, shown))
+
+    def _examine_outside(self, offset: int, address: str, tag: str) -> None:
+        """Tell of addresses that the site's policy makes vain."""
+        scheme = address.partition(":")[0].lower()
+        if tag in _LINKS and _LOCAL.match(address):
+            message = "the link leads to the reader's own machine; write the address of the site"
+            self._note(offset, message)
+        elif tag in _LINKS and (meant := _guess_scheme(scheme)):
+            self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
+        elif tag in _LINKS and scheme in _SCRIPTS:
+            self._note(offset, f"a link by `{scheme}:` leads nowhere here; write an address")
+        elif tag in _MEDIA and scheme != "data":
+            self._note(offset, "pages show nothing of other sites; copy the file to content/images")
+
+    def _find(self, node: LexborNode, marked: str) -> int | None:
+        """Return where an element was written, by its own number or by a mark in it."""
+        number = node.attributes.get(ATTRIBUTE)
+        return self.marked.find_number(number) if number else self.marked.find(marked)
+
+
+def _guess_scheme(scheme: str) -> str | None:
+    if scheme in _SCHEMES_KNOWN or scheme.startswith("//"):
+        return None
+    return next(iter(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)), None)
+
+
+def _split_addresses(attribute: str, value: str) -> Iterator[str]:
+    """Yield the addresses in an attribute's value; `srcset` holds several."""
+    if attribute != "srcset":
+        yield value.strip().strip("<>")
+        return
+    for candidate in value.split(","):
+        yield from candidate.split()[:1]
+
+
+def blank_code(markdown: str) -> str:
+    """Return the text with blanks for what stands in code blocks and between backticks.
+
+    It is as long as it was, so that offsets in it hold in the text.
+    """
+    return _SPAN.sub(_blank, _FENCED.sub(_blank, markdown))
+
+
+def _blank(code: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", code[0])
+
+
+def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
+    """Yield where Markdown came out as letters: it was begun and has no end, or points at nothing.
+
+    These are offsets in `prose`, the text without its code, with what is wrong there.
+    """
+    if "[^" not in prose and "][" not in prose:
+        return
+    shown = _CODE.sub("", html)
+    for name in dict.fromkeys(_NOTE.findall(shown)):
+        sign = f"[^{name}]"
+        if (at := prose.find(sign)) >= 0:
+            yield at, f"`{shorten(sign)}` stands for no footnote; write a line `{sign}: …`"
+    for name in dict.fromkeys(_UNDEFINED.findall(strip_marks(shown))):
+        if (at := prose.find(f"[{unescape(name)}]")) >= 0:
+            sign = f"[{shorten(unescape(name))}]"
+            yield at, f"no line says where `{sign}` leads; write a line `{sign}: address`"
+
+
+def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conversion:
+    """Return the HTML of `document` with `markdown` for its text.
+
+    Raises what the converter raises.
+    """
+    try:
+        return _converter(dialect).convert(replace(document, markdown=markdown))
+    except Exception:
+        # Python-Markdown keeps what it was in the midst of, and would mistake the next text.
+        _converter.cache_clear()
+        raise
+
+
+def render(document: Document, markdown: str) -> LexborHTMLParser:
+    """Return the page of `document` with `markdown` for its text; raises what `convert` raises."""
+    return LexborHTMLParser(convert(document, markdown).html)
+
+
+@cache
+def _converter(dialect: Dialect) -> Converter:
+    return Converter(dialect)

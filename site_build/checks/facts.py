@@ -1,0 +1,246 @@
+"""What a check knows: what one document says of itself, what answers at which address, pictures.
+
+It knows documents and addresses, and nothing of HTML or of who asks.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import unquote, urljoin
+
+from edge_api.schema import paths
+from site_build import addresses
+from site_build.addresses import SourceRules
+from site_build.errors import Diagnostic
+from site_build.images.measure import Album
+from site_build.images.responsive import resolve
+from site_build.site import Document
+from site_build.text import make_slug
+
+
+class Reference(NamedTuple):
+    """An address within the site that the document points at or shows.
+
+    Of these there are tens of thousands, so they are bare tuples.
+    """
+
+    line: int
+    column: int
+    address: str
+    """As the converter hands it to a browser: percent-encoded or not, with query and fragment."""
+    shown: bool
+    """True for what is part of the page, such as an image; False for a link."""
+
+
+class Facts(NamedTuple):
+    """All that a check of the whole content needs to know of one document."""
+
+    notes: tuple[Diagnostic, ...]
+    references: tuple[Reference, ...]
+    """In the order of the page; addresses of other sites are left out."""
+    anchors: frozenset[str]
+    """What a fragment may name on the document's page."""
+
+
+EDGE = frozenset(
+    path.removeprefix("/")
+    for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_DOCS, paths.UNSUBSCRIBE)
+)
+"""Pages that the edge makes: no document is seen at these addresses."""
+
+_FIXED = frozenset(
+    {
+        addresses.HOME,
+        addresses.CONTACT_THANKS,
+        addresses.MISSING,
+        addresses.FEED,
+        addresses.FEED_JSON,
+        addresses.SITEMAP,
+        addresses.ROBOTS,
+        addresses.LLMS,
+        addresses.LLMS_FULL,
+        addresses.AUTH,
+        addresses.SITE_CARD,
+    }
+)
+_BEYOND = ("api/", ".well-known/")
+"""Folders that are the edge's, but for a few files that the build makes."""
+
+_ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
+"""Answered by the edge, or made by the build at addresses that the content cannot know."""
+
+_FEEDS = (addresses.FEED, addresses.FEED_JSON)
+_LEAF = re.compile(r"page/[1-9][0-9]*/$")
+
+
+@dataclass(frozen=True, slots=True)
+class UrlMap:
+    """Every address that the content gives, as paths without their leading slash."""
+
+    documents: Mapping[str, Document]
+    """By address."""
+    paths: Mapping[str, str]
+    """Addresses of documents by their paths in the content folder."""
+    slugs: Mapping[str, str]
+    """Addresses of documents by their slugs."""
+    aliases: Mapping[str, str]
+    """Addresses of documents by their former addresses."""
+    others: frozenset[str]
+    """Lists and files that are no documents."""
+    files: Mapping[str, str]
+    """Files that are published as they are, by their paths in small letters."""
+    rules: SourceRules
+
+    def answers(self, path: str) -> bool:
+        """Return whether something that is no document answers at `path`, or may."""
+        return path in self.others or path.startswith(_ELSEWHERE)
+
+    def canonical(self, path: str) -> str:
+        """Return the address that `path` leads to: without a file name, twin or leaf number."""
+        path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
+        known = (self.documents, self.others, self.aliases)
+        if not any(path in each for each in known):
+            folder = f"{path}/"
+            if any(folder in each for each in known):
+                return folder
+        return path if path in known[0] else _LEAF.sub("", path)
+
+
+def list_targets(
+    documents: Iterable[Document], files: Iterable[str], rules: SourceRules
+) -> dict[str, str]:
+    """Return the address of each source file, and of what links name as `{tag}ink` and its like."""
+    where, targets = rules.addresses, {"{index}": "", **rules.list_paths(tuple(files))}
+    for document in documents:
+        targets[document.path] = document.address
+        for kind, names in (
+            ("tag", document.tags),
+            ("category", (document.category,)),
+            ("author", (*map(str.strip, document.author.split(";")), rules.author)),
+        ):
+            for name in filter(None, names if getattr(where, kind) else ()):
+                targets[f"{{{kind}}}{name}"] = where.locate(kind, make_slug(name))
+    return targets
+
+
+def is_of_edge(path: str) -> bool:
+    """Return whether the edge answers at `path` where the build has made nothing."""
+    page = path.removesuffix("index.md")
+    return page in EDGE or f"{page}/" in EDGE or page.startswith(_BEYOND)
+
+
+def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceRules) -> UrlMap:
+    """Return the addresses that `documents` and the published `files` give."""
+    where, sources = rules.addresses, tuple(files)
+    found: dict[str, Document] = {}
+    for document in documents:
+        found.setdefault(document.address, document)
+    public = list_targets((each for each in found.values() if not each.draft), (), rules)
+    tags = {address for name, address in public.items() if name.startswith("{tag}")}
+    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in _FEEDS}
+    groups = {address for name, address in public.items() if name.startswith("{")}
+    published = sorted(rules.list_paths(sources).values())
+    return UrlMap(
+        documents=found,
+        paths=list_targets(found.values(), sources, rules),
+        slugs={document.slug: address for address, document in found.items()},
+        aliases={alias.path: at for at, each in found.items() for alias in each.aliases},
+        others=_FIXED.union(EDGE, feeds, groups, published, where.list_overviews(), where.lists),
+        files={file.casefold(): file for file in published},
+        rules=rules,
+    )
+
+
+_TO_SOURCE = ("{filename}", "{static}", "{attach}")
+"""How links begin that name a source file as Pelican has it."""
+
+
+def find_source(base: str, address: str) -> str:
+    """Return the source file that an address means, written in the source file `base`.
+
+    Both are relative to the content folder. Links to files are what works on a code host.
+    """
+    plain = unquote(re.split("[?#]", address, maxsplit=1)[0])
+    source = re.sub(r"^\{(?:filename|static|attach)\}", "", plain)
+    return urljoin(f"/{base}", source).removeprefix("/")
+
+
+def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) -> str | None:
+    """Return the address of what the source file gives that a link in `base` names, or None.
+
+    `paths` has the addresses by source files, those of pictures and other files among them.
+    """
+    address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
+    is_page = ".md" in address and not reference.shown
+    if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
+        return f"/{named}"
+    source = find_source(base, address)
+    # A file beside the source, or above it, is what a code host shows.
+    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(".md")
+    if not (is_page or is_file or address.startswith(_TO_SOURCE)) or source not in paths:
+        return None
+    end = re.search("[?#].*", address, re.DOTALL)
+    return f"/{paths[source]}{end[0] if end else ''}"
+
+
+def link_sources(document: Document, facts: Facts, paths: Mapping[str, str]) -> dict[str, str]:
+    """Return the address for each link of a document to a source file."""
+    return {
+        reference.address: address
+        for reference in facts.references
+        if (address := resolve_source(document.path, reference, paths))
+    }
+
+
+def list_shown(
+    documents: Iterable[Document],
+    facts: Mapping[str, Facts],
+    album: Album,
+    paths: Mapping[str, str],
+) -> dict[str, tuple[str, ...]]:
+    """Return the paths of the pictures that each document shows, by the document's path."""
+    shown = {}
+    for document in documents:
+        used = _list_used(document, facts[document.path], album, paths)
+        if pictures := tuple(dict.fromkeys(path for path, _ in used)):
+            shown[document.path] = pictures
+    return shown
+
+
+def judge_pictures(
+    documents: Sequence[Document],
+    facts: Mapping[str, Facts],
+    album: Album,
+    paths: Mapping[str, str],
+) -> list[Diagnostic]:
+    """Return every finding about pictures, sorted.
+
+    A picture that cannot be shown is an error wherever a document shows it, and a warning at its
+    file where none does; what should be fixed in a picture is told at its file.
+    """
+    used: set[str] = set()
+    findings = []
+    for document in documents:
+        for path, reference in _list_used(document, facts[document.path], album, paths):
+            used.add(path)
+            if fault := album[path].fault:
+                message = f"the picture {path} {fault}"
+                place = (reference.line, reference.column)
+                findings.append(Diagnostic(document.path, *place, "error", message))
+    for path, measured in album.items():
+        remarks = list(measured.remarks)
+        if measured.fault and path not in used:
+            remarks.append(f"the picture {measured.fault}")
+        findings += [Diagnostic(path, 1, 1, "warning", remark) for remark in remarks]
+    return sorted(findings)
+
+
+def _list_used(
+    document: Document, facts: Facts, album: Album, paths: Mapping[str, str]
+) -> Iterator[tuple[str, Reference]]:
+    for reference in facts.references:
+        written = resolve_source(document.path, reference, paths) or reference.address
+        path = resolve(document.address, written) if reference.shown else ""
+        if path in album:
+            yield path, reference

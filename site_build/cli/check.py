@@ -1,0 +1,49 @@
+"""`check`: every defect of the content, and nothing written."""
+
+import argparse
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from site_build import options
+from site_build.cli.terminal import count, open_console, print_findings
+from site_build.content.library import check_content
+from site_build.markup.convert import Dialect
+from site_build.parallel import count_processors
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    options.add_content(parser, settings)
+    options.add_instant(parser)
+    options.add_judgement(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the findings; return 1 when they would stop a build."""
+    now = arguments.now or datetime.now(UTC)
+    try:
+        jobs = arguments.jobs or count_processors()
+        report = check_content(arguments.content, now, jobs, find_dialect(arguments.content))
+    except OSError as refusal:
+        sys.stderr.write(
+            f"the content folder {arguments.content} cannot be read: {refusal.strerror}\n"
+        )
+        return 2
+    console = open_console()
+    print_findings(console, arguments.content, report.findings)
+    errors, warnings = report.count("error"), report.count("warning")
+    console.print(
+        f"{count(report.files, 'file')}: {count(errors, 'error')}, {count(warnings, 'warning')}"
+    )
+    return int(report.stops(strict=arguments.strict))
+
+
+def find_dialect(content: Path) -> Dialect:
+    """Return how the site's settings have texts read; raises BuildError."""
+    if not content.is_dir():
+        return Dialect()  # Whoever reads the folder says that it is not there.
+    from site_build.pelican_plugin.plugin import read_dialect  # noqa: PLC0415  it takes half a second
+
+    return read_dialect(content, "")

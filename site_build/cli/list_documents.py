@@ -1,0 +1,128 @@
+"""`list`: which documents are drafts, wait for their time, or have not been touched for long."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Literal, get_args
+
+from rich.cells import cell_len
+
+from site_build import options
+from site_build.cli.check import find_dialect
+from site_build.cli.terminal import count, open_console
+from site_build.content.document import read_document
+from site_build.content.folder import read_bytes
+from site_build.content.library import list_folder
+from site_build.site import UNDATED, Document
+from site_build.text import shorten, write_instant
+
+Question = Literal["drafts", "future", "stale"]
+
+_DAYS = 365
+_LONGEST_TITLE = 50
+_HEADINGS = ("SLUG", "TITLE", "DATE", "PATH")
+_NOTHING: Mapping[Question, str] = {
+    "drafts": "there are no drafts",
+    "future": "nothing waits for its time",
+    "stale": "nothing is stale",
+}
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    parser.add_argument("question", choices=get_args(Question), help="what to list")
+    options.add_content(parser, settings)
+    options.add_instant(parser)
+    parser.add_argument(
+        "--older-than",
+        type=options.read_days,
+        default=_DAYS,
+        metavar="DAYS",
+        help=f"for stale: not updated for longer than this (default: {_DAYS})",
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON array")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
+    documents, unread = _read(arguments.content)
+    now = arguments.now or datetime.now(UTC)
+    chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
+    console = open_console()
+    if arguments.json:
+        console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
+    elif chosen:
+        lines = [_HEADINGS, *(_word(each, arguments) for each in chosen)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = zip(line, widths, strict=True)
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
+            console.print("  ".join(padded).rstrip())
+    else:
+        console.print(_NOTHING[arguments.question])
+    console.file.flush()
+    if unread:
+        files = count(unread, "file")
+        sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
+    return int(unread > 0)
+
+
+def _tell(document: Document, content: Path) -> dict[str, object]:
+    return {
+        "slug": document.slug,
+        "title": document.title,
+        "kind": document.kind,
+        "date": _write(document.published),
+        "updated": _write(document.updated),
+        "path": str(content / document.path),
+    }
+
+
+def _word(document: Document, arguments: argparse.Namespace) -> tuple[str, ...]:
+    """Return a line of the table; what counts for stale documents is when they were updated."""
+    instant = document.updated if arguments.question == "stale" else document.published
+    title = shorten(document.title, _LONGEST_TITLE)
+    return document.slug, title, _write(instant) or "-", str(arguments.content / document.path)
+
+
+def _write(instant: datetime) -> str | None:
+    """Return an instant as front matter says it, None for a page without one."""
+    if instant == UNDATED:
+        return None
+    return write_instant(instant).removesuffix("T00:00:00Z")
+
+
+def _read(content: Path) -> tuple[list[Document], int]:
+    """Read every source file; return also how many could not be read. Raises BuildError."""
+    rules = find_dialect(content).rules
+    paths = list_folder(content, rules).sources
+    found: list[Document] = []
+    for path in paths:
+        with suppress(OSError):
+            document, _ = read_document(path, read_bytes(content, path), rules)
+            found += [document] if document else []
+    return found, len(paths) - len(found)
+
+
+def _choose(
+    documents: Sequence[Document], question: Question, now: datetime, age: timedelta
+) -> list[Document]:
+    """Return the documents that a question is about, at `now` (UTC).
+
+    Drafts come by their path, future ones by the time when they appear, stale ones, which are
+    public and were not updated for longer than `age`, the oldest first.
+    """
+    match question:
+        case "drafts":
+            return [each for each in documents if each.draft]
+        case "future":
+            later = [each for each in documents if not each.draft and each.published > now]
+            return sorted(later, key=lambda each: (each.published, each.slug))
+        case "stale":
+            public = [each for each in documents if each.is_public_at(now)]
+            old = [each for each in public if each.updated != UNDATED and now - each.updated > age]
+            return sorted(old, key=lambda each: (each.updated, each.slug))

@@ -1,0 +1,110 @@
+"""`new`: start a post as a draft, a new file with a head that is right. No file is overwritten."""
+
+import argparse
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import yaml
+
+from site_build import options
+from site_build.addresses import SourceRules
+from site_build.cli.check import find_dialect
+from site_build.cli.terminal import open_console
+from site_build.content.document import read_document
+from site_build.content.folder import list_content, read_bytes
+from site_build.text import make_slug
+
+FOLDER = "posts"
+_HEAD = 4_096
+"""Bytes of a file in which its slug is looked for."""
+_CHOOSE = "choose another title"
+_SLUG = re.compile(rb"^slug:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    parser.add_argument("title", type=options.read_title, metavar="TITLE", help="title of the post")
+    options.add_content(parser, settings)
+    parser.add_argument(
+        "--date",
+        type=options.read_instant,
+        metavar="INSTANT",
+        help="date of the post, in UTC (default: now)",
+    )
+    parser.add_argument(
+        "--tags", type=options.read_tags, default=(), metavar='"A, B"', help="comma-separated"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file and print its path; return 2 when it cannot be."""
+    date = arguments.date or datetime.now(UTC)
+    try:
+        path = start_post(arguments.content, arguments.title, date, arguments.tags)
+    except ScaffoldError as refusal:
+        sys.stderr.write(f"{refusal}\n")
+        return 2
+    open_console().print(f"{path} is started, as a draft")
+    return 0
+
+
+class ScaffoldError(Exception):
+    """The post cannot be started; the message says why and what to do."""
+
+
+def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = ()) -> Path:
+    """Write a draft for `title` into the folder `content` and return its path.
+
+    `date` is in UTC. Raises ScaffoldError, and leaves nothing behind then.
+    """
+    title = " ".join(title.split())
+    slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
+    rules = find_dialect(content).rules
+    name = f"{next(iter(rules.posts), '') or FOLDER}/{slug}.md"
+    text = _write_head(title, slug, date, tags)
+    _, findings = read_document(name, text.encode(), rules)
+    if faults := [finding.message for finding in findings if finding.severity == "error"]:
+        raise ScaffoldError("; ".join(faults))
+    try:
+        if clash := _find_slug(content, slug, rules):
+            raise ScaffoldError(f"{content / clash} has the slug {slug} already; {_CHOOSE}")
+        return _create(content / name, text)
+    except FileExistsError:
+        raise ScaffoldError(f"{content / name} exists already; {_CHOOSE}") from None
+    except OSError as refusal:
+        place = refusal.filename or content
+        raise ScaffoldError(f"{place} cannot be written or read: {refusal.strerror}") from None
+
+
+def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> str:
+    """Return the front matter; whatever needs quotes in YAML gets them."""
+    write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)
+    named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
+    listed = write({"tags": list(tags)}, default_flow_style=None)
+    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}\n"
+    return f"---\n{named}{instant}{listed}description:\nstatus: draft\n---\n\n"
+
+
+def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:
+    """Return the post that has `slug`, whatever its file's name."""
+    for path in list_content(content, rules).sources:
+        found = _SLUG.search(read_bytes(content, path)[:_HEAD])
+        if found and found[1].decode() == slug and not rules.is_page(path):
+            return path
+    return None
+
+
+def _create(path: Path, text: str) -> Path:
+    """Write a new file whole; where that fails, none is left."""
+    path.parent.mkdir(exist_ok=True)
+    with path.open("x", encoding="utf-8", newline="\n") as file:
+        try:
+            file.write(text)
+        except OSError:
+            path.unlink()
+            raise
+    return path

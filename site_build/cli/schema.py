@@ -1,0 +1,259 @@
+"""`schema`: the front matter as JSON Schema (2020-12), and where Visual Studio Code looks for it.
+
+Its extension Front Matter CMS has forms and checks for the head of a Markdown file; what it knows
+of a key is made from the same models that read files. Nothing that somebody else wrote is changed.
+"""
+
+import argparse
+import json
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
+from site_build import options
+from site_build.cli.terminal import open_console
+from site_build.content.front_matter import ALIASES, PageFrontMatter, PostFrontMatter
+from site_build.content.head import DRAFT_KEYS, RESERVED_SLUGS
+from site_build.errors import BuildError
+from site_build.preview.server import DEFAULT_PORT
+from site_build.site import Kind
+
+_PREVIEW = f"http://127.0.0.1:{DEFAULT_PORT}"
+
+Schema = dict[str, Any]
+
+MODELS: dict[Kind, type[PageFrontMatter]] = {"post": PostFrontMatter, "page": PageFrontMatter}
+
+MADE_HERE = "Made by `python -m site_build schema`; write nothing into it by hand."
+
+_CONTROL = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffe\uffff"
+_TEXT = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
+
+_DAY = (
+    "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
+    "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|[12][0-9]))"
+)
+_TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
+_ZONE = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
+_YAML_INSTANT = (
+    r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])(?:[Tt]|[ \t]+)"
+    r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]*)?"
+    r"(?:[ \t]*(?:Z|[-+](?:[01]?[0-9]|2[0-3])(?::[0-5][0-9])?))?"
+)
+"""What YAML 1.1 itself takes for an instant (the type `timestamp` of its repository)."""
+
+_INSTANT = rf"^\s*(?:{_DAY}(?:[Tt ]{_TIME}{_ZONE}?)?|{_YAML_INSTANT})\s*$"
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    parser.add_argument(
+        "kind",
+        nargs="?",
+        choices=get_args(Kind),
+        default="post",
+        help="kind of document (default: post)",
+    )
+    options.add_content(parser, settings, is_read=False)
+    doing = parser.add_mutually_exclusive_group()
+    doing.add_argument(
+        "--settings", action="store_true", help="print the settings of Visual Studio Code instead"
+    )
+    doing.add_argument(
+        "--write", action="store_true", help="write schemas and settings into .vscode/"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the schema, or write the files; raises BuildError when they cannot be."""
+    console, here = open_console(), Path()
+    if arguments.write:
+        written = _write_editor_files(here, _relate(arguments.content, here))
+        for path in written:
+            console.print(f"{path} is written")
+        if not written:
+            console.print("everything is written already")
+        return 0
+    if arguments.settings:
+        value = _describe_settings(_relate(arguments.content, here))
+    else:
+        value = describe_front_matter(arguments.kind)
+    console.print(json.dumps(value, indent=2, ensure_ascii=False))
+    return 0
+
+
+class _Generator(GenerateJsonSchema):
+    """Says of instants and texts what their validators take, which the types alone do not say."""
+
+    def datetime_schema(self, _schema: core_schema.DatetimeSchema) -> Schema:
+        """Return the form of an instant: YAML gives it as text where the editor reads YAML 1.2."""
+        return {"type": "string", "pattern": _INSTANT}
+
+    def str_schema(self, schema: core_schema.StringSchema) -> Schema:
+        """Return the form of a text; whitespace around it is taken off before it is judged."""
+        form = schema.get("pattern")
+        if not isinstance(form, str):
+            return {"type": "string", "pattern": _TEXT}
+        longest = schema.get("max_length")
+        limit = rf"(?!\s*\S{{{longest + 1}}})" if longest else ""
+        return {"type": "string", "pattern": rf"^{limit}\s*{form.strip('^$')}\s*$"}
+
+
+def describe_front_matter(kind: Kind) -> Schema:
+    """Return the schema of the front matter of a post or a page."""
+    model = MODELS[kind]
+    schema = model.model_json_schema(schema_generator=_Generator)
+    required = set(schema["required"])
+    properties = {
+        name: each if name in required else _allow_nothing(each)
+        for name, each in schema["properties"].items()
+    }
+    reserved = "|".join(map(re.escape, sorted(RESERVED_SLUGS[kind])))
+    properties["slug"]["not"] = {"pattern": rf"^\s*(?:{reserved})\s*$"}
+    for alias, name in ALIASES.items():
+        properties[alias] = {**properties[name], "description": f"Another name for `{name}`."}
+    return {
+        "$schema": GenerateJsonSchema.schema_dialect,
+        "$comment": MADE_HERE,
+        "title": f"The front matter of a {kind}",
+        "type": "object",
+        "required": sorted(required),
+        "properties": {**properties, **dict.fromkeys(sorted(DRAFT_KEYS), False)},
+        "allOf": [{"not": {"required": [alias, name]}} for alias, name in ALIASES.items()],
+    }
+
+
+def _allow_nothing(schema: Schema) -> Schema:
+    """Return the schema for a key whose value may be left empty."""
+    about: Schema = {name: schema[name] for name in ("title", "description") if name in schema}
+    forms = schema.get("anyOf") or [
+        {key: value for key, value in schema.items() if key not in {*about, "default"}}
+    ]
+    known = [form for form in forms if form != {"type": "null"}]
+    return {**about, "anyOf": [*known, {"type": "null"}]}
+
+
+class SettingsError(BuildError):
+    """Settings that somebody wrote stand in the way; nothing was written."""
+
+    exitcode = 2
+
+
+def _write_editor_files(folder: Path, content: Path) -> list[Path]:
+    """Write schemas and settings below `folder`; return the files that are new or changed.
+
+    `content` is as seen from `folder`. Raises SettingsError.
+    """
+    home = folder / ".vscode"
+    texts = {home / f"{kind}.schema.json": describe_front_matter(kind) for kind in get_args(Kind)}
+    for path in texts:
+        if MADE_HERE not in (_read(path) or MADE_HERE):
+            raise SettingsError(f"{path} was not made here, so nothing was written; move it away")
+    settings = home / "settings.json"
+    texts[settings] = _merge(settings, _describe_settings(content))
+    dumped = {path: _dump(value) for path, value in texts.items()}
+    changed = {path: text for path, text in dumped.items() if _read(path) != text}
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        for path, text in changed.items():
+            partial = path.with_name(f".{path.name}.part")
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(path)
+    except OSError as error:
+        raise SettingsError(f"{error.filename} cannot be written: {error.strerror}") from error
+    return list(changed)
+
+
+def _describe_settings(content: Path) -> Schema:
+    kinds: tuple[Kind, ...] = get_args(Kind)
+    return {
+        "frontMatter.content.pageFolders": [
+            {
+                "title": f"{kind.title()}s",
+                "path": f"[[workspace]]/{(content / f'{kind}s').as_posix()}",
+                "contentTypes": [kind],
+            }
+            for kind in kinds
+        ],
+        "frontMatter.content.draftField": {
+            "name": "status",
+            "type": "choice",
+            "choices": ["draft", "published"],
+        },
+        "frontMatter.preview.host": _PREVIEW,
+        "frontMatter.taxonomy.contentTypes": [
+            {
+                "name": kind,
+                "pageBundle": False,
+                "fields": [
+                    _describe_field(name, MODELS[kind]) for name in PageFrontMatter.model_fields
+                ],
+            }
+            for kind in kinds
+        ],
+    }
+
+
+_FORMS: Mapping[str, Schema] = {
+    "status": {"type": "draft"},
+    "tags": {"type": "tags"},
+    "aliases": {"type": "list"},
+    "date": {"type": "datetime", "isPublishDate": True},
+    "updated": {"type": "datetime", "isPublishDate": False},
+    "slug": {"type": "slug", "editable": True},
+    "title": {"type": "string", "single": True},
+}
+"""How the extension lets a key be filled in; a text of several lines where none is named."""
+
+
+def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:
+    field = model.model_fields[name]
+    about = {"name": name, "title": name.title(), "description": field.description}
+    form = _FORMS.get(name, {"type": "string", "single": False})
+    return {**about, **form, "required": field.is_required()}
+
+
+def _merge(path: Path, ours: Schema) -> Schema:
+    """Return the settings that are there and ours; raises SettingsError where they differ."""
+    try:
+        theirs = json.loads((_read(path) or "").strip() or "{}")
+    except ValueError:
+        theirs = None
+    if not isinstance(theirs, dict):
+        raise SettingsError(
+            f"{path} holds comments or is no JSON, so nothing was written; copy what you like "
+            "from what `schema --settings` prints"
+        )
+    for name, value in ours.items():
+        if theirs.get(name, value) != value:
+            raise SettingsError(
+                f"{path} has a {name} of its own, so nothing was written; take that out, or "
+                "copy what you like from what `schema --settings` prints"
+            )
+    return {**theirs, **ours}
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path} cannot be read; fix or move it ({error})") from None
+
+
+def _dump(value: Mapping[str, Any]) -> str:
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n"
+
+
+def _relate(content: Path, folder: Path) -> Path:
+    """Return the content folder as seen from `folder`; raises SettingsError outside of it."""
+    relative = os.path.relpath(content, folder)
+    if relative.startswith(os.pardir):
+        raise SettingsError(f"{content} does not lie below this folder; open the one that has it")
+    return Path(relative)

@@ -1,0 +1,244 @@
+"""Reads one source file: bytes in, a Document and every defect of its head out.
+
+It knows where a head ends and a text begins, and nothing of HTML, of links or of other files; it
+opens nothing.
+"""
+
+import codecs
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import PurePosixPath
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from site_build.addresses import SourceRules
+from site_build.checks.analyse import render
+from site_build.checks.complexity import find_excess
+from site_build.content.entries import (
+    HANDLER,
+    Entry,
+    YamlFaultError,
+    read_entries,
+    read_pelican_head,
+)
+from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.content.head import Fault, find_members, find_value, read_head
+from site_build.errors import Diagnostic
+from site_build.site import UNDATED, Alias, Document, Kind
+from site_build.text import Places, find_control_characters, make_slug
+
+_BEGINNING_TAGS = 4_000
+"""Code points in which the first paragraph is looked for."""
+
+_DEFINITION = re.compile(r"^ {0,3}\[[^\[\]^\n]+\]:[^\n]+$", re.MULTILINE)
+
+
+def summarise(document: Document, longest: int) -> str:
+    """Return the first paragraph as plain text of at most `longest` code points, or an empty one.
+
+    Never raises, whatever the text.
+    """
+    beginning = document.markdown
+    if len(beginning) > _BEGINNING_TAGS:  # with the definitions of links that stand further down
+        end = beginning.rfind("\n\n", 0, _BEGINNING_TAGS)
+        end = end if end > 0 else _BEGINNING_TAGS
+        beginning = "\n".join([beginning[:end], "", *_DEFINITION.findall(beginning, end)])
+    if find_excess(beginning):
+        return ""
+    try:
+        page = render(document, beginning)
+    except Exception:  # noqa: BLE001 - a check of the whole text will tell what the converter said
+        return ""
+    for paragraph in page.css("body > p"):
+        for mark in paragraph.css("sup, script, style"):
+            mark.decompose()
+        if text := " ".join(paragraph.text().split()):
+            if len(text) <= longest:
+                return text
+            words = text[:longest].rpartition(" ")[0] or text[: longest - 1]
+            return words.rstrip(" ,;:.\u2013\u2014-") + "\u2026"
+    return ""
+
+
+LARGEST_FILE = 2 * 1024 * 1024
+"""Bytes; some three hundred thousand words."""
+
+_RULES = SourceRules()
+_BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
+
+
+class _Parts(NamedTuple):
+    """The front matter and the body of a text, and their offsets in it."""
+
+    entries: list[Entry]
+    fence_at: int
+    body_at: int
+    body: str
+
+
+def read_document(
+    path: str, raw: bytes, rules: SourceRules = _RULES
+) -> tuple[Document | None, list[Diagnostic]]:
+    """Return the document, or None where errors forbid one, with all findings about the file.
+
+    `path` is relative to the content folder, with `/`. Never raises, whatever the bytes.
+    """
+    text, faults = _decode(raw)
+    document = None
+    if not faults:
+        document, faults = _read_text(path, text, hashlib.sha256(raw).hexdigest(), rules)
+    places = Places(text)
+    return document, sorted(
+        Diagnostic(path, *places.locate(fault.offset), fault.severity, fault.message)
+        for fault in faults
+    )
+
+
+def _decode(raw: bytes) -> tuple[str, list[Fault]]:
+    r"""Return the text with `\n` line ends; what cannot be decoded ends it, with a fault."""
+    if len(raw) > LARGEST_FILE:
+        return "", [Fault(0, f"the file is larger than {LARGEST_FILE} bytes; split it")]
+    raw = raw.removeprefix(codecs.BOM_UTF8).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as fault:
+        message = f"byte 0x{raw[fault.start]:02X} is not UTF-8; save the file as UTF-8"
+        if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            message = "the file is UTF-16; save it as UTF-8"
+        text = raw[: fault.start].decode()
+        return text, [Fault(len(text), message)]
+    found = find_control_characters(text)
+    if not found:
+        return text, []
+    sign = text[found[0]]
+    name = "NUL" if sign == "\0" else f"the control character U+{ord(sign):04X}"
+    more = f" (the first of {len(found)})" if len(found) > 1 else ""
+    return text, [Fault(found[0], f"the text holds {name}{more}; take it out")]
+
+
+def _read_text(
+    path: str, text: str, digest: str, rules: SourceRules
+) -> tuple[Document | None, list[Fault]]:
+    try:
+        parts = _split(path, text, rules)
+    except YamlFaultError as fault:
+        return None, [Fault(fault.offset, f"the front matter {fault}")]
+    if isinstance(parts, Fault):
+        return None, [parts]
+    kind: Kind = "page" if rules.is_page(path) else "post"
+    extra = tuple((each.key, each.value) for each in parts.entries if each.key in rules.extra)
+    entries = [each for each in parts.entries if each.key not in rules.extra]
+    entries += _read_name(path, entries, rules)
+    head, faults = read_head(kind, parts.fence_at, entries, rules)
+    if head is None or any(fault.severity == "error" for fault in faults):
+        return None, faults
+    places = Places(text)
+    body = f"{parts.body}\n" if parts.body else "", places.locate(parts.body_at)[0]
+    document = _make_document(path, head, body, digest, rules)
+    slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
+    aliases: dict[str, Alias] = {}
+    for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
+        former = _canonical_path(document, given, rules)
+        slug = rules.addresses.find_slug(former)
+        aliases.setdefault(former, Alias(former, slug, *places.locate(at)))
+    named = replace(
+        document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),), extra=extra
+    )
+    return named, faults
+
+
+def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
+    """Yield what the name of the file says and its head does not."""
+    found = re.match(rules.name_pattern, PurePosixPath(path).stem)
+    named = {each.key for each in entries}
+    for key, value in (found.groupdict() if found else {}).items():
+        if value and key in KEYS and key not in named:
+            yield Entry(key, value, 0, 0)
+
+
+def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
+    """Return the one path of a former address."""
+    if not alias.startswith("/"):
+        return _locate(replace(document, slug=alias), rules)
+    path = re.sub("(?:^|(?<=/))index[.]html$", "", alias.removeprefix("/"))
+    return path if not path or path.endswith(("/", ".html")) else f"{path}/"
+
+
+def _split(path: str, text: str, rules: SourceRules) -> _Parts | Fault:
+    """Split a text with python-frontmatter, whose two parts begin with the end of a line.
+
+    Raises YamlFaultError.
+    """
+    start = len(text) - len(text.lstrip())
+    opening = HANDLER.FM_BOUNDARY.match(text, start)
+    if opening is None and (found := read_pelican_head(text)):
+        entries, body_at = found
+        entries += _read_name(path, entries, rules)
+        entries += _choose_slug(path, entries, rules)
+        return _Parts(entries, 0, body_at, text[body_at:].rstrip())
+    if opening is None:
+        what = "the file is empty" if start == len(text) else "the file has no front matter"
+        return Fault(0 if start == len(text) else start, f"{what}; {_BEGINNING}")
+    try:
+        head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
+    except ValueError:
+        return Fault(start, "the front matter is never closed; add a line `---` below its keys")
+    entries = read_entries(head, opening.end() + 1)
+    return _Parts(entries, start, len(text) - len(body), body.rstrip())
+
+
+def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
+    """Yield the slug of a file that names none, as Pelican makes it."""
+    values = {each.key: each for each in entries}
+    title = values.get("title")
+    if "slug" in values or title is None:
+        return
+    source = title.value if rules.slug_source == "title" else PurePosixPath(path).stem
+    if slug := make_slug(str(source)):
+        yield Entry("slug", slug, title.key_at, title.value_at)
+
+
+def _make_document(
+    path: str, head: PageFrontMatter, body: tuple[str, int], digest: str, rules: SourceRules
+) -> Document:
+    markdown, line = body
+    kind: Kind = "page" if rules.is_page(path) else "post"
+    published = head.date or UNDATED
+    folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
+    document = Document(
+        path=path,
+        kind=kind,
+        slug=head.slug,
+        address="",
+        title=head.title,
+        description=head.description,
+        excerpt=head.excerpt,
+        published=published,
+        updated=head.updated or published,
+        tags=head.tags,
+        series=head.series if kind == "post" else "",
+        author=head.author,
+        category=head.category or folder or rules.category if kind == "post" else "",
+        lang=head.lang,
+        draft=head.status == "draft",
+        markdown=markdown,
+        body_line=line,
+        digest=digest,
+    )
+    document = replace(document, address=_locate(document, rules))
+    # What the author left to the text.
+    description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
+    return replace(document, description=description, excerpt=document.excerpt or description)
+
+
+def _locate(document: Document, rules: SourceRules) -> str:
+    return rules.addresses.locate(
+        document.kind,
+        document.slug,
+        document.published.astimezone(ZoneInfo(rules.timezone)),
+        lang=document.lang or rules.lang,
+        category=make_slug(document.category),
+        author=make_slug(document.author.partition(";")[0] or rules.author),
+    )

@@ -1,0 +1,146 @@
+"""Social cards: the picture that stands for a post where somebody shares it.
+
+Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the page. It knows
+values alone, and nothing of posts.
+"""
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+from PIL import Image, ImageDraw, features
+
+from site_build import tag_colours
+from site_build.images import lettering, png
+from site_build.images.lettering import (
+    Font,
+    Pen,
+    fit,
+    keep_writable,
+    line_height,
+    write_line,
+)
+from site_build.images.png import write_png
+from site_build.tag_colours import blend, mix_paint
+
+SIZE = (1200, 630)
+"""Pixels; what the places where people share links ask for."""
+
+# By day, and the theme's: its sheet has them under these names, and the tests compare.
+_PAPER: tag_colours.Colour = (0xF8, 0xF5, 0xEE)
+_INK: tag_colours.Colour = (0x1F, 0x22, 0x2C)
+_HAIRLINE: tag_colours.Colour = (0xD8, 0xD2, 0xC3)
+
+# A palette: a ramp from paper to ink, then a colour and its cut for each band.
+_RAMP = 32
+_BANDS = 24
+"""Tags that are painted; a band of less than 26 pixels would be a stripe."""
+
+_MARGIN = 88
+_EDGE = 96
+_LEAF, _CUT = 9, 3
+"""Every so many pixels a leaf of the book ends, in a cut as wide."""
+_GAP = 3
+
+_SMALL = 34
+_SOFT = 178
+"""Ink of the small print, of 255."""
+_TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
+_TITLE_TOP = 162
+_TITLE_BOX = (SIZE[0] - _EDGE - 2 * _MARGIN, 360)
+
+
+@dataclass(frozen=True, slots=True)
+class CardPlace:
+    """A card as pages and feeds name it."""
+
+    path: str
+    width: int = SIZE[0]
+    """Pixels."""
+    height: int = SIZE[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a card shows."""
+
+    site: str
+    title: str = ""
+    """Empty on the card of the site."""
+    day: str = ""
+    hues: tuple[int, ...] = ()
+    """Of the tags, in their order."""
+
+
+def digest_card(card: Card, font: Font) -> bytes:
+    """Return the digest of all that makes the card what it is."""
+    said = repr((card, font.digest, _fingerprint())).encode()
+    return hashlib.blake2b(said, digest_size=20).digest()
+
+
+def has_title(card: Card, font: Font) -> bool:
+    """Return whether the font can write the card's title; else the site's name stands there."""
+    return keep_writable(card.title, font) is not None
+
+
+def draw_card(card: Card, font: Font) -> bytes:
+    """Return the card as PNG; the same card gives the same bytes."""
+    sheet = Image.new("L", SIZE, 0)
+    _write(sheet, card, keep_writable(card.title, font), font)
+    _paint_edge(sheet, card.hues[:_BANDS])
+    return write_png(sheet, _make_palette(card.hues[:_BANDS]))
+
+
+def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> None:
+    """Write all that the card says, in steps of the ramp, the title from the top of its box."""
+    site = keep_writable(card.site, font) or ""
+    small = Pen(font, _SMALL, _RAMP - 1, _SOFT)
+    if title:
+        write_line(sheet, (_MARGIN, _MARGIN), site, small)
+    write_line(sheet, (_MARGIN, SIZE[1] - _MARGIN + 20), card.day, small)
+    fitted = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
+    top = _TITLE_TOP + round(fitted.size * 0.74)
+    for number, line in enumerate(fitted.lines):
+        place = (_MARGIN, top + number * line_height(fitted.size))
+        write_line(sheet, place, line, Pen(font, fitted.size, _RAMP - 1))
+
+
+def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
+    draw = ImageDraw.Draw(sheet)
+    left, right, bottom = SIZE[0] - _EDGE, SIZE[0] - 1, SIZE[1]
+    count = max(1, len(hues))
+    for band in range(count):
+        top = bottom * band // count + (_GAP if band else 0)
+        end = bottom * (band + 1) // count - 1
+        colour = _RAMP + 2 * band
+        draw.rectangle((left, top, right, end), fill=colour)
+        for cut in range(left, right, _LEAF):
+            draw.rectangle((cut, top, cut + _CUT - 1, end), fill=colour + 1)
+
+
+def _make_palette(hues: tuple[int, ...]) -> list[int]:
+    """Return the colours of the ramp and of the bands; a book without tags is unpainted."""
+    colours = [blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP)]
+    for hue in hues:
+        colours += [
+            mix_paint(hue),
+            blend(mix_paint(hue), _PAPER, 0.76),
+        ]
+    if not hues:
+        colours += [_PAPER, _HAIRLINE]
+    return [channel for colour in colours for channel in colour]
+
+
+@cache
+def _fingerprint() -> str:
+    """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
+    digest = hashlib.blake2b(version("pillow").encode(), digest_size=20)
+    for library in ("freetype2", "raqm"):
+        digest.update(f"{library} {features.version(library)}\n".encode())
+    digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
+    for source in (__file__, lettering.__file__, png.__file__, tag_colours.__file__):
+        digest.update(Path(source).read_bytes())
+    return digest.hexdigest()

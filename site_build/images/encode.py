@@ -1,0 +1,249 @@
+"""Pictures and the lighter forms that they are offered in, and the bytes of these.
+
+A published original keeps its own colours; it is encoded again only where it is too large.
+
+One thread, whatever the library would take: the same picture gives the same bytes, and the build
+has a process for each core already.
+"""
+
+import hashlib
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib.metadata import version
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+from PIL import Image, ImageCms, ImageOps, ImageSequence, features
+
+from site_build import addresses
+from site_build.images.strip import strip_metadata
+from site_build.text import make_slug
+
+WIDTHS = (480, 960, 1440)
+"""Pixels: a phone's column, the widest column, and that on a screen of two pixels for each."""
+WIDEST = 1920
+"""Pixels of the largest form."""
+LONGEST_SIDE = 2560
+"""Pixels of a published original: a large screen shows no more."""
+
+_NEAR = 0.85
+"""A form this close to the largest would save nobody anything."""
+_WORTHWHILE = 8_000
+"""Bytes below which a picture is published as it is and no more."""
+_DIGITS = 12
+
+FormKind = Literal["avif", "webp"]
+KINDS: tuple[FormKind, ...] = ("avif", "webp")
+"""Best first: a browser takes the first that it knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A picture as it is published: turned upright, its longer side within the bound."""
+
+    path: str
+    """Relative to the content folder and to the site alike: `images/shelf.jpg`."""
+    digest: str
+    """SHA-256 of the file, hexadecimal."""
+    kind: str
+    """`jpeg`, `png`, `webp`, `avif`, `gif` or `svg`."""
+    width: int
+    height: int
+    size: int
+    """Bytes."""
+    still: bool
+    """False for what moves or is drawn by lines: no forms are made of it."""
+    moves: bool = False
+    is_reduced: bool = False
+    """True where the file is larger than what is published."""
+
+    @property
+    def reduced_key(self) -> bytes:
+        """Stand for the reduced original: the file, and the way originals are encoded."""
+        return f"original {self.path} {_digest(self)}".encode()
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One file that is made of a picture."""
+
+    path: str
+    kind: FormKind
+    width: int
+    height: int
+
+
+@cache
+def list_forms(picture: Picture) -> tuple[Form, ...]:
+    """Return the forms that are made of a picture, by kind and width; none for most drawings."""
+    if not picture.still or picture.size < _WORTHWHILE:
+        return ()
+    folder = f"{addresses.PICTURES}{_digest(picture)}"
+    name = make_slug(PurePosixPath(picture.path).stem) or "picture"
+    return tuple(
+        Form(f"{folder}/{name}-{width}.{kind}", kind, width, scale_height(picture, width))
+        for kind in KINDS
+        for width in _list_widths(picture.width)
+    )
+
+
+def scale_height(picture: Picture, width: int) -> int:
+    """Return the height of the picture at that width."""
+    return max(1, round(picture.height * width / picture.width))
+
+
+def _list_widths(own: int) -> Iterator[int]:
+    largest = min(own, WIDEST)
+    yield from (width for width in WIDTHS if width < largest * _NEAR)
+    yield largest
+
+
+def _digest(picture: Picture) -> str:
+    return hashlib.sha256(f"{picture.digest} {_fingerprint()}".encode()).hexdigest()[:_DIGITS]
+
+
+@cache
+def _fingerprint() -> str:
+    """Return the digest of the way forms are made: the code and the libraries."""
+    folder = Path(__file__).parent
+    digest = hashlib.sha256(version("pillow").encode())
+    for codec in KINDS:
+        digest.update(f"{codec} {features.version(codec)}\n".encode())
+    for name in (Path(__file__).name, "encode.py"):
+        digest.update((folder / name).read_bytes())
+    return digest.hexdigest()
+
+
+_QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
+"""Drawings and screens show faults that photographs hide."""
+
+_SLOW_UP_TO = 960
+"""Pixels: wider forms take an AVIF encoder's quicker way, which costs a few percent of size."""
+_THOROUGH, _QUICK = 6, 8
+_WEBP_METHOD = 4
+
+_ORIGINAL: dict[str, dict[str, object]] = {
+    "avif": {"quality": 80, "speed": _QUICK, "max_threads": 1},
+    "gif": {},
+    "jpeg": {"quality": 90, "optimize": True, "progressive": True},
+    "png": {},
+    "webp": {"quality": 90, "method": _WEBP_METHOD},
+}
+"""How a reduced original is encoded: it may be looked at for its details."""
+_COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
+"""Modes that colour profiles are made for."""
+
+
+class ChangedError(Exception):
+    """The file is no longer the picture that was measured."""
+
+
+def encode(source: Path, picture: Picture, form: Form) -> bytes:
+    """Return the bytes of a form of the picture in `source`; raises ChangedError and OSError."""
+    image = _resize(_develop(source, picture.digest), (form.width, form.height))
+    sort = "jpeg" if picture.kind == "jpeg" else "other"
+    quality = _QUALITY[form.kind][sort]
+    file = io.BytesIO()
+    if form.kind == "webp":
+        image.save(file, "WEBP", quality=quality, method=_WEBP_METHOD)
+    else:
+        speed = _THOROUGH if form.width <= _SLOW_UP_TO else _QUICK
+        sampling = "4:2:0" if sort == "jpeg" else "4:4:4"
+        options = {"speed": speed, "subsampling": sampling, "max_threads": 1}
+        image.save(file, "AVIF", quality=quality, **options)
+    return file.getvalue()
+
+
+def forget_picture() -> None:
+    """Let go of the picture that was unpacked last: it takes up to 240 megabytes."""
+    _develop.cache_clear()
+
+
+def clean(data: bytes, picture: Picture | None) -> bytes:
+    """Return the bytes of a picture file without metadata; `picture` is None for a damaged one.
+
+    Nothing is left of a damaged one whose metadata cannot be found.
+    """
+    try:
+        return strip_metadata(data)
+    except (OSError, ValueError, RecursionError):
+        return b"" if picture is None else _encode_original(data, picture)
+
+
+def reduce_original(source: Path, picture: Picture) -> bytes:
+    """Return the picture in `source` in the size that is published, in its own format.
+
+    It is upright, has its colour profile and no other metadata; what moves still moves. Raises
+    ChangedError and OSError.
+    """
+    return _encode_original(_read(source, picture.digest), picture)
+
+
+def _encode_original(data: bytes, picture: Picture) -> bytes:
+    size, file = (picture.width, picture.height), io.BytesIO()
+    with Image.open(io.BytesIO(data)) as image:
+        options = {**_ORIGINAL[picture.kind], "icc_profile": image.info.get("icc_profile")}
+        frames, times = [], []
+        for frame in ImageSequence.Iterator(image) if picture.moves else [image]:
+            plain = ImageOps.exif_transpose(_deepen(frame))
+            if plain.mode not in _COLOURS:
+                plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
+            times.append(frame.info.get("duration", 0))
+            frames.append(_resize(plain, size))
+            frames[-1].info.clear()
+        if picture.moves:
+            options |= {"save_all": True, "append_images": frames[1:], "duration": times}
+            options |= {"loop": image.info["loop"]} if "loop" in image.info else {}
+    frames[0].save(file, picture.kind.upper(), **options)
+    return file.getvalue()
+
+
+def _read(source: Path, digest: str) -> bytes:
+    data = source.read_bytes()
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise ChangedError
+    return data
+
+
+@lru_cache(maxsize=1)
+def _develop(source: Path, digest: str) -> Image.Image:
+    """Return the picture ready to be resized; its forms are made one after the other."""
+    data = _read(source, digest)
+    with Image.open(io.BytesIO(data)) as image:
+        upright = ImageOps.exif_transpose(_deepen(image))
+    plain = _convert_colours(upright)
+    plain.info.clear()  # Encoders would copy profiles and notes from here.
+    return plain
+
+
+def _deepen(image: Image.Image) -> Image.Image:
+    """Return a picture of 16 bits for each pixel with 8; `convert` would clip it."""
+    if not image.mode.startswith("I"):
+        return image
+    return image.convert("I").point(lambda level: level * (1 / 256)).convert("L")
+
+
+def _convert_colours(image: Image.Image) -> Image.Image:
+    """Return the picture in sRGB, with transparency where it has any."""
+    profile = image.info.get("icc_profile")
+    mode = "RGBA" if image.has_transparency_data else "RGB"
+    if profile and image.mode in _COLOURS:
+        try:
+            source = ImageCms.ImageCmsProfile(io.BytesIO(profile))
+            srgb = ImageCms.createProfile("sRGB")
+            target = "RGBA" if image.mode == "RGBA" else "RGB"
+            converted = ImageCms.profileToProfile(image, source, srgb, outputMode=target)
+        except (ImageCms.PyCMSError, OSError):
+            return image.convert(mode)  # A profile that cannot be used is as good as none.
+        return (converted or image).convert(mode)
+    return image.convert(mode)
+
+
+def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
+    if image.size == size:
+        return image
+    if image.mode == "RGBA":  # Weighted by opacity, so that what is unseen does not bleed in.
+        return image.convert("RGBa").resize(size, Image.Resampling.LANCZOS).convert("RGBA")
+    return image.resize(size, Image.Resampling.LANCZOS)

@@ -1,0 +1,232 @@
+"""Removes metadata from a picture's file and leaves its pixels, frames and colours as they are.
+
+Nothing is decoded. What is kept is listed and everything else goes: EXIF, XMP, IPTC, comments,
+thumbnails, and data behind the picture's end. Only the orientation is written back, as EXIF.
+"""
+
+import io
+import re
+import struct
+from collections.abc import Iterator
+
+from PIL import ExifTags, Image
+
+from site_build.images.png import SIGNATURE, frame_chunk
+
+_JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
+"""What ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
+_JPEG_START, _JPEG_END, _JPEG_SCAN = 0xD8, 0xD9, 0xDA
+_JPEG_TABLES = frozenset({*range(0xC0, 0xD0), _JPEG_SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
+_JPEG_COLOURS = {0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}
+_JFIF, _JFIF_SIZE = b"JFIF\0", 12
+"""Bytes of the JFIF segment before the size of its thumbnail."""
+
+_PNG_KEPT = frozenset(b"tRNS gAMA cHRM sRGB iCCP cICP mDCV cLLI sBIT bKGD pHYs".split())
+_PNG_FRAMES = frozenset((b"acTL", b"fcTL", b"fdAT"))
+
+_WEBP_KEPT = frozenset((b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"))
+_WEBP_EXIF, _WEBP_XMP = 0x08, 0x04
+"""Flags of the VP8X chunk."""
+_WEBP_FRAME_HEAD = 16
+
+_GIF_KEPT = (b"\xff\x0bNETSCAPE2.0", b"\xff\x0bANIMEXTS1.0", b"\xff\x0bICCRGBG1012")
+"""Application extensions: repetitions, and the colour profile."""
+
+_AVIF_PARENTS, _AVIF_NOTES = (b"moov", b"trak"), (b"uuid", b"udta", b"free", b"skip")
+_EMPTY_EXIF = bytes(4) + b"II*\0" + struct.pack("<IHI", 8, 0, 0)
+"""The offset of a TIFF header, the header, and a directory without entries."""
+
+
+def strip_metadata(data: bytes) -> bytes:
+    """Return the bytes of a picture without metadata; of what is no picture, the same bytes.
+
+    A truncated file is stripped as far as it goes. Raises ValueError for an AVIF whose metadata
+    cannot be blanked.
+    """
+    exif = _write_orientation(data)
+    if data.startswith(b"\xff\xd8"):
+        return _strip_jpeg(data, exif)
+    if data.startswith(SIGNATURE):
+        return SIGNATURE + b"".join(_list_png(data, exif))
+    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+        body = b"WEBP" + b"".join(_list_webp(data[12:], exif))
+        return b"RIFF" + struct.pack("<I", len(body)) + body
+    if data.startswith((b"GIF87a", b"GIF89a")):
+        return b"".join(_list_gif(data))
+    if data[4:8] != b"ftyp":
+        return data
+    blank = bytearray(data)
+    _blank_boxes(blank, 0, len(blank))
+    return bytes(blank)
+
+
+def _write_orientation(data: bytes) -> bytes:
+    """Return EXIF that holds the picture's orientation and no more; empty for an upright one."""
+    exif = Image.Exif()
+    try:
+        with Image.open(io.BytesIO(data), formats=("JPEG", "PNG", "WEBP")) as image:
+            exif[ExifTags.Base.Orientation] = image.getexif()[ExifTags.Base.Orientation]
+    except Exception:  # noqa: BLE001 - decoders raise whatever they stumble over
+        return b""
+    return exif.tobytes() if exif[ExifTags.Base.Orientation] in range(2, 9) else b""
+
+
+def _strip_jpeg(data: bytes, exif: bytes) -> bytes:
+    kept = [data[:2], _frame_segment(0xE1, exif)] if exif else [data[:2]]
+    at = 2
+    while found := _JPEG_MARKER.search(data, at):
+        marker, at = found[0][-1], found.end()
+        if marker == _JPEG_END:
+            return b"".join((*kept, b"\xff\xd9"))
+        size = int.from_bytes(data[at : at + 2])
+        content, at = data[at + 2 : at + size], at + size
+        if marker in _JPEG_TABLES or content.startswith(_JPEG_COLOURS.get(marker, b"\0none")):
+            kept.append(_frame_segment(marker, content))
+        elif marker == 0xE0 and content.startswith(_JFIF):  # noqa: PLR2004 - APP0
+            kept.append(_frame_segment(marker, content[:_JFIF_SIZE] + bytes(2)))
+        if marker == _JPEG_SCAN:
+            end = _JPEG_MARKER.search(data, at)
+            kept.append(data[at : end.start() if end else len(data)])
+    return b"".join(kept)
+
+
+def _frame_segment(marker: int, content: bytes) -> bytes:
+    return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
+
+
+def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:
+    """Yield the chunks that are kept: the critical ones, colours, frames."""
+    at = len(SIGNATURE)
+    while at < len(data):
+        end = at + 12 + int.from_bytes(data[at : at + 4])
+        name = data[at + 4 : at + 8]
+        if name == b"IDAT" and exif:
+            yield frame_chunk(b"eXIf", exif.removeprefix(b"Exif\0\0"))
+            exif = b""
+        if name[:1].isupper() or name in _PNG_KEPT | _PNG_FRAMES:
+            yield data[at:end]
+        at = len(data) if name == b"IEND" else end
+
+
+def _list_webp(chunks: bytes, exif: bytes) -> Iterator[bytes]:
+    """Yield the chunks that are kept, and those of frames within them."""
+    at = 0
+    while at + 8 <= len(chunks):
+        name, size = struct.unpack_from("<4sI", chunks, at)
+        content, at = chunks[at + 8 : at + 8 + size], at + 8 + size + size % 2
+        if name == b"VP8X" and content:
+            flags = content[0] & ~(_WEBP_EXIF | _WEBP_XMP) | (_WEBP_EXIF if exif else 0)
+            content = bytes([flags]) + content[1:]
+        elif name == b"ANMF":
+            frame = content[_WEBP_FRAME_HEAD:]
+            content = content[:_WEBP_FRAME_HEAD] + b"".join(_list_webp(frame, b""))
+        if name in _WEBP_KEPT:
+            yield _frame_riff(name, content)
+    if exif:
+        yield _frame_riff(b"EXIF", exif.removeprefix(b"Exif\0\0"))
+
+
+def _frame_riff(name: bytes, content: bytes) -> bytes:
+    return struct.pack("<4sI", name, len(content)) + content + bytes(len(content) % 2)
+
+
+def _list_gif(data: bytes) -> Iterator[bytes]:
+    """Yield the blocks that are kept (GIF89a, appendix A)."""
+    at = 13 + _measure_colours(data, 10)
+    yield data[:at]
+    while at < len(data):
+        start, kind = at, data[at : at + 1]
+        if kind == b",":
+            at = _pass_blocks(data, at + 11 + _measure_colours(data, at + 9))
+        elif kind == b"!":
+            at = _pass_blocks(data, at + 2)
+        else:
+            at += 1
+        is_control = data[start : start + 2] == b"!\xf9"
+        if kind in b",;" or is_control or data[start + 1 : start + 14] in _GIF_KEPT:
+            yield data[start:at]
+        if kind == b";":
+            return
+
+
+def _measure_colours(data: bytes, at: int) -> int:
+    """Return the bytes of the colour table that the flags at `at` announce."""
+    flags = int.from_bytes(data[at : at + 1])
+    return 3 << (flags & 7) + 1 if flags & 0x80 else 0
+
+
+def _pass_blocks(data: bytes, at: int) -> int:
+    while at < len(data) and data[at]:
+        at += data[at] + 1
+    return at + 1
+
+
+def _blank_boxes(data: bytearray, at: int, end: int) -> None:
+    """Overwrite metadata in place: pixels are found by their offsets in the file."""
+    for name, start, stop in _list_boxes(data, at, end):
+        if name in _AVIF_PARENTS:
+            _blank_boxes(data, start, stop)
+        elif name == b"meta":
+            _blank_items(data, start + 4, stop)
+        elif name in _AVIF_NOTES:
+            data[start:stop] = bytes(stop - start)
+
+
+def _list_boxes(data: bytearray, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
+    """Yield the name of each box, and where its content begins and ends (ISO/IEC 14496-12)."""
+    while at + 8 <= end:
+        size, name, start = _int(data, at, 4), bytes(data[at + 4 : at + 8]), at + 8
+        if size == 1:
+            size, start = _int(data, at + 8, 8), at + 16
+        at = min(end, at + size) if size >= start - at else end
+        yield name, min(start, at), at
+
+
+def _blank_items(data: bytearray, at: int, end: int) -> None:
+    """Overwrite the items of a `meta` box that are EXIF or XMP (ISO/IEC 23008-12, annex A)."""
+    boxes = {name: (start, stop) for name, start, stop in _list_boxes(data, at, end)}
+    first, stop = boxes.get(b"iinf", (end, end))
+    entries = first + (8 if _int(data, first, 1) else 6)
+    kinds: dict[int, bytes] = {}
+    for _, start, _ in _list_boxes(data, entries, stop):
+        size = 2 if _int(data, start, 1) < 3 else 4  # noqa: PLR2004 - the version of an entry
+        kind = start + 6 + size
+        kinds[_int(data, start + 4, size)] = bytes(data[kind : kind + 4])
+    for item, offset, length in _list_items(bytes(data[slice(*boxes.get(b"iloc", (end, end)))])):
+        blank = {b"mime": b"", b"Exif": _EMPTY_EXIF}.get(kinds.get(item, b""))
+        if blank is None:
+            continue
+        if not 0 < offset <= len(data) - length or length < len(blank):
+            raise ValueError("the metadata is not in one piece")
+        data[offset : offset + length] = blank.ljust(length, b"\0" if blank else b" ")
+
+
+def _list_items(table: bytes) -> Iterator[tuple[int, int, int]]:
+    """Yield number, offset and length of each item of an `iloc` box (ISO/IEC 14496-12, 8.11.3).
+
+    The offset is 0 for an item in several pieces, and for one that does not count from the file's
+    start.
+    """
+    file = io.BytesIO(table)
+
+    def take(size: int) -> int:
+        return int.from_bytes(file.read(size))
+
+    version, _ = take(1), take(3)
+    sizes = [int(digit, 16) for digit in file.read(2).hex()]
+    wide = 4 if version > 1 else 2
+    for _ in range(take(wide)):
+        if len(sizes) < 4 or file.tell() >= len(table):  # noqa: PLR2004 - it ends too early
+            return
+        item, method, _ = take(wide), take(2 if version else 0), take(2)
+        base, pieces = take(sizes[2]), take(2)
+        places = [
+            (take(sizes[3] if version else 0), take(sizes[0]), take(sizes[1]))
+            for _ in range(pieces)
+        ]
+        is_plain = len(places) == 1 and not method
+        yield item, base + places[0][1] if is_plain else 0, places[0][2] if places else 0
+
+
+def _int(data: bytearray, at: int, size: int) -> int:
+    return int.from_bytes(data[at : at + size])

@@ -1,1 +1,0 @@
-"""What is kept between builds, and work spread over processes; it knows nothing of sites."""

@@ -1,0 +1,155 @@
+"""Options that several commands have: their names, their defaults, and what may stand in them.
+
+Settings come from the environment and from a `.env` file, which the environment overrides; an
+option overrides both. Whatever is wrong is said in one sentence.
+"""
+
+import argparse
+import os
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from edge_api.schema import environment as origin
+from edge_api.schema.environment import DotenvError, read_dotenv
+from site_build.content.front_matter import parse_instant
+from site_build.errors import BuildError
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that says what is wrong and no more."""
+
+    def error(self, message: str) -> NoReturn:
+        """Print one sentence on standard error and end with status 2."""
+        self.exit(2, f"{self.prog}: {message}; see {self.prog} --help\n")
+
+
+def read_settings() -> dict[str, str]:
+    """Return the settings of the environment and of `.env`, empty ones left out.
+
+    Raises BuildError when the file cannot be used.
+    """
+    try:
+        given = {**read_dotenv(Path(".env")), **os.environ}
+    except DotenvError as error:
+        raise BuildError(str(error)) from None
+    return {name: value for name, value in given.items() if value}
+
+
+def add_content(
+    parser: argparse.ArgumentParser, settings: Mapping[str, str], *, is_read: bool = True
+) -> None:
+    """Add `--content`; the folder has to be there where it `is_read` and not only named."""
+    parser.add_argument(
+        "--content",
+        type=read_folder if is_read else Path,
+        default=settings.get("CONTENT_DIR", "content"),
+        metavar="DIR",
+        help="folder of the content (default: CONTENT_DIR, or content)",
+    )
+
+
+def add_instant(parser: argparse.ArgumentParser) -> None:
+    """Add `--now`: the instant for which the content is read."""
+    parser.add_argument(
+        "--now",
+        type=read_instant,
+        metavar="INSTANT",
+        help="read the content as of this UTC time (default: now)",
+    )
+
+
+def add_judgement(parser: argparse.ArgumentParser) -> None:
+    """Add `--strict` and `--jobs`: how the content is read and judged."""
+    parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
+    add_jobs(parser)
+
+
+def add_jobs(parser: argparse.ArgumentParser) -> None:
+    """Add `--jobs`: how many processes work."""
+    parser.add_argument(
+        "--jobs", type=read_jobs, metavar="N", help="processes (default: one for each core)"
+    )
+
+
+def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Add `--output` and `--site-url`: where builds go, and for which origin they are."""
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=settings.get("BUILD_DIR", "build"),
+        metavar="DIR",
+        help="folder of the builds (default: BUILD_DIR, or build)",
+    )
+    add_site_url(parser, settings)
+
+
+def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Add `--site-url`: for which origin the site is."""
+    port = settings.get("PORT", "8000")
+    parser.add_argument(
+        "--site-url",
+        type=read_origin,
+        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
+        metavar="URL",
+        help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
+    )
+
+
+def read_folder(text: str) -> Path:
+    """Return a folder that is there."""
+    path = Path(text)
+    if not path.is_dir():
+        raise ArgumentTypeError(f"there is no folder {text!r}; make it, or name another")
+    return path
+
+
+def read_instant(text: str) -> datetime:
+    """Return an instant in UTC."""
+    try:
+        return parse_instant(text)
+    except ValueError as fault:
+        raise ArgumentTypeError(f"the instant {fault}") from None
+
+
+def read_title(text: str) -> str:
+    """Return a title that says something."""
+    if not text.strip():
+        raise ArgumentTypeError("the title is empty; write one")
+    return _require_unicode(text)
+
+
+def _require_unicode(text: str) -> str:
+    """Refuse what the terminal sent in another encoding."""
+    if not text.isascii() and text != text.encode("utf-8", "replace").decode():
+        raise ArgumentTypeError("the text is not UTF-8; fix the terminal's encoding")
+    return text
+
+
+def read_tags(text: str) -> tuple[str, ...]:
+    """Return the names between the commas."""
+    return tuple(tag for part in _require_unicode(text).split(",") if (tag := part.strip()))
+
+
+def _read_number(noun: str, least: int, most: int, text: str) -> int:
+    if not re.fullmatch("[0-9]{1,5}", text) or not least <= int(text) <= most:
+        raise ArgumentTypeError(f"{text!r} is no {noun} from {least} to {most}")
+    return int(text)
+
+
+read_jobs = partial(_read_number, "number of processes", 1, 64)
+read_days = partial(_read_number, "number of days", 0, 99_999)
+read_port = partial(_read_number, "port", 0, 65_535)
+"""Port 0 is any free one."""
+
+
+def read_origin(text: str) -> str:
+    """Return an origin: scheme, host and port alone, as every address of the site begins."""
+    try:
+        return origin.read_origin(text)
+    except ValueError as fault:
+        raise ArgumentTypeError(f"{text!r} {fault}") from None

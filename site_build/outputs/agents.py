@@ -1,0 +1,197 @@
+"""What language models and agents read: `llms.txt` (llmstxt.org), `auth.md`, and Agent Skills.
+
+`auth.md` and the skills (agentskills.io) are written beside this module, with a `$name` for
+whatever a site decides. The index of the skills is that of Agent Skills Discovery 0.2.0.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib.resources import files
+from string import Template
+
+import frontmatter
+import orjson
+
+from edge_api.schema import paths
+from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, SCOPES, SECRET_PATTERN
+from site_build import addresses
+from site_build.outputs.feed import Item
+from site_build.outputs.markdown import (
+    escape_text,
+    list_overviews,
+    list_pages,
+    list_posts,
+    render_record,
+    write_link,
+)
+from site_build.site import Identity, Policy, Site
+
+SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
+INDEX = f"{addresses.SKILLS}index.json"
+
+_SKILLS = (
+    "read-the-journal.md",
+    "use-the-posts-api.md",
+    "send-an-enquiry.md",
+    "connect-over-mcp.md",
+)
+
+NEWEST = 100
+
+_FOR_PROGRAMS = (
+    ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
+    ("Documentation", paths.DOCS, "the API with examples in curl, Python and JavaScript"),
+    ("API description", f"{paths.AUDIENCES['rest']}/openapi.json", "OpenAPI 3.1"),
+    ("API catalog", paths.API_CATALOG, "where each API describes itself (RFC 9727)"),
+    ("MCP server", paths.SERVER_CARD, "how to connect to it: the server card"),
+    ("Skills", INDEX, "what an agent can do here, step by step"),
+    ("auth.md", addresses.AUTH, "how a program gets access"),
+)
+_HOW_TO_READ = (
+    "Every page of this site exists as Markdown too: put `index.md` behind its address, or ask"
+    " for `text/markdown`. Posts are also served as JSON by the API, to whoever has a key."
+)
+
+
+def render_llms(site: Site) -> str:
+    """Return the summary: a heading, a quotation, and links to the Markdown of every page."""
+    identity, count = site.identity, len(site.posts)
+    extent = "all posts" if count <= NEWEST else f"the newest {NEWEST} of {count} posts"
+    more = (
+        ("Full text", addresses.LLMS_FULL, f"{extent} in one file"),
+        ("Atom feed", addresses.FEED, "the newest posts in full; each tag has one of its own"),
+        ("JSON Feed", addresses.FEED_JSON, "the same as JSON"),
+        ("Sitemap", addresses.SITEMAP, "every page, with its last revision where that is known"),
+    )
+    pages = [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
+    sections = [
+        f"# {identity.name}",
+        f"> {identity.description}",
+        _HOW_TO_READ,
+        "## Pages",
+        "\n".join(pages),
+        "## Posts",
+        "\n".join(list_posts(identity, site.posts)) or "None yet.",
+        "## For programs",
+        "\n".join(_list_links(identity, _FOR_PROGRAMS)),
+        "## Optional",
+        "\n".join(_list_links(identity, more)),
+    ]
+    return "\n\n".join(sections) + "\n"
+
+
+def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> list[str]:
+    return [
+        f"- {write_link(title, identity.absolute(path.lstrip('/')))}: {sentence}"
+        for title, path, sentence in links
+    ]
+
+
+def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> str:
+    """Return the whole text of `items`, the newest of `count` posts."""
+    extent = (
+        f"All {count} posts, newest first."
+        if count <= len(items)
+        else f"The newest {len(items)} of {count} posts, newest first; "
+        f"{identity.absolute(addresses.LLMS)} lists them all."
+    )
+    parts = [f"# {identity.name}\n\n> {identity.description}\n\n{extent}\n"]
+    parts += [render_record(item.record, item.lang) for item in items]
+    return "\n---\n\n".join(parts)
+
+
+def render_auth(identity: Identity, policy: Policy) -> str:
+    """Return `auth.md`: how a program without an account gets access."""
+    is_closed = policy.leads_need_credential
+    lines = ["| scope | lets its holder |", "| --- | --- |"]
+    lines += [f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()]
+    values: dict[str, str] = {
+        **_list_values(identity),
+        **{str(kind): prefix for kind, prefix in PREFIXES.items()},
+        "name": escape_text(identity.name),
+        "api_path": paths.AUDIENCES["rest"],
+        "mcp_path": paths.AUDIENCES["mcp"],
+        "resource_metadata": f"{identity.url}{paths.RESOURCE_METADATA}",
+        "server_metadata": f"{identity.url}{paths.METADATA}",
+        "oauth": f"{identity.url}{paths.OAUTH}",
+        "search_data": paths.SEARCH_DATA,
+        "request_access": paths.REQUEST_ACCESS,
+        "claim_credential": paths.CLAIM_CREDENTIAL,
+        "open_leads": "" if is_closed else f", leads (`POST {paths.AUDIENCES['rest']}/leads`)",
+        "closed_leads": " and leads" if is_closed else ", the list of leads",
+        "scopes": "\n".join(lines),
+        "default_scopes": " ".join(DEFAULT_SCOPES),
+        "secret_pattern": SECRET_PATTERN,
+    }
+    return Template(_read("auth.md")).substitute(values)
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """One skill; the first words of its description say what it does, the others when to use it."""
+
+    name: str
+    description: str
+    body: str
+
+    @property
+    def path(self) -> str:
+        """Where its file goes."""
+        return f"{addresses.SKILLS}{self.name}/SKILL.md"
+
+    @property
+    def text(self) -> str:
+        """The file: front matter, then what to do."""
+        description = json.dumps(self.description, ensure_ascii=False)  # YAML reads it as well.
+        return f"---\nname: {self.name}\ndescription: {description}\n---\n\n{self.body.strip()}\n"
+
+
+def render_skills(identity: Identity) -> Mapping[str, str | bytes]:
+    """Return what is published of the skills by its paths, the index among it."""
+    skills = list_skills(identity)
+    entries = [
+        {
+            "name": skill.name,
+            "type": "skill-md",
+            "description": skill.description,
+            "url": identity.absolute(skill.path),
+            "digest": f"sha256:{sha256(skill.text.encode()).hexdigest()}",
+        }
+        for skill in skills
+    ]
+    index = orjson.dumps({"$schema": SCHEMA, "skills": entries}, option=orjson.OPT_INDENT_2)
+    return {INDEX: index + b"\n", **{each.path: each.text for each in skills}}
+
+
+def list_skills(identity: Identity) -> Sequence[Skill]:
+    """Return every skill of the site; whatever else has a `$` in it is for a shell."""
+    values, skills = _list_values(identity), []
+    for file in _SKILLS:
+        source = frontmatter.loads(_read(f"agent_skills/{file}"))
+        written = (str(source["description"]), source.content)
+        texts = (Template(text).safe_substitute(values) for text in written)
+        skills.append(Skill(str(source["name"]), *texts))
+    return skills
+
+
+def _read(file: str) -> str:
+    return files(__package__).joinpath(file).read_text(encoding="utf-8")
+
+
+def _list_values(identity: Identity) -> Mapping[str, str]:
+    """Return what the files name with `$`: the journal, and where its parts answer."""
+    return {
+        "journal": identity.name,
+        "posts": identity.absolute(identity.addresses.journal or addresses.HOME),
+        "llms": identity.absolute(addresses.LLMS),
+        "full_text": identity.absolute(addresses.LLMS_FULL),
+        "feed": identity.absolute(addresses.FEED_JSON),
+        "feed_file": addresses.FEED_JSON,
+        "search": f"{identity.url}{paths.SEARCH}",
+        "api": f"{identity.url}{paths.AUDIENCES['rest']}",
+        "mcp": f"{identity.url}{paths.AUDIENCES['mcp']}",
+        "auth": identity.absolute(addresses.AUTH),
+        "contact": identity.absolute(addresses.CONTACT),
+    }

@@ -1,0 +1,338 @@
+"""Pelican's generators over a folder that is already read and checked.
+
+They give templates the names that Pelican gives them, and leave out the passes of Pelican's own
+generators that take a time with the square of the number of posts.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from shutil import copyfile
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from jinja2 import FileSystemLoader, Template
+from pelican.generators import (  # type: ignore[import-untyped]
+    ArticlesGenerator,
+    Generator,
+    PagesGenerator,
+)
+from pelican.paginator import Paginator  # type: ignore[import-untyped]
+from pelican.plugins import signals  # type: ignore[import-untyped]
+from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
+from pelican.writers import Writer  # type: ignore[import-untyped]
+
+from site_build.build.builder import SiteBuild
+from site_build.build.fingerprint import HOUSE_THEME, is_lent
+from site_build.build.targets import TemplateTask, TextTask, render_page
+from site_build.errors import BuildError
+from site_build.site import Site
+from site_build.template_objects import (
+    Article,
+    Page,
+    RenderContext,
+    Tag,
+    make_neighbour,
+    make_series,
+    split_authors,
+)
+from site_build.text import make_slug
+
+_LISTS = ("articles", "dates")
+"""What Pelican spreads over the leaves of a paginated template."""
+
+
+class TaskWriter(Writer):  # type: ignore[misc]
+    """Takes what generators ask to be written."""
+
+    def write_file(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
+        self,
+        name: str,
+        template: Template,
+        context: Mapping[str, object],
+        relative_urls: bool = False,  # noqa: ARG002, FBT001, FBT002
+        paginated: Mapping[str, Sequence[object]] | None = None,
+        template_name: str | None = None,
+        override_output: bool = False,  # noqa: ARG002, FBT001, FBT002
+        url: str | None = None,
+        **own: object,
+    ) -> None:
+        """Note a page, or each leaf of a list of posts."""
+        if not name:
+            return
+        build = find_build(self.settings)
+        for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
+            build.add(TemplateTask(path, template, context, {**own, **leaf}))
+
+    def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
+        self,
+        elements: Sequence[object],
+        context: Mapping[str, object],
+        path: str | None = None,
+        url: str | None = None,
+        feed_type: str = "atom",
+        override_output: bool = False,  # noqa: ARG002, FBT001, FBT002
+        feed_title: str | None = None,
+    ) -> object:
+        """Note a feed of Pelican's, and return it."""
+        own = url or path
+        feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
+        if path:
+            text = feed.writeString("utf-8")
+            find_build(self.settings).add(TextTask(path, lambda _: text))
+            signals.feed_written.send(path, context=context, feed=feed)
+        return feed
+
+    def _list_leaves(
+        self,
+        name: str,
+        url: str | None,
+        template_name: str | None,
+        values: Mapping[str, object],
+    ) -> Iterator[tuple[str, dict[str, object]]]:
+        """Yield the file of each leaf, and what its template is given besides."""
+        sizes = self.settings["PAGINATED_TEMPLATES"]
+        lists = {key: values[key] for key in _LISTS if key in values}
+        if template_name not in sizes or not lists:
+            yield name, {}
+            return
+        size = sizes[template_name] or self.settings["DEFAULT_PAGINATION"]
+        paginators = {
+            key: Paginator(name, url, each, self.settings, size) for key, each in lists.items()
+        }
+        for number in range(1, next(iter(paginators.values())).num_pages + 1):
+            leaf: dict[str, object] = {}
+            for key, paginator in paginators.items():
+                page = paginator.page(number)
+                leaf |= {
+                    f"{key}_paginator": paginator,
+                    f"{key}_page": page,
+                    f"{key}_previous_page": paginator.page(number - 1)
+                    if page.has_previous()
+                    else None,
+                    f"{key}_next_page": paginator.page(number + 1) if page.has_next() else None,
+                }
+            yield paginator.page(number).save_as, leaf
+
+
+def find_build(settings: Mapping[str, object]) -> SiteBuild:
+    """Return the build that Pelican's settings carry while it runs."""
+    return settings["BUILD_PRODUCTION"]  # type: ignore[return-value]
+
+
+MOST_RELATED = 3
+
+_TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
+"""What Pelican tells every template of the posts."""
+
+
+_Groups = list[tuple[Any, list[Article]]]
+"""Tags, categories or authors as Pelican has them, each with its posts."""
+
+
+class _AlreadyRead:
+    """Passes of Pelican's over what was read that have nothing to do here."""
+
+    def refresh_metadata_intersite_links(self) -> None:
+        """Do nothing: links say addresses of the site, and the check follows them."""
+
+    def check_disabled_readers(self) -> None:
+        """Do nothing: which files are built is for the check to say, and it has."""
+
+
+class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
+    """Gives the templates every post and every tag."""
+
+    def generate_context(self) -> None:
+        """Make the posts from what was read, instead of reading them."""
+        build = find_build(self.settings)
+        site, context = build.site, _make_context(self.settings)
+        self.articles = _make_articles(site, build.related, context)
+        _tell_plugins(self, signals.article_generator_context, self.articles)
+        signals.article_generator_pretaxonomy.send(self)
+        # They are newest first already.
+        self.dates = (
+            self.articles if self.settings["NEWEST_FIRST_ARCHIVES"] else self.articles[::-1]
+        )
+        by_path = {article.source_path: article for article in self.articles}
+        self.tags = {
+            context.tags[tag.name]: [by_path[post.path] for post in tag.posts] for tag in site.tags
+        }
+        self.categories = _group((each.category, each) for each in self.articles)
+        self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
+        self.authors = _group((by, each) for each in self.articles for by in each.authors)
+        self.authors.sort()
+        archives = self._build_period_archives(self.dates, self.articles, self.settings)
+        self.period_archives = archives
+        self._update_context(_TOLD)
+        self.context["period_archives"] = self.period_archives
+        self.context["related_posts"] = []
+        signals.article_generator_finalized.send(self)
+
+    def generate_tags(self, write: Callable[..., None]) -> None:
+        """Note the pages of each tag."""
+        self._write_lists(write, "tag", list(self.tags.items()))
+
+    def generate_categories(self, write: Callable[..., None]) -> None:
+        """Note the pages of each category."""
+        self._write_lists(write, "category", self.categories)
+
+    def generate_authors(self, write: Callable[..., None]) -> None:
+        """Note the pages of each author."""
+        self._write_lists(write, "author", self.authors)
+
+    def _write_lists(self, write: Callable[..., None], kind: str, groups: _Groups) -> None:
+        """Note the pages of each group; its posts are in the order of their dates already."""
+        if not self.settings[f"{kind.upper()}_SAVE_AS"]:
+            return
+        template = self.get_template(kind)
+        for group, articles in groups:
+            write(
+                group.save_as,
+                template,
+                self.context,
+                url=group.url,
+                articles=articles,
+                dates=articles,
+                template_name=kind,
+                blog=True,
+                page_name=group.page_name,
+                all_articles=self.articles,
+                **{kind: group},
+            )
+
+
+class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
+    """Gives the templates every page that stands by itself."""
+
+    def generate_context(self) -> None:
+        """Make the pages from what was read, instead of reading them."""
+        build = find_build(self.settings)
+        context = _make_context(self.settings)
+        templates = self.settings["PAGE_TEMPLATES"]
+        self.pages = [
+            Page(document, context, templates.get(document.slug, "page"))
+            for document in build.site.pages
+        ]
+        _tell_plugins(self, signals.page_generator_context, self.pages)
+        self._update_context(("pages", "hidden_pages", "draft_pages"))
+        signals.page_generator_finalized.send(self)
+
+
+class Outputs(Generator):  # type: ignore[misc]
+    """Comes last: does what the others have noted, and everything that no template makes."""
+
+    def generate_context(self) -> None:
+        """Tell plugins that files are known, which nothing else here has to."""
+        signals.static_generator_init.send(self)
+        signals.static_generator_finalized.send(self)
+
+    def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
+        """Finish the build."""
+        build = find_build(self.settings)
+        for frame in build.handover.frames:
+            template = self.get_template(frame.file.removesuffix(".html"))
+            values = {**self.context, "output_file": frame.file}
+            try:
+                build.add_frame(frame, render_page(template, values, frame.file))
+            except BuildError:
+                # The theme's base has other blocks, or is none: then the page has our look.
+                if not is_lent(template) or build.theme == HOUSE_THEME:
+                    raise
+                loader = FileSystemLoader(HOUSE_THEME / "templates")
+                environment = self.env.overlay(loader=loader, autoescape=True)
+                template = environment.get_template(frame.file)
+                build.add_frame(frame, render_page(template, values, frame.file))
+                build.borrow(environment)
+        pages = build.make_pages()
+        if signals.content_written.receivers:
+            self._tell_written(build, pages)
+
+    def _tell_written(self, build: SiteBuild, pages: Iterable[TemplateTask]) -> None:
+        """Give plugins a copy of each page in a folder of their own, which they may change."""
+        for task in pages:
+            copy = Path(self.output_path, task.path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copyfile(build.request.place.site / task.path, copy)
+            values = {**task.shared, **task.own, "output_file": task.path}
+            signals.content_written.send(str(copy), context=values)
+
+
+def _name(kind: type[Any], name: str, settings: dict[str, Any]) -> Any:
+    """Return a category or an author with the slug that links and addresses have."""
+    made = kind(name, settings)
+    made.slug = make_slug(name)
+    return made
+
+
+def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article | Page]) -> None:
+    """Let plugins change what is known of each text before anything is made of it."""
+    for each in contents if signal.receivers else ():
+        signal.send(generator, metadata=each.metadata)
+        each.take_metadata()
+    for each in contents if signals.content_object_init.receivers else ():
+        signals.content_object_init.send(each)
+
+
+def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
+    groups: dict[Any, list[Article]] = defaultdict(list)
+    for key, article in pairs:
+        groups[key].append(article)
+    return list(groups.items())
+
+
+def _make_context(settings: dict[str, Any]) -> RenderContext:
+    build = find_build(settings)
+    site = build.site
+    tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
+    named = (name for each in site.posts + site.pages for name in split_authors(each.author))
+    authors = dict.fromkeys((site.identity.author, *named))
+    return RenderContext(
+        settings,
+        build.texts,
+        build.content.gallery,
+        {
+            name: _name(Author, name, settings)
+            for name in dict.fromkeys((site.identity.author, *authors))
+        },
+        {each.category: _name(Category, each.category, settings) for each in site.posts},
+        ZoneInfo(settings.get("TIMEZONE", "UTC")),
+        {name: tags[slug] for name, slug in site.tag_slugs.items()},
+        build.content.minutes,
+    )
+
+
+def _make_articles(
+    site: Site, related: Mapping[str, Sequence[str]], context: RenderContext
+) -> list[Article]:
+    """Make each post with what its page shows of others; posts come newest first."""
+    linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
+    row = [None, *linked.values(), None]
+    articles = []
+    for index, post in enumerate(site.posts):
+        part = site.parts.get(post.path)
+        near = [path for path in related.get(post.path, ()) if path in linked]
+        article = Article(
+            post,
+            context,
+            earlier=row[index + 2],
+            later=row[index],
+            series=make_series(part, linked) if part else None,
+            related=tuple(linked[path] for path in _choose_related(site, index, near)),
+        )
+        articles.append(article)
+    return articles
+
+
+def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
+    """Return the paths of the closest posts that the page does not link as well.
+
+    Those are the ones before and after it, and the parts of its series.
+    """
+    posts, parts = site.posts, site.parts
+    beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
+    others = [path for path in near if path not in beside]
+    if part := parts.get(posts[index].path):
+        series = part.series
+        others = [path for path in others if path not in parts or parts[path].series != series]
+    return others[:MOST_RELATED]

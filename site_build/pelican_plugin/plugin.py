@@ -1,0 +1,347 @@
+"""What connects the build to Pelican's signals, and Pelican itself as pelicanconf.py asks for it.
+
+Pelican does its usual round: settings, generators, contexts, templates, writer. Before it starts
+the content is read and checked, and what its writer notes is made at the end.
+"""
+
+import gc
+import locale
+import logging
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pelican  # type: ignore[import-untyped]
+from jinja2 import BytecodeCache, ChoiceLoader, Environment, FileSystemLoader
+from jinja2.bccache import Bucket
+from jinja2.exceptions import TemplateSyntaxError
+from pelican.generators import (  # type: ignore[import-untyped]
+    ArticlesGenerator,
+    PagesGenerator,
+    PelicanTemplateNotFound,
+    StaticGenerator,
+)
+from pelican.log import console  # type: ignore[import-untyped]
+from pelican.plugins import signals  # type: ignore[import-untyped]
+
+from edge_api.schema.paths import SEARCH
+from site_build.addresses import CONTACT
+from site_build.build.assets import find_card
+from site_build.build.builder import Given, SiteBuild
+from site_build.build.edge_templates import read_budget_tiers
+from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
+from site_build.build.preview_build import PreviewBuild
+from site_build.build.targets import explain_syntax
+from site_build.content.front_matter import parse_instant
+from site_build.errors import BuildError, ContentError, Diagnostic
+from site_build.markup.convert import Dialect
+from site_build.parallel import count_processors
+from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TaskWriter, find_build
+from site_build.pelican_plugin.settings import (
+    SETTINGS_FILE,
+    identify,
+    load_settings,
+    prepare_settings,
+    warn,
+)
+from site_build.pelican_plugin.settings import read_dialect as read_settings_dialect
+from site_build.pelican_plugin.structured_data import StructuredData
+from site_build.progress import Place, Report, Request
+from site_build.site import Identity, Site, read_policy
+from site_build.tag_colours import choose_hue
+from site_build.template_objects import track_lookups
+
+_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
+_LOGO = "icon.svg"
+"""The sign of the site, among the theme's static files."""
+_REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
+
+
+def register() -> None:
+    """Connect to Pelican's signals; Pelican calls this for each of its PLUGINS."""
+    signals.initialized.connect(_require_journal)
+    signals.get_writer.connect(_choose_writer)
+    signals.generator_init.connect(_equip)
+
+
+def _require_journal(running: pelican.Pelican) -> None:
+    """End Pelican's own class, which would read and write by other rules."""
+    if not isinstance(running, Journal):
+        name = f"{SETTINGS_FILE.name} does: PELICAN_CLASS = Journal"
+        sys.exit(f"PELICAN_CLASS is Pelican's own, which cannot build this site; set it as {name}")
+
+
+def _choose_writer(_: Any) -> type[TaskWriter]:
+    return TaskWriter
+
+
+def _equip(generator: Any) -> None:
+    """Give templates what they ask for, and watch what they look up."""
+    build = find_build(generator.settings)
+    assets = build.assets
+    logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
+    generator.env.globals["asset"] = assets.locate
+    generator.env.globals["embedded"] = assets.embed
+    card_finder = partial(find_card, build.font)
+    made = StructuredData(build.site.identity, card_finder, logo)
+    generator.env.globals["structured_data"] = made
+    generator.env.globals["find_card"] = card_finder
+    generator.env.globals["choose_hue"] = choose_hue
+    site = build.site
+    generator.env.globals["addresses"] = site.identity.addresses
+    generator.env.globals["menu"] = _make_menu(site, generator.settings)
+    generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
+    if build.theme != HOUSE_THEME:
+        _lend_templates(generator.env)
+    generator.env.context_class = track_lookups(build.seen)
+    # One build is made of the theme as it was when it began, and asks the disk for it once.
+    generator.env.auto_reload = False
+
+
+def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the links of the house's theme: its lists, its pages, MENUITEMS and the search."""
+    lists = site.identity.addresses
+    made = [("Journal", lists.journal), ("Tags", lists.tags), ("Archive", lists.archive)]
+    found = {page.slug: page.address for page in site.pages}
+    made += [(slug.title(), found.get(slug)) for slug in ("about", "contact")]
+    links = [(label, f"/{address}") for label, address in made if address is not None]
+    return [*links, *(settings.get("MENUITEMS") or ()), ("Search", SEARCH)]
+
+
+def _lend_templates(environment: Environment) -> None:
+    """Give another theme the templates that it and Pelican's own lack, with their escaping."""
+    house = FileSystemLoader(HOUSE_THEME / "templates")
+    lent = frozenset(house.list_templates()) - frozenset(environment.list_templates())
+    escapes = environment.autoescape
+    loaders = [each for each in (environment.loader, house) if each]
+    environment.loader = ChoiceLoader(loaders)
+    environment.autoescape = lambda name: name in lent or bool(escapes)
+
+
+class Journal(pelican.Pelican):  # type: ignore[misc]
+    """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
+
+    def run(self) -> None:
+        """Read, check and build for Pelican's own command.
+
+        Raises BuildError, which that command prints, and leaves no file half written.
+        """
+        logger = logging.getLogger(pelican.__name__)
+        logger.addFilter(_hide_trace)
+        with plain_errors():
+            try:
+                self.build(make_request(self.settings))
+            except ContentError as error:
+                _log_findings(error.findings)
+                raise
+            _log_findings(find_build(self.settings).findings)
+
+    def build(self, request: Request) -> Report:
+        """Build what is asked for; raises BuildError and OSError."""
+        build = SiteBuild(request, *self.describe())
+        self.execute(build)
+        return build.report
+
+    def describe(self) -> tuple[Identity, Style]:
+        """Return whose site it is, and how it is made."""
+        settings = prepare_settings(self.settings)
+        policy = read_policy(settings)
+        # Templates take a boolean: the text "false" would be true to them.
+        settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
+        style = Style(
+            Path(self.theme),
+            [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],
+            fingerprint_settings(settings) + sha256(SETTINGS_FILE.read_bytes()).hexdigest(),
+            settings["DEFAULT_PAGINATION"],
+            policy,
+            read_budget_tiers(settings),
+            read_settings_dialect(settings),
+            # What plugins show on a page cannot be told from what the page was made of before.
+            str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
+        )
+        return identify(settings), style
+
+    def execute(self, build: SiteBuild) -> None:
+        """Let Pelican do its round for a build; raises BuildError and OSError."""
+        self.settings["BUILD_PRODUCTION"] = build
+        try:
+            # What plugins write never lands in what is served.
+            with TemporaryDirectory() as folder:
+                self.output_path = self.settings["OUTPUT_PATH"] = folder
+                super().run()
+                build.finish(Path(folder))
+        except TemplateSyntaxError as error:
+            raise explain_syntax(error) from error
+        except PelicanTemplateNotFound as error:
+            raise BuildError(f"the theme lacks a template: {error}") from error
+
+    def init_plugins(self) -> None:
+        """Load the settings' plugins and this one; raises BuildError for one that is not there."""
+        wanted = self.settings["PLUGINS"]
+        super().init_plugins()
+        known = [name.removeprefix("pelican.plugins.") for name in self.settings["PLUGINS"]]
+        lacking = [
+            each
+            for each in wanted or ()
+            if isinstance(each, str) and each.removeprefix("pelican.plugins.") not in known
+        ]
+        if lacking:
+            raise BuildError(
+                f"PLUGINS names {', '.join(lacking)}, which cannot be loaded; "
+                "install it, or fix what it says"
+            )
+        if signals.article_generator_preread.receivers or signals.page_generator_preread.receivers:
+            warn(
+                "a plugin waits for *_generator_preread, which is never sent: files are read before"
+            )
+        if __name__ not in known:
+            self.plugins.append(sys.modules[__name__])
+            register()
+
+    def _get_generator_classes(self) -> list[type]:
+        """Return the generators, the one that makes what the others noted last."""
+        found = [_REPLACED.get(each, each) for each in super()._get_generator_classes()]
+        return sorted(found, key=lambda each: each is Outputs)
+
+
+def run_pelican(request: Request, site_url: str) -> Report:
+    """Build what is asked for with the settings of `pelicanconf.py`; raises BuildError, OSError."""
+    if not request.content.is_dir():
+        raise BuildError(f"the content folder {request.content} is not there; make it")
+    with contained():
+        return open_journal(request, site_url).build(request)
+
+
+def open_journal(request: Request, site_url: str) -> Journal:
+    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError."""
+    override = {
+        "PATH": os.fspath(request.content.absolute()),
+        "OUTPUT_PATH": os.fspath(request.place.site),
+        "SITEURL": site_url,
+    }
+    return Journal(load_settings(override))
+
+
+def list_sources(content: Path) -> list[Path]:
+    """Return the files and folders that a build is made from; raises BuildError."""
+    settings = load_settings({"PATH": os.fspath(content.absolute())})
+    folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
+    return [content, SETTINGS_FILE, *map(Path, folders)]
+
+
+def read_dialect(content: Path, site_url: str) -> Dialect:
+    """Return how texts become HTML by `pelicanconf.py`; raises BuildError."""
+    return read_settings_dialect(
+        load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    )
+
+
+def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:
+    """Return who the site is, and where its theme lies; raises BuildError."""
+    settings = load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    return identify(settings), Path(settings["THEME"])
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Keep Pelican quiet, since the caller says what came of it, and give the locale back.
+
+    The collector rests: a build makes a great many values that all stay until its end.
+    """
+    before, console.quiet = locale.setlocale(locale.LC_ALL), True
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+        console.quiet = False
+        locale.setlocale(locale.LC_ALL, before)
+
+
+def _log_findings(findings: Iterable[Diagnostic]) -> None:
+    logger = logging.getLogger(pelican.__name__)
+    for finding in findings:
+        logger.log(_LEVELS[finding.severity], "%s", finding)
+
+
+def make_request(settings: dict[str, Any]) -> Request:
+    """Return what plain `pelican` asks for: a build in its output folder, over the last one."""
+    output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
+    state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
+    place = Place(output, state)
+    now = settings.get("BUILD_NOW")
+    return Request(
+        content=Path(settings["PATH"]),
+        place=place,
+        before=place.state,
+        cache=cache / "cache.sqlite",
+        now=parse_instant(now) if now else datetime.now(UTC),
+        jobs=settings.get("BUILD_JOBS") or count_processors(),
+        strict=settings.get("BUILD_STRICT", False),
+    )
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Say what the disk refuses in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        place = f": {error.filename}" if error.filename else ""
+        raise BuildError(f"the build cannot go on: {error.strerror}{place}") from error
+
+
+def _hide_trace(record: logging.LogRecord) -> bool:
+    """Keep Pelican's command from showing a trace with what is said in a sentence."""
+    if record.exc_info and isinstance(record.exc_info[1], BuildError):
+        record.exc_info = None
+    return True
+
+
+class PreviewBuilder:
+    """Makes one preview build after the other, for one origin; nothing is written.
+
+    Templates are compiled once and kept as bytecode: compiling takes longer than all the rest.
+    """
+
+    def __init__(self, site_url: str) -> None:
+        self._site_url = site_url
+        self._bytecode = _Bytecode()
+
+    def build(self, request: Request, given: Given) -> PreviewBuild:
+        """Return the site that is made of what was read already; raises BuildError."""
+        with plain_errors(), contained():
+            journal = open_journal(request, self._site_url)
+            # A new value: the settings module's own one is kept by Pelican from run to run.
+            journal.settings["JINJA_ENVIRONMENT"] = {
+                **journal.settings["JINJA_ENVIRONMENT"],
+                "bytecode_cache": self._bytecode,
+            }
+            made = PreviewBuild(request, *journal.describe(), given)
+            journal.execute(made)
+        return made
+
+
+class _Bytecode(BytecodeCache):
+    """Compiled templates in memory; Jinja tells by a checksum when a source has changed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Fill the bucket where its template is known."""
+        if bucket.key in self._kept:
+            bucket.bytecode_from_string(self._kept[bucket.key])
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep what was compiled."""
+        self._kept[bucket.key] = bucket.bytecode_to_string()

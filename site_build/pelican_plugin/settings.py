@@ -1,0 +1,280 @@
+"""Pelican's settings as a build takes them: what is honoured, what is refused, what is told.
+
+`docs/themes.md` lists them from the tables below.
+"""
+
+import json
+import os
+import posixpath
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
+from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
+
+from edge_api.schema.environment import DotenvError, read_dotenv
+from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
+from site_build.content.front_matter import KEYS
+from site_build.errors import BuildError
+from site_build.markup.convert import Converter, Dialect
+from site_build.site import Identity
+from site_build.template_objects import Article
+
+_OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"
+try:
+    _given = {**read_dotenv(Path(".env")), **os.environ}
+except DotenvError:  # The commands say so themselves.
+    _given = dict(os.environ)
+SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _OWN).resolve()
+
+REFUSED: Mapping[str, str] = {
+    "READERS": "only Markdown is read",
+    "RELATIVE_URLS": "links are absolute",
+    "IGNORE_FILES": "names that begin with a dot are left out; ARTICLE_EXCLUDES names folders",
+    "TYPOGRIFY": "quotes and dashes stay as they are written",
+    "FORMATTED_FIELDS": "values of the front matter are plain text",
+    "SUMMARY_MAX_LENGTH": "the summary of a post is its description",
+    "SUMMARY_END_SUFFIX": "the summary of a post is its description",
+    "DATE_FORMATS": "DEFAULT_DATE_FORMAT is for every language",
+    "DEFAULT_DATE": "each post has a date of its own",
+    "DEFAULT_METADATA": "each file says its own",
+    "PATH_METADATA": "each file says its own; FILENAME_METADATA is read",
+    "ARTICLE_PERMALINK_STRUCTURE": "ARTICLE_URL says the address",
+    "ARTICLE_ORDER_BY": "posts are listed by their dates",
+    "PAGE_ORDER_BY": "pages are listed by their slugs",
+    **{
+        f"{kind}_{name}": f"a translation is a {noun} of its own"
+        for name in ("LANG_URL", "LANG_SAVE_AS", "TRANSLATION_ID")
+        for kind, noun in (("ARTICLE", "post"), ("PAGE", "page"))
+    },
+    "STATIC_URL": "EXTRA_PATH_METADATA gives a file another address",
+    "STATIC_SAVE_AS": "EXTRA_PATH_METADATA gives a file another address",
+    "STATIC_EXCLUDE_SOURCES": "sources are never published as files",
+    "OUTPUT_SOURCES": "each page has its Markdown beside it already",
+    "THEME_STATIC_DIR": "the theme's files are in theme/",
+    "THEME_STATIC_PATHS": "the theme's files are those of its folder static/",
+    "INTRASITE_LINK_REGEX": "links name files as {filename}, {static} or {attach}",
+    **dict.fromkeys(
+        (
+            *(f"{kind}_REGEX_SUBSTITUTIONS" for kind in ("SLUG", "TAG", "CATEGORY", "AUTHOR")),
+            *("SLUGIFY_USE_UNICODE", "SLUGIFY_PRESERVE_CASE"),
+        ),
+        "slugs are of a-z, 0-9 and hyphens",
+    ),
+}
+"""Settings that would change content or addresses, and have no effect: what holds instead."""
+
+IGNORED = frozenset(
+    {
+        *("CACHE_CONTENT", "CONTENT_CACHING_LAYER", "GZIP_CACHE", "LOAD_CONTENT_CACHE"),
+        *("CHECK_MODIFIED_METHOD", "DELETE_OUTPUT_DIRECTORY", "OUTPUT_RETENTION"),
+        *("DOCUTILS_SETTINGS", "PYGMENTS_RST_OPTIONS", "OUTPUT_SOURCES_EXTENSION"),
+        *("DRAFT_URL", "DRAFT_SAVE_AS", "DRAFT_LANG_URL", "DRAFT_LANG_SAVE_AS"),
+        *("DRAFT_PAGE_URL", "DRAFT_PAGE_SAVE_AS"),
+        *("DRAFT_PAGE_LANG_URL", "DRAFT_PAGE_LANG_SAVE_AS"),
+        *("STATIC_CREATE_LINKS", "STATIC_CHECK_IF_MODIFIED", "WITH_FUTURE_DATES"),
+        *("TYPOGRIFY_IGNORE_TAGS", "TYPOGRIFY_OMIT_FILTERS", "TYPOGRIFY_DASHES"),
+    }
+)
+"""Settings that have no effect and change no page: they are warned of."""
+
+_LEAVES = [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")]
+"""Where further leaves of a list stand, so that each has its Markdown beside it."""
+_OF_EDGE = ("api/", "docs/", ".well-known/", "search")
+_TAKEN = frozenset({"template", "document", "settings", "metadata", "author", "authors", "date"})
+"""Names that a post has besides those of its class."""
+_ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
+"""Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
+
+
+def load_settings(override: dict[str, str]) -> dict[str, Any]:
+    """Return the settings of `pelicanconf.py`; raises BuildError for what cannot be honoured."""
+    if not SETTINGS_FILE.is_file():
+        raise BuildError(f"the settings file {SETTINGS_FILE} is not there; fix PELICAN_SETTINGS")
+    with _imports_from(SETTINGS_FILE.parent):
+        try:
+            settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
+        except SyntaxError as error:
+            place = f"{SETTINGS_FILE.name}:{error.lineno}"
+            raise BuildError(f"{place}: {error.msg}") from error
+        except BuildError:
+            raise
+        except Exception as error:  # What a settings file does is its author's.
+            raise BuildError(f"{SETTINGS_FILE.name}: {type(error).__name__}: {error}") from error
+    return prepare_settings(settings)
+
+
+@contextmanager
+def _imports_from(folder: Path) -> Iterator[None]:
+    """Let a settings file import its neighbours, such as publishconf.py the pelicanconf.py."""
+    if folder == _OWN.parent:
+        yield
+        return
+    before = sys.modules.pop("pelicanconf", None)
+    sys.path.insert(0, os.fspath(folder))
+    try:
+        yield
+    finally:
+        sys.path.remove(os.fspath(folder))
+        sys.modules.pop("pelicanconf", None)
+        if before:
+            sys.modules["pelicanconf"] = before
+
+
+def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
+    """Check the settings and add what a build needs; raises BuildError."""
+    for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
+        if settings[name] == DEFAULT_CONFIG.get(name):
+            continue
+        if name in REFUSED:
+            _refuse(name, f"has no effect here: {REFUSED[name]}; take it out")
+        warn(f"{SETTINGS_FILE.name}: {name} has no effect here")
+    settings.setdefault("SITESUBTITLE", "")
+    settings.setdefault("AUTHOR", settings["SITENAME"])
+    settings.setdefault("PAGE_TEMPLATES", {})
+    for name, file in _ADDED.items():
+        settings.setdefault(f"{name.upper()}_SAVE_AS", file)
+        settings.setdefault(f"{name.upper()}_URL", file.removesuffix("index.html"))
+    settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
+    return settings
+
+
+def read_rules(settings: Mapping[str, Any]) -> SourceRules:
+    """Return what the settings say of source files; raises BuildError."""
+    zone = settings.get("TIMEZONE", "UTC")
+    try:
+        ZoneInfo(zone)
+    except (OSError, KeyError, ValueError) as error:
+        _refuse("TIMEZONE", f"is {zone!r}, which is no time zone; write one such as Europe/Rome")
+        raise AssertionError from error
+    moved = {}
+    for source, said in settings["EXTRA_PATH_METADATA"].items():
+        if set(said) != {"path"}:
+            _refuse("EXTRA_PATH_METADATA", f"says more of {source!r} than its `path`; take it out")
+        moved[source] = str(said["path"])
+    extra = tuple(settings.get("FRONT_MATTER_EXTRA", ()))
+    if taken := [
+        name for name in extra if name in KEYS or name in _TAKEN or hasattr(Article, name)
+    ]:
+        _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
+    try:
+        re.compile(settings["FILENAME_METADATA"])
+    except re.error as error:
+        _refuse("FILENAME_METADATA", f"is no regular expression: {error}")
+    # Pelican excludes the folders of posts from those of pages, and the other way about.
+    kinds = ("ARTICLE", "PAGE", "STATIC")
+    posts, pages, files = (_list_folders(settings[f"{kind}_PATHS"]) for kind in kinds)
+    not_posts, not_pages, not_files = (
+        tuple(set(_list_folders(settings[f"{kind}_EXCLUDES"])) - {*posts, *pages}) for kind in kinds
+    )
+    return SourceRules(
+        _read_addresses(settings),
+        posts,
+        pages,
+        files,
+        not_posts,
+        not_pages,
+        not_files,
+        tuple(sorted(moved.items())),
+        extra,
+        settings["DEFAULT_CATEGORY"],
+        settings["USE_FOLDER_AS_CATEGORY"],
+        settings["FILENAME_METADATA"],
+        settings["SLUGIFY_SOURCE"],
+        zone,
+        settings["AUTHOR"],
+        settings["DEFAULT_LANG"],
+    )
+
+
+def read_dialect(settings: Mapping[str, Any]) -> Dialect:
+    """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
+    said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
+    if said == DEFAULT_CONFIG["MARKDOWN"]:
+        return Dialect(url, rules=rules)
+    options = said.get("extension_configs", {})
+    names = dict.fromkeys([*said.get("extensions", []), *options])
+    try:
+        dialect = Dialect(url, tuple(names), json.dumps(options), rules)
+        Converter(dialect)
+    except (TypeError, ImportError, AttributeError, KeyError, ValueError) as error:
+        raise BuildError(f"MARKDOWN of {SETTINGS_FILE.name} cannot be used: {error}") from error
+    return dialect
+
+
+def identify(settings: Mapping[str, Any]) -> Identity:
+    """Return whose site it is, and where its pages stand; raises BuildError."""
+    if not str(settings["SITEURL"]).startswith(("http://", "https://")):
+        said = settings["SITEURL"]
+        _refuse("SITEURL", f"is {said!r}; write the origin of the site, as https://example.org")
+    return Identity(
+        settings["SITEURL"],
+        settings["SITENAME"],
+        settings["SITESUBTITLE"],
+        settings["AUTHOR"],
+        settings["DEFAULT_LANG"],
+        _read_addresses(settings),
+    )
+
+
+def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
+    """Return where the settings put each kind of page; raises BuildError."""
+    lists = {}
+    for name in settings["DIRECT_TEMPLATES"]:
+        file = settings.get(f"{name.upper()}_SAVE_AS", f"{name}.html")
+        url = settings.get(f"{name.upper()}_URL", file)
+        if file and name not in _ADDED:  # A list without a file is not made.
+            lists[name] = url if name_file(url) == file else file.removesuffix("index.html")
+    return Addresses(
+        post=_read_form(settings, "ARTICLE"),
+        page=_read_form(settings, "PAGE"),
+        tag=_read_form(settings, "TAG"),
+        journal=lists.pop("journal", None),
+        tags=lists.pop("tags", None),
+        archive=lists.pop("archives", None),
+        category=_read_form(settings, "CATEGORY"),
+        author=_read_form(settings, "AUTHOR"),
+        lists=tuple(lists.values()),
+        has_leaves=settings["PAGINATION_PATTERNS"][1:] == _LEAVES,
+        has_form="contact" in settings["PAGE_TEMPLATES"],
+    )
+
+
+def _read_form(settings: Mapping[str, Any], kind: str) -> str:
+    """Return the form of addresses of a kind; empty where it has no pages. Raises BuildError."""
+    url, file = settings[f"{kind}_URL"], settings[f"{kind}_SAVE_AS"]
+    if not file and kind in {"CATEGORY", "AUTHOR"}:
+        return ""
+    url = url.removesuffix("index.html") if url.endswith("/index.html") else url.removeprefix("/")
+    if url.count("{slug}") != 1:
+        _refuse(f"{kind}_URL", f"is {url!r}; write {{slug}} in it once, to tell them apart")
+    if url.startswith(_OF_EDGE) or ".." in url.split("/"):
+        _refuse(f"{kind}_URL", f"is {url!r}, where the edge answers; choose another")
+    try:
+        Addresses(post=url).locate("post", "slug")
+    except (KeyError, IndexError, ValueError) as error:
+        fields = "{slug}, {date:%Y}, {category}, {author} and {lang}"
+        _refuse(f"{kind}_URL", f"cannot be filled in ({error}); it may hold {fields}")
+    if name_file(url) != file:
+        _refuse(f"{kind}_SAVE_AS", f"is {file!r}, and {kind}_URL needs {name_file(url)!r}")
+    return str(url)
+
+
+def _list_folders(paths: Iterable[str]) -> tuple[str, ...]:
+    return tuple("" if path in {"", "."} else posixpath.normpath(path).strip("/") for path in paths)
+
+
+def _refuse(name: str, fault: str) -> None:
+    raise BuildError(f"{SETTINGS_FILE.name}: {name} {fault}")
+
+
+@cache
+def warn(sentence: str) -> None:
+    """Tell it once, however often the settings are read."""
+    sys.stderr.write(f"warning: {sentence}\n")

@@ -1,0 +1,177 @@
+"""JSON-LD as templates ask for it: one call for each kind of page, in the terms of schema.org.
+
+What a call is given are values that its template has looked up, so a change of them is noticed as
+any other change of a page.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import orjson
+from markupsafe import Markup
+
+from edge_api.schema import paths
+from site_build import addresses
+from site_build.images.card import CardPlace
+from site_build.site import Identity
+from site_build.template_objects import Article, Page, Tag
+
+Json = dict[str, Any]
+
+_KINDS = {"about": "AboutPage", "contact": "ContactPage"}
+"""Pages of which schema.org has a kind, by their slugs."""
+_ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
+"""What could end a script, or a line of one: inside JSON strings, where alone they stand."""
+
+FindCard = Callable[[str], CardPlace | None]
+"""Gives the card of a post by its slug, where the theme has cards."""
+
+
+def write_script(*nodes: Json) -> Markup:
+    """Return the element that puts `nodes` on a page, safe for any text in them."""
+    graph = {"@context": "https://schema.org", "@graph": nodes}
+    written = orjson.dumps(graph).decode().translate(_ESCAPES)
+    return Markup(f'<script type="application/ld+json">{written}</script>')  # noqa: S704 - escaped
+
+
+class StructuredData:
+    """The `structured_data` of templates."""
+
+    def __init__(self, identity: Identity, find_card: FindCard, logo: str = "") -> None:
+        """Take who the site is, how cards are found, and the path of its sign, if it has one."""
+        self._identity, self._find_card = identity, find_card
+        self._home = identity.absolute(addresses.HOME)
+        self._logo = f"{identity.url}{logo}" if logo else ""
+        lists = identity.addresses
+        self._lists = [("Journal", lists.journal or ""), ("Tags", lists.tags or "")]
+
+    def home(self) -> Markup:
+        """Return what the home page is, how the site is searched, and who publishes it."""
+        search = f"{self._identity.url}{paths.SEARCH}?q={{search_term_string}}"
+        website = {
+            "@type": "WebSite",
+            "@id": f"{self._home}#website",
+            "url": self._home,
+            "name": self._identity.name,
+            "description": self._identity.description,
+            "inLanguage": self._identity.lang,
+            "publisher": {"@id": f"{self._home}#organization"},
+            "potentialAction": {
+                "@type": "SearchAction",
+                "target": {"@type": "EntryPoint", "urlTemplate": search},
+                "query-input": "required name=search_term_string",
+            },
+        }
+        return write_script(website, self._describe_organization(), self._describe_blog())
+
+    def post(self, article: Article) -> Markup:
+        """Return what a post is."""
+        trail = self._describe_trail(*self._find_list("Journal"), (article.title, article.url))
+        return write_script(self.describe_post(article), trail)
+
+    def page(self, page: Page) -> Markup:
+        """Return what a page is that stands by itself."""
+        node = self._describe_page(_KINDS.get(page.slug, "WebPage"), page.title, page.url)
+        node |= {"description": page.description, "inLanguage": page.lang}
+        return write_script(node, self._describe_trail((page.title, page.url)))
+
+    def journal(self, file: str, articles: Sequence[Article]) -> Markup:
+        """Return what one page of the journal is; `file` is its own."""
+        trail = self._describe_trail(*self._find_list("Journal"))
+        return write_script(
+            self._describe_list("Journal", file, articles), self._describe_blog(), trail
+        )
+
+    def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
+        """Return what one page of a tag's posts is; `file` is its own."""
+        trail = self._describe_trail(*self._find_list("Tags"), (tag.name, tag.url))
+        return write_script(self._describe_list(tag.name, file, articles), trail)
+
+    def overview(self, title: str, file: str) -> Markup:
+        """Return what the list of tags is, or the archive, which have too many items to name."""
+        own = file.removesuffix("index.html")
+        node = self._describe_page("CollectionPage", title, own)
+        node["inLanguage"] = self._identity.lang
+        return write_script(node, self._describe_trail((title, own)))
+
+    def describe_post(self, post: Article) -> Json:
+        """Return the node of a post."""
+        url, card = self._identity.absolute(post.url), self._find_card(post.slug)
+        node = {
+            "@type": "BlogPosting",
+            "@id": f"{url}#post",
+            "url": url,
+            "mainEntityOfPage": {"@type": "WebPage", "@id": url},
+            "headline": post.title,
+            "description": post.description,
+            "inLanguage": post.lang,
+            "datePublished": post.published.isoformat(),
+            "dateModified": post.updated.isoformat(),
+            "author": self._describe_author(post.byline),
+            "publisher": self._describe_organization(),
+        }
+        if card:
+            size = {"width": card.width, "height": card.height}
+            image = {"@type": "ImageObject", "url": self._identity.absolute(card.path), **size}
+            node["image"] = image
+        if post.tags:
+            node["keywords"] = [tag.name for tag in post.tags]
+        return {
+            **node,
+            "wordCount": post.word_count,
+            "timeRequired": f"PT{post.reading_minutes}M",
+            "isPartOf": self._describe_blog(),
+        }
+
+    def _describe_organization(self) -> Json:
+        contact = {
+            "@type": "ContactPoint",
+            "contactType": "customer support",
+            "url": self._identity.absolute(addresses.CONTACT),
+        }
+        return {
+            "@type": "Organization",
+            "@id": f"{self._home}#organization",
+            "name": self._identity.name,
+            "url": self._home,
+            "contactPoint": contact,
+            **({"logo": {"@type": "ImageObject", "url": self._logo}} if self._logo else {}),
+        }
+
+    def _describe_blog(self) -> Json:
+        url = self._identity.absolute(self._identity.addresses.journal or addresses.HOME)
+        return {"@type": "Blog", "@id": f"{url}#blog", "name": self._identity.name, "url": url}
+
+    def _describe_author(self, byline: str) -> Json:
+        """Return who writes; an author of the site's name is the site."""
+        name = self._identity.author
+        if byline not in {"", name}:
+            return {"@type": "Person", "name": byline}
+        kind = "Organization" if name == self._identity.name else "Person"
+        return {"@type": kind, "name": name, "url": self._home}
+
+    def _describe_page(self, kind: str, title: str, path: str) -> Json:
+        url, website = self._identity.absolute(path), {"@id": f"{self._home}#website"}
+        return {"@type": kind, "@id": url, "url": url, "name": title, "isPartOf": website}
+
+    def _describe_list(self, title: str, file: str, posts: Sequence[Article]) -> Json:
+        node = self._describe_page("CollectionPage", title, file.removesuffix("index.html"))
+        node["inLanguage"] = self._identity.lang
+        items = self._number("url", [(post.title, post.url) for post in posts])
+        return {**node, "mainEntity": {"@type": "ItemList", "itemListElement": items}}
+
+    def _describe_trail(self, *steps: tuple[str, str]) -> Json:
+        """Return the way from the home page: the name and the address of each further step."""
+        items = self._number("item", [(self._identity.name, addresses.HOME), *steps])
+        return {"@type": "BreadcrumbList", "itemListElement": items}
+
+    def _number(self, key: str, named: Sequence[tuple[str, str]]) -> list[Json]:
+        """Return items with their positions, from 1; `key` holds the URL of each."""
+        return [
+            {"@type": "ListItem", "position": at, "name": name, key: self._identity.absolute(path)}
+            for at, (name, path) in enumerate(named, 1)
+        ]
+
+    def _find_list(self, title: str) -> list[tuple[str, str]]:
+        """Return the step of a trail that is the list of this title, where there is one."""
+        return [step for step in self._lists if step[0] == title and step[1]]

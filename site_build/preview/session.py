@@ -1,0 +1,301 @@
+"""What the preview shows: the last site that could be made, and what keeps it from being newer.
+
+One thread works with it at a time; whoever only looks at `state` may do so from any other.
+"""
+
+import gc
+import os
+import re
+import secrets
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from site_build.addresses import name_file
+from site_build.build.builder import Given
+from site_build.build.fingerprint import fingerprint_code
+from site_build.build.preview_build import PreviewBuild
+from site_build.content.library import Content
+from site_build.content.live_library import Manuscripts
+from site_build.errors import BuildError, Diagnostic
+from site_build.markup.convert import Dialect
+from site_build.pelican_plugin.plugin import PreviewBuilder
+from site_build.progress import Request
+from site_build.site import Document
+
+_LONGEST_MEMORY = 64
+"""Pages whose last good form is kept, for the time when they cannot be made."""
+_PLACED = re.compile(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", re.DOTALL)
+
+
+class Problem(NamedTuple):
+    """Something to fix, as browsers and the terminal show it."""
+
+    place: str
+    """File, line and, where it is known, column; empty where there is no place."""
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What there is to say at one time; a new version asks browsers to load their pages again."""
+
+    version: str
+    documents: tuple[Document, ...] = ()
+    """What the site shows, drafts as such."""
+    errors: tuple[Diagnostic, ...] = ()
+    """What would stop a build, in the content."""
+    theme: Problem | None = None
+    """What keeps the site from being made, if anything."""
+    faults: Mapping[str, Problem] = field(default_factory=dict)
+    """What keeps single files from being made, by path, of those that were asked for."""
+    findings: tuple[Diagnostic, ...] = ()
+    """Warnings of the last whole check, which may be a moment old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Showing:
+    """One file as it was asked for."""
+
+    data: bytes | None
+    state: State
+    is_news: bool
+    """Whether the state has just become another."""
+
+
+class Stage:
+    """The site in the making; all its methods belong to one thread.
+
+    A change is shown at once; what it leads to elsewhere is left for a quiet moment, in which
+    `settle` and `check` are called.
+    """
+
+    _build: PreviewBuild | None = None
+
+    def __init__(self, request: Request, dialect: Dialect, watched: Sequence[Path]) -> None:
+        """Read the content and make the site; raises BuildError when there is no content.
+
+        `watched` are the files and folders, apart from the content, that the site is made of.
+        """
+        self._request = request
+        self._watched = watched
+        self._session, self._number = secrets.token_hex(4), 0
+        self._manuscripts = Manuscripts(request, fingerprint_code(), dialect)
+        self._builder = PreviewBuilder(dialect.site_url)
+        self._good: dict[str, bytes] = {}
+        self._shown: dict[str, bytes] = {}
+        self._is_whole, self._is_tidy, self._is_checked = True, False, False
+        self._content = self._manuscripts.collect()
+        self._theme = _stamp(watched)
+        self._is_tried, self._is_lost = False, False
+        self.state = State(self._name_version())
+        self.state = self._make_anew()
+        gc.freeze()  # What was read stays; every collection would look through all of it.
+
+    def refresh(self, changes: Collection[str] | None = None) -> bool:
+        """Take in what changed; return whether browsers should hear of it.
+
+        `changes` are the only absolute paths that may have changed, where that is known.
+        """
+        before, told, was_lost = self.state, self._relate(changes), self._is_lost
+        try:
+            is_changed = self._manuscripts.refresh(told)
+        except BuildError as error:
+            self._is_lost = True
+            self.state = replace(before, theme=read_sentence(str(error)))
+            return self.state != before
+        self._is_lost = False
+        is_restyled = False
+        if told is None and (theme := _stamp(self._watched)) != self._theme:
+            self._theme, self._is_tried, is_restyled = theme, False, True
+        if is_changed or is_restyled or was_lost:
+            self._is_tidy, self._is_checked = False, False
+            self._take_in(is_restyled=is_restyled or was_lost)
+        return self.state != before
+
+    def _relate(self, changes: Collection[str] | None) -> set[str] | None:
+        """Return changes as paths of the content, or None when it takes a look at everything."""
+        home = f"{os.path.abspath(self._request.content)}{os.sep}"  # noqa: PTH100 - text
+        if changes is None or not all(path.startswith(home) for path in changes):
+            return None
+        paths = {path.removeprefix(home) for path in changes}
+        return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
+
+    def _take_in(self, *, is_restyled: bool) -> None:
+        """Show changed texts at once, where nothing else has changed; or make the site anew."""
+        content, last = self._manuscripts.collect(), self._build
+        is_text = _differ_in_text(self._content, content) and not self.state.theme
+        if is_restyled or last is None or not is_text:
+            self.state = self._make_anew(in_haste=True)
+        else:
+            last.revise(content)
+            self._content, self._is_whole = content, False
+            self.state = self._begin(content, self._manuscripts.list_errors())
+        self._shown.clear()
+
+    def settle(self) -> bool:
+        """Finish what was shown at once and forget what was before; return whether pages differ."""
+        before = self.state
+        if not self._is_whole:
+            self._complete()
+        if self._build and not self._is_tidy:
+            self._build.tidy()
+        self._is_tidy = True
+        return self.state != before
+
+    def _complete(self) -> None:
+        """Make the site anew, under the same version where nothing that was asked for differs."""
+        before, shown = self.state, self._shown
+        after = self._make_anew()
+        if after.theme:
+            self.state = after
+            return
+        self._shown = {}
+        made = {path: self._make(path) for path in (*shown, *before.faults)}
+        faults = {path: data for path, data in made.items() if isinstance(data, Problem)}
+        is_same = faults.keys() == before.faults.keys() and all(
+            made[path] == data for path, data in shown.items()
+        )
+        version = before.version if is_same else after.version
+        self.state = replace(after, version=version, faults=faults)
+
+    def check(self) -> bool:
+        """Check the whole content if it has changed; return whether its warnings are others now."""
+        if self._is_checked:
+            return False
+        self._is_checked = True
+        found = self._manuscripts.check(datetime.now(UTC))
+        warnings = tuple(each for each in found if each.severity == "warning")
+        is_new = warnings != self.state.findings
+        self.state = replace(self.state, findings=warnings)
+        return is_new
+
+    def show(self, path: str) -> Showing:
+        """Return a file of the site, after a look whether it has changed; None where is none.
+
+        What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
+        """
+        before = self.state
+        if path.endswith(".html"):
+            self.refresh()
+        made = self._make(path)
+        faults = {key: each for key, each in self.state.faults.items() if key != path}
+        if isinstance(made, Problem):
+            faults[path], made = made, self._good.get(path, b"")
+        if faults != self.state.faults:
+            self.state = replace(self.state, faults=faults)
+        return Showing(made, self.state, self.state != before)
+
+    def _make(self, path: str) -> bytes | Problem | None:
+        """Return a file made now, or what keeps it from being made; None where there is none."""
+        if self._build is None:
+            return self._good.get(path)
+        try:
+            data = self._build.make(path)
+        except BuildError as error:
+            return read_sentence(str(error))
+        if data is not None and path.endswith(".html"):
+            self._shown[path] = data
+            self._good.pop(path, None)
+            self._good[path] = data
+            if len(self._good) > _LONGEST_MEMORY:
+                self._good.pop(next(iter(self._good)))
+        return data
+
+    def _make_anew(self, *, in_haste: bool = False) -> State:
+        """Make the site anew and return the state it is in then.
+
+        Where that fails, the last one stays, and the state says why. In haste, posts are related as
+        they were.
+        """
+        content, errors = self._manuscripts.collect(), self._manuscripts.list_errors()
+        last = self._build
+        handover = last.handover if last and self._is_tried else None
+        related = last.related if last and in_haste else None
+        self._content, self._is_whole = content, related is None
+        try:
+            self._build = self._builder.build(self._request, Given(content, handover, related))
+        except BuildError as error:
+            self._is_whole = True  # What failed is tried again when something has changed.
+            return replace(self.state, errors=errors, theme=read_sentence(str(error)))
+        self._is_tried = True
+        return self._begin(content, errors)
+
+    def _begin(self, content: Content, errors: tuple[Diagnostic, ...]) -> State:
+        version, findings = self._name_version(), self.state.findings
+        return State(version, content.documents, errors, findings=findings)
+
+    def _name_version(self) -> str:
+        """Return a name that no other process of the preview gives."""
+        self._number += 1
+        return f"{self._session}-{self._number}"
+
+
+def _differ_in_text(before: Content, after: Content) -> bool:
+    """Return whether nothing but texts differs, and nothing that lists show of them."""
+    if before.files != after.files or before.minutes != after.minutes:
+        return False
+    if len(before.documents) != len(after.documents):
+        return False
+    pairs = zip(before.documents, after.documents, strict=True)
+    changed = [(old, new) for old, new in pairs if old is not new]
+    return bool(changed) and all(
+        replace(old, digest=new.digest, body_line=new.body_line, slug_at=new.slug_at) == new
+        for old, new in changed
+    )
+
+
+def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
+    """Return how every file looks, so that a change shows."""
+    files = (file for place in places for file in (place, *place.rglob("*")))
+    found = {}
+    for file in files:
+        try:
+            status = file.stat()
+        except OSError:
+            continue
+        # The last: permissions, too, keep a file from being read.
+        found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ctime_ns
+    return found
+
+
+def read_sentence(sentence: str) -> Problem:
+    """Return what a build's refusal says, its place apart."""
+    found = _PLACED.fullmatch(sentence)
+    return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", sentence)
+
+
+def read_finding(content: Path, finding: Diagnostic) -> Problem:
+    """Return what a finding says, its path as seen from where the command runs."""
+    place = f"{content / finding.path}:{finding.line}:{finding.column}"
+    return Problem(_shorten(place), finding.message)
+
+
+def _shorten(place: str) -> str:
+    """Return the place as seen from the working folder, where it lies below that."""
+    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - a prefix of text
+    return place.removeprefix(here)
+
+
+def describe_state(state: State, page: str, content: Path) -> dict[str, object]:
+    """Return the data of the event for a browser that shows the file `page` of the site.
+
+    Its warnings are those about the page's own source file; others are counted.
+    """
+    shown = (each.path for each in state.documents if name_file(each.address) == page)
+    source = next(shown, None)
+    own = [each for each in state.findings if each.path == source]
+    return {
+        "version": state.version,
+        "errors": [each._asdict() for each in list_problems(state, page, content)],
+        "warnings": [read_finding(content, each)._asdict() for each in own],
+        "others": len(state.findings) - len(own),
+    }
+
+
+def list_problems(state: State, page: str, content: Path) -> list[Problem]:
+    """Return what has to be fixed before the site, or the file `page` of it, can be made."""
+    found = [each for each in (state.theme, state.faults.get(page)) if each]
+    return [*found, *(read_finding(content, each) for each in state.errors)]

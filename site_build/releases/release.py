@@ -1,0 +1,268 @@
+"""Builds as folders of their own, made in a spare copy, and the link to the one that is served.
+
+A build is made in a hidden folder and gets its name when it is whole; then one symbolic link is
+renamed over. Whatever ends it before that, kill -9 among it, leaves the old one served, and the
+next build clears away what is left. It is made in a copy of that, laid out ahead (`spare`).
+"""
+
+import errno
+import fcntl
+import filecmp
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, SITE_FOLDER
+from site_build.build.manifest import (
+    LEDGER_FILE,
+    Look,
+    is_whole,
+    list_forms,
+    read_looks,
+    read_rows,
+    remove_file,
+)
+from site_build.errors import BuildError, BusyError, ContentError
+from site_build.pelican_plugin.plugin import plain_errors, run_pelican
+from site_build.progress import Observer, Place, Report, Request
+
+PREVIOUS_LINK = "previous"
+NEXT_LINK = "next"
+"""An edition that is ready and waits for its instant."""
+
+_LINKS = (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)
+_NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
+_STAGING = ".staging-"
+_SPARE = ".spare"
+"""A copy of the served build, made of second names: the next build is made in it."""
+_CACHE = ".cache"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What to build, for whom, and into which folder of builds."""
+
+    content: Path
+    output: Path
+    site_url: str
+    """Origin, without a trailing slash."""
+    now: datetime
+    """UTC; what is published later is left out."""
+    jobs: int
+    strict: bool = False
+    observer: Observer = field(default_factory=Observer)
+
+
+def build(order: Order) -> Report:
+    """Build the site and point `current` at it.
+
+    Raises ContentError with all findings, BusyError while another build is at work, and BuildError
+    for what else stops it; the old build stands then.
+    """
+    with _exclusive(order.output):
+        report = _make(order)
+        _serve(order.output, report.build_id)
+        _prune(order.output)
+    return report
+
+
+def prepare(order: Order) -> Report:
+    """Build the site and point `next` at it; raises what `build` raises."""
+    with _exclusive(order.output):
+        report = _make(order)
+        _point(order.output, NEXT_LINK, report.build_id)
+        _prune(order.output)
+    return report
+
+
+def serve_prepared(output: Path) -> str | None:
+    """Point `current` at the build that `next` names; return its id, or None when there is none."""
+    with _exclusive(output):
+        build_id = _follow(output, NEXT_LINK)
+        if build_id is None:
+            return None
+        _serve(output, build_id)
+        (output / NEXT_LINK).unlink()
+        _prune(output)
+    return build_id
+
+
+def withdraw(output: Path) -> None:
+    """Take away the build that `next` names; raises BusyError and BuildError."""
+    if not (output / NEXT_LINK).is_symlink():
+        return
+    with _exclusive(output):
+        (output / NEXT_LINK).unlink()
+        _prune(output)
+
+
+@contextmanager
+def _exclusive(output: Path) -> Iterator[None]:
+    """Hold the folder of builds; raises BusyError when another process does."""
+    with plain_errors():
+        output.mkdir(parents=True, exist_ok=True)
+        with (output / BUILD_LOCK).open("ab") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BusyError(
+                    f"another build is at work in {output}; wait until it has ended"
+                ) from None
+            yield
+
+
+def _make(order: Order) -> Report:
+    """Build into a hidden folder and give it its name."""
+    for left in order.output.glob(f"{_STAGING}*"):  # by builds that did not end
+        shutil.rmtree(left, ignore_errors=True)
+    output = order.output.absolute()
+    before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
+    staging = output / f"{_STAGING}{os.getpid()}"
+    with plain_errors():
+        bring_up(spare, before, SITE_FOLDER)
+        spare.rename(staging)
+    try:
+        request = Request(
+            content=order.content,
+            place=Place(staging / SITE_FOLDER, staging),
+            before=before,
+            cache=order.output / _CACHE / "cache.sqlite",
+            now=order.now,
+            jobs=order.jobs,
+            strict=order.strict,
+            observer=order.observer,
+        )
+        report = run_pelican(request, order.site_url)
+        _settle(staging, output / report.build_id)
+    except ContentError:  # Nothing was written: it still is what it was.
+        staging.rename(spare)
+        raise
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return report
+
+
+def _settle(staging: Path, target: Path) -> None:
+    """Rename the finished folder; where the same build stands already, fix that file by file."""
+    if not target.exists():
+        staging.rename(target)
+        return
+    for folder, _, names in os.walk(staging):
+        place = target / Path(folder).relative_to(staging)
+        place.mkdir(exist_ok=True)
+        for name in names:
+            Path(folder, name).replace(place / name)
+
+
+def _serve(output: Path, build_id: str) -> None:
+    old = _follow(output, CURRENT_LINK)
+    if old not in {None, build_id}:
+        _point(output, PREVIOUS_LINK, str(old))
+    _point(output, CURRENT_LINK, build_id)
+
+
+def _follow(output: Path, link: str) -> str | None:
+    """Return the name of the build that a link points at, when it is there."""
+    try:
+        name = (output / link).readlink().name
+    except OSError:
+        return None
+    return name if _NAME.fullmatch(name) and (output / name).is_dir() else None
+
+
+def _point(output: Path, link: str, build_id: str) -> None:
+    if (output / link).is_dir() and not (output / link).is_symlink():
+        raise BuildError(f"{output / link} is a folder, not the link that a build makes; move it")
+    partial = output / f".{link}"
+    partial.unlink(missing_ok=True)
+    partial.symlink_to(build_id)
+    partial.replace(output / link)
+
+
+def _prune(output: Path) -> None:
+    """Remove every build that no link names; what cannot go now goes next time.
+
+    One of them becomes the spare, which is brought up to what is served while nobody waits.
+    """
+    wanted = {_follow(output, link) for link in _LINKS}
+    spare = output / _SPARE
+    with suppress(OSError):
+        for path in output.iterdir():
+            if _NAME.fullmatch(path.name) and path.name not in wanted:
+                if spare.exists():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.rename(spare)
+        if current := _follow(output, CURRENT_LINK):
+            bring_up(spare, output / current, SITE_FOLDER)
+
+
+def bring_up(spare: Path, edition: Path, site: str) -> None:
+    """Have `spare` hold the public files of the build `edition`, in the folder `site` of each.
+
+    A spare has a ledger only while it is as that says: one that was left half done has none, and
+    is made anew. Raises OSError.
+    """
+    if spare.is_symlink() or spare.is_file():
+        spare.unlink()  # What a link leads to is left alone.
+    with suppress(OSError):
+        if filecmp.cmp(spare / LEDGER_FILE, edition / LEDGER_FILE) and is_whole(spare):
+            return
+    held, wanted = _disown(spare, site), read_rows(edition)
+    surplus, missing = read_looks(held - wanted), read_looks(wanted - held)
+    for path in _differing(surplus, missing):
+        remove_file(spare / site, path)
+    _link_files(_differing(missing, surplus), edition / site, spare / site)
+    with suppress(FileNotFoundError):  # of the first build there is none before
+        _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
+
+
+def _disown(spare: Path, site: str) -> frozenset[bytes]:
+    """Leave a spare with nothing but its public files, and return what its ledger says of them."""
+    held = read_rows(spare)
+    if not held:
+        shutil.rmtree(spare, ignore_errors=True)
+    spare.mkdir(exist_ok=True)
+    (spare / LEDGER_FILE).unlink(missing_ok=True)
+    for path in spare.iterdir():
+        if path.is_dir() and path.name != site:
+            shutil.rmtree(path)
+        elif path.name != site:
+            path.unlink()
+    return held
+
+
+def _differing(looks: dict[str, Look], others: dict[str, Look]) -> Iterator[str]:
+    """Yield the paths of the files that are not the same among the others."""
+    for path, look in looks.items():
+        if others.get(path) != look:
+            yield from list_forms(path, look)
+
+
+def _link_files(paths: Iterable[str], source: Path, target: Path) -> None:
+    """Give files a second name each; what is missing in `source` is left out."""
+    made = set()
+    for path in paths:
+        old, new = f"{source}/{path}", f"{target}/{path}"
+        folder = new.rpartition("/")[0]
+        if folder not in made:
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103  called for every folder of the site
+            made.add(folder)
+        with suppress(FileNotFoundError):
+            _link(old, new)
+
+
+def _link(old: str | Path, new: str | Path) -> None:
+    """Give a file a second name; copy it where the file system has no second names."""
+    try:
+        os.link(old, new)
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP}:
+            raise
+        with suppress(IsADirectoryError):
+            shutil.copy2(old, new)

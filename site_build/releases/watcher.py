@@ -1,0 +1,274 @@
+"""Follows the content and publishes what changes, and reports that it lives.
+
+Whatever changes is built; the edition of the next scheduled instant is made ahead and swapped in
+when its time has come. Content that must not be published leaves the served edition standing until
+it is fixed; whatever else stops a build may be over soon, so that is tried again.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Self
+
+from watchfiles import watch
+
+from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
+from site_build.errors import BuildError, BusyError, ContentError
+from site_build.progress import Report
+from site_build.releases.release import Order, build, prepare, serve_prepared, withdraw
+
+
+class HeartbeatThread(threading.Thread):
+    """Writes the heartbeat every 20 seconds, and when builds start or stop failing.
+
+    Use it as a context. A signal's KeyboardInterrupt removes the file; any other end leaves it to
+    grow old, which the edge reports. The first one is written after a build or 20 seconds, so that
+    a watcher that dies at each start never looks alive.
+    """
+
+    def __init__(
+        self, build_dir: Path, code: InstalledCode, beat_seconds: float = BEAT_SECONDS
+    ) -> None:
+        super().__init__(name="heartbeat", daemon=True)
+        self._build_dir = build_dir
+        self._code = code
+        self._beat_seconds = beat_seconds
+        self._active_at = datetime.now(UTC)
+        self._failure: str | None = None
+        self._wake = threading.Event()
+        self._is_over = False
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether other code is installed than this process runs, and nobody is writing it now."""
+        return self._code.has_changed and self._code.is_settled
+
+    def note(self, failure: str) -> None:
+        """Note that no build is under way, and why the last one failed ("" where it did not)."""
+        self._active_at = datetime.now(UTC)
+        if failure != self._failure:
+            self._failure = failure
+            self._wake.set()
+
+    def run(self) -> None:
+        """Beat until the context is left."""
+        while not self._is_over:
+            was_woken = self._wake.wait(self._beat_seconds)
+            self._wake.clear()
+            if not self._is_over:
+                with suppress(OSError):  # a full disk: the heartbeat just grows old
+                    self._beat(looks=not was_woken)
+
+    def _beat(self, *, looks: bool) -> None:
+        if looks:
+            self._code.look()
+        Heartbeat(
+            at=datetime.now(UTC),
+            active_at=self._active_at,
+            pid=os.getpid(),
+            code_changed=self._code.has_changed,
+            failure=(self._failure or "").encode("utf-8", "replace").decode(),  # names of files
+        ).write(self._build_dir)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
+        self._is_over = True
+        self._wake.set()
+        self.join()
+        if kind is KeyboardInterrupt:
+            remove_heartbeat(self._build_dir)
+
+
+_GLANCE = 200
+"""Milliseconds between two looks at the clock."""
+
+_CALM = 100
+"""Milliseconds without a change after which a burst of changes is over."""
+
+_LONGEST_BURST = 1000
+"""Milliseconds after which a burst is taken for over in any case."""
+
+_FIRST_PAUSE = timedelta(seconds=5)
+_LONGEST_PAUSE = timedelta(minutes=5)
+_NEVER = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An edition is served from now on."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """An edition waits for its instant."""
+
+    report: Report
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Something stopped a build; what was served still is."""
+
+    error: BuildError
+
+
+@dataclass(frozen=True, slots=True)
+class Outdated:
+    """Other code is installed than this process runs."""
+
+
+News = Served | Prepared | Refused | Outdated
+
+
+class Publisher:
+    """Turns changes and instants into editions; `tell` hears of each, and once of each error."""
+
+    def __init__(self, order: Order, tell: Callable[[News], None]) -> None:
+        self._order = order
+        self._tell = tell
+        self._stale = True
+        self._due: datetime | None = None
+        """When the next scheduled post or page appears."""
+        self._ahead: Report | None = None
+        """The edition that was made for that instant."""
+        self._backoff = Backoff()
+        self._told: object = None
+        """The error that was reported last, if no edition came after it."""
+        self.failure = ""
+        """Why the last build failed, in one line; empty where it did not."""
+
+    def note_change(self) -> None:
+        """Remember that what is served may be out of date, and what was refused may be fixed."""
+        self._stale = True
+        self._backoff.reset()
+
+    def act(self, now: datetime) -> None:
+        """Do the next thing that is due at `now` (UTC), if any."""
+        if self._backoff.is_on(now):
+            return
+        try:
+            news = self._step(now)
+        except BusyError:
+            return  # Somebody builds by hand; that may be over at the next glance.
+        except ContentError as error:
+            # Rest until the content changes, or until the next instant, where that is known: what
+            # a check finds depends on it too, since a link to a scheduled post is broken before.
+            self._stale = False
+            self._withdraw()
+            self._backoff.wait_for(now, self._due)
+            self._refuse(error, error.findings)
+        except BuildError as error:
+            if self._stale:
+                self._withdraw()
+            self._backoff.begin(now, self._due)
+            self._refuse(error, str(error))
+        else:
+            if news:
+                self._backoff.reset()
+                self._told = None
+                self.failure = ""
+                self._tell(news)
+
+    def _step(self, now: datetime) -> News | None:
+        if self._stale:
+            return self._build(now)
+        if self._due and self._due <= now:
+            if self._ahead and serve_prepared(self._order.output) == self._ahead.build_id:
+                report, self._ahead = self._ahead, None
+                self._due = report.next_instant
+                return Served(report)
+            return self._build(now)  # Somebody has taken away the one that was made ahead.
+        if self._due and self._ahead is None:
+            self._ahead = prepare(replace(self._order, now=self._due))
+            return Prepared(self._ahead)
+        return None
+
+    def _build(self, now: datetime) -> News:
+        report = build(replace(self._order, now=now))
+        self._stale = False
+        self._withdraw()
+        self._due = report.next_instant
+        return Served(report)
+
+    def _refuse(self, error: BuildError, subject: object) -> None:
+        """Report what stopped a build, unless the last report was of the same subject."""
+        self.failure = str(error).partition("\n")[0]
+        if subject != self._told:
+            self._told = subject
+            self._tell(Refused(error))
+
+    def _withdraw(self) -> None:
+        """Forget the edition that was made ahead: it may say what its author has taken back."""
+        self._ahead = None
+        with suppress(BuildError):
+            withdraw(self._order.output)
+
+
+def publish(
+    order: Order,
+    watched: Iterable[Path],
+    tell: Callable[[News], None],
+    heart: HeartbeatThread,
+    *,
+    stays: bool,
+) -> None:
+    """Publish until interrupted, or until other code is installed; then `stays` only reports it.
+
+    The order's own instant does not count; `watched` are the files and folders that an edition is
+    made from. Raises KeyboardInterrupt when a signal ends it.
+    """
+    publisher = Publisher(order, tell)
+    is_told = False
+    # The watch goes on while a build is made, so no change is missed.
+    glances = watch(
+        *watched,
+        debounce=_LONGEST_BURST,
+        step=_CALM,
+        rust_timeout=_GLANCE,
+        yield_on_timeout=True,
+    )
+    for changes in glances:
+        if changes:
+            publisher.note_change()
+        publisher.act(datetime.now(UTC))
+        heart.note(publisher.failure)
+        if heart.is_outdated and not is_told:
+            is_told = True
+            tell(Outdated())
+            if not stays:
+                return
+
+
+class Backoff:
+    """A pause after a refused attempt, and the length of the next one: short at first."""
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """End the pause; the next one is short again."""
+        self._length = _FIRST_PAUSE
+        self._since = self._until = datetime.min.replace(tzinfo=UTC)
+
+    def is_on(self, now: datetime) -> bool:
+        """Return whether nothing is to be tried at `now` (UTC); a clock set back ends a pause."""
+        return self._since <= now < self._until
+
+    def begin(self, now: datetime, due: datetime | None) -> None:
+        """Pause, each time twice as long up to five minutes, but not beyond an instant `due`."""
+        self.wait_for(now, due)
+        self._until = min(self._until, now + self._length)
+        self._length = min(2 * self._length, _LONGEST_PAUSE)
+
+    def wait_for(self, now: datetime, due: datetime | None) -> None:
+        """Pause until an instant that is still to come, or for good."""
+        self._since, self._until = now, due if due and due > now else _NEVER

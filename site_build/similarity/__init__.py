@@ -1,1 +1,0 @@
-"""How close posts are to each other, by their words and tags; it knows neither files nor pages."""

@@ -1,0 +1,347 @@
+"""Posts, pages and tags as Pelican's templates know them, made light.
+
+Pelican's own objects work out slugs, dates and addresses anew on each use and hold every text;
+ten thousand of them take longer than all the rest of a rebuild. These have the same attributes,
+said once, and read a text only when a template asks for it. While a page is rendered, every name
+that its templates look up is noted: it needs no rendering while these stand for the same values.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from html import unescape
+from zoneinfo import ZoneInfo
+
+from jinja2.runtime import Context
+from markupsafe import Markup, escape
+from pelican.contents import Article as PelicanArticle  # type: ignore[import-untyped]
+from pelican.contents import Page as PelicanPage
+from pelican.paginator import Page as Leaf  # type: ignore[import-untyped]
+from pelican.paginator import Paginator
+from pelican.urlwrappers import Author, Category, URLWrapper  # type: ignore[import-untyped]
+from pelican.urlwrappers import Tag as PelicanTag
+
+from edge_api.schema.reading import count_words
+from site_build import addresses
+from site_build.addresses import FEED, FEED_JSON
+from site_build.cache import make_key
+from site_build.content.library import Texts
+from site_build.images.responsive import Gallery
+from site_build.site import UNDATED, Document, Part
+
+_MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
+
+_ROOTED = re.compile(r'\b(href|src)="/(?!/)')
+_AROUND = 12
+"""Parts of a long series shown on either side of one: a page has to stay light."""
+
+
+class Tag(PelicanTag):  # type: ignore[misc]
+    """A tag with its address."""
+
+    url = ""
+    save_as = ""
+    page_name = ""
+
+    def __init__(self, name: str, slug: str, address: str, settings: Mapping[str, object]) -> None:
+        super().__init__(name, settings)
+        self.slug = slug
+        self.url = address
+        self.save_as = addresses.name_file(self.url)
+        self.feeds = tuple(addresses.locate_feed(address, each) for each in (FEED, FEED_JSON))
+        self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """The post before or after another one, as much as a link to it shows."""
+
+    title: str
+    url: str
+    description: str
+    published: datetime
+    updated: datetime
+    tags: tuple[Tag, ...]
+    digest: bytes
+    """Stands for all of the above."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The series that a post is a part of, as its page shows it."""
+
+    name: str
+    number: int
+    """This post's place, from 1."""
+    count: int
+    """Of all parts."""
+    shown: tuple[Neighbour, ...]
+    """The earliest first, this post among them; of a long series those around it."""
+    first: int
+    """Number of the first of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RenderContext:
+    """What all posts and pages of one build share."""
+
+    settings: Mapping[str, object]
+    texts: Texts
+    gallery: Gallery
+    authors: Mapping[str, Author]
+    """By name; the site's own is the first."""
+    categories: Mapping[str, Category]
+    zone: ZoneInfo
+    """Of the dates that templates show."""
+    tags: Mapping[str, Tag]
+    """By every spelling of their names."""
+    minutes: Mapping[str, int]
+    """Reading time by path."""
+
+
+def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) -> Neighbour:
+    """Return what a link to the post shows; `tags` are by every spelling of their names."""
+    published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
+    own = tuple(tags[name] for name in post.tags if name in tags)
+    said = (post.title, post.address, post.description)
+    instants = (published.isoformat(), updated.isoformat())
+    digest = make_key(*said, *instants, [(tag.name, tag.slug) for tag in own])
+    return Neighbour(*said, published, updated, own, digest)
+
+
+def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
+    """Return what the page of a part shows of its series; `neighbours` are by path."""
+    first = max(0, min(part.number - 1 - _AROUND, len(part.posts) - 1 - 2 * _AROUND))
+    posts = part.posts[first : first + 2 * _AROUND + 1]
+    shown = tuple(neighbours[post.path] for post in posts)
+    return Series(part.series, part.number, len(part.posts), shown, first + 1)
+
+
+def split_authors(byline: str) -> list[str]:
+    """Return the names of a text's authors, which semicolons part."""
+    return [name.strip() for name in byline.split(";") if name.strip()]
+
+
+class _Light:
+    """What posts and pages have in common; `digest` stands for all but the text."""
+
+    document: Document
+    digest: bytes
+    metadata: dict[str, object]
+
+    def _describe(self, document: Document, context: RenderContext) -> None:
+        self.document, self.settings = document, context.settings
+        self._texts, self._gallery = context.texts, context.gallery
+        self.source_path = self.relative_source_path = document.path
+        self.slug, self.title = document.slug, document.title
+        self.url, self.save_as = document.address, addresses.name_file(document.address)
+        self.twin_url = f"/{addresses.name_twin(self.url)}"
+        self.description, self.excerpt = document.description, document.excerpt
+        self.published = document.published.astimezone(context.zone)
+        self.updated = document.updated.astimezone(context.zone)
+        self.reading_minutes = context.minutes[document.path]
+        self.tags = [context.tags[name] for name in document.tags if name in context.tags]
+        self.lang = document.lang or str(context.settings["DEFAULT_LANG"])
+        self.byline = document.author
+        names = split_authors(self.byline) or [next(iter(context.authors))]
+        self.authors = [context.authors[name] for name in names]
+        self.author = self.authors[0]
+        self.status, self.in_default_lang = "published", True
+        self.translations: list[object] = []
+        self.metadata = {
+            "title": self.title,
+            "slug": self.slug,
+            "tags": self.tags,
+            "authors": self.authors,
+            **dict(document.extra),
+        }
+        if document.published != UNDATED:
+            self.metadata["date"] = self.published
+            if document.updated != document.published:
+                self.metadata["modified"] = self.updated
+        if document.category:
+            self.metadata["category"] = context.categories[document.category]
+        self.take_metadata()
+
+    def take_metadata(self) -> None:
+        """Make attributes of what front matter and plugins say, as Pelican does."""
+        for key, value in self.metadata.items():
+            setattr(self, key.lower(), value)
+
+    def _seal(self, *more: object) -> None:
+        """Work out the digest of every value above that differs between documents, and `more`."""
+        document = self.document
+        self.digest = make_key(
+            (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
+            (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
+            (self.byline, document.category, document.extra),
+            [(tag.name, tag.slug) for tag in self.tags],
+            self._gallery.list_digests(self.source_path),
+            more,
+        )
+
+    def __str__(self) -> str:
+        return self.source_path
+
+    @property
+    def content(self) -> Markup:
+        """The text as HTML, its images dressed."""
+        return Markup(self._content)  # noqa: S704
+
+    @property
+    def _content(self) -> str:
+        """The same as plugins know it, who may set it."""
+        if "own_content" in self.__dict__:
+            return str(self.__dict__["own_content"])
+        html = self._texts.read(self.document).conversion.html
+        return self._gallery.make_responsive(html, self.url, self.source_path)
+
+    @_content.setter
+    def _content(self, html: str) -> None:
+        self.__dict__["own_content"] = html
+
+    def get_content(self, siteurl: str) -> Markup:
+        """Return the text as HTML with whole addresses, as Pelican's feeds ask for it."""
+        return Markup(_ROOTED.sub(rf'\1="{siteurl}/', self._content))  # noqa: S704
+
+    @property
+    def word_count(self) -> int:
+        """Words of the text, as readers see it."""
+        html = self._texts.read(self.document).conversion.html
+        return count_words(unescape(_MARKUP.sub("", html)))
+
+    @property
+    def toc(self) -> Markup:
+        """Nested lists of links to the headings; empty where there are none."""
+        return Markup(self._texts.read(self.document).conversion.toc)  # noqa: S704
+
+    @property
+    def summary(self) -> Markup:
+        """The description as HTML, which is what Pelican's themes expect here."""
+        return escape(self.description)
+
+    @property
+    def locale_date(self) -> str:
+        """The day of publication, as the settings write days."""
+        return self.published.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+
+    @property
+    def locale_modified(self) -> str:
+        """The day of the last revision, likewise."""
+        return self.updated.strftime(str(self.settings["DEFAULT_DATE_FORMAT"]))
+
+
+class Article(_Light, PelicanArticle):  # type: ignore[misc]
+    """A post."""
+
+    url = ""
+    save_as = ""
+
+    def __init__(  # noqa: PLR0913
+        self,
+        document: Document,
+        context: RenderContext,
+        *,
+        earlier: Neighbour | None,
+        later: Neighbour | None,
+        series: Series | None,
+        related: tuple[Neighbour, ...],
+    ) -> None:
+        self._describe(document, context)
+        self.template = "article"
+        self.prev_article, self.next_article = earlier, later
+        self.series, self.related = series, related
+        beside = [each and each.digest for each in (earlier, later)]
+        place = series and (series.name, series.number, series.count)
+        parts = [part.digest for part in series.shown] if series else []
+        self._seal(beside, place, parts, [post.digest for post in related])
+
+
+class Page(_Light, PelicanPage):  # type: ignore[misc]
+    """A page that stands by itself."""
+
+    url = ""
+    save_as = ""
+
+    def __init__(self, document: Document, context: RenderContext, template: str) -> None:
+        self._describe(document, context)
+        self.template = template
+        self._seal(template)
+
+
+_LONG = 50
+"""Lists above this length are shared by many pages, so their digests are remembered."""
+
+_ABSENT = b"absent"
+
+
+class UnknownValueError(Exception):
+    """A template looked at something whose content cannot be told."""
+
+
+def track_lookups(seen: dict[str, None]) -> type[Context]:
+    """Return a kind of template context that notes in `seen` every name looked up."""
+
+    class TrackingContext(Context):
+        def resolve_or_missing(self, key: str) -> object:
+            # What a template has set itself was made from names that were noted then; it may hide
+            # one that all pages are given, such as the list of all tags.
+            if key not in self.vars:
+                seen[key] = None
+            return super().resolve_or_missing(key)
+
+    return TrackingContext
+
+
+class InputDigest:
+    """Digests of the values that templates are given."""
+
+    def __init__(self) -> None:
+        self._remembered: dict[int, tuple[object, bytes]] = {}
+
+    def digest(self, names: Sequence[str], values: Mapping[str, object]) -> bytes:
+        """Return the digest of what `names` stand for.
+
+        Raises UnknownValueError when one of them stands for something that cannot be told.
+        """
+        return make_key(
+            [self._digest(values[name]) if name in values else _ABSENT for name in names]
+        )
+
+    def _digest(self, value: object) -> bytes:
+        match value:
+            case None | bool() | int() | float() | str() | datetime():
+                return repr(value).encode()
+            case Article() | Page():
+                return value.digest
+            case list() | tuple():
+                return self._digest_list(value)
+            case Mapping():
+                return make_key([(name, self._digest(each)) for name, each in value.items()])
+            case _:
+                return self._digest_other(value)
+
+    def _digest_other(self, value: object) -> bytes:
+        match value:
+            case URLWrapper():
+                return make_key(value.name, value.slug)
+            case Leaf():
+                place = (value.number, value.url, value.paginator.num_pages)
+                return make_key(place, self._digest(value.object_list))
+            case Paginator():
+                # Of a paginator templates show the counts; its leaves they are given one by one.
+                return make_key(value.count, value.per_page, value.num_pages)
+            case Callable():
+                # What a function does is part of the code, and that is digested elsewhere.
+                return make_key(value.__module__, getattr(value, "__qualname__", ""))
+            case _:
+                raise UnknownValueError(type(value).__name__)
+
+    def _digest_list(self, values: list[object] | tuple[object, ...]) -> bytes:
+        if known := self._remembered.get(id(values)):
+            return known[1]
+        digest = make_key([self._digest(each) for each in values])
+        if len(values) > _LONG:
+            self._remembered[id(values)] = (values, digest)  # Held, so that its id stays its own.
+        return digest

@@ -1,1 +1,0 @@
-"""What Pelican's templates look at, and what they saw."""
