@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Self
 
-from edge_api.metrics import forget_worker
+from edge_api.metrics import mark_worker_dead
 
 _OPTION: Final = "--inherited"
 _log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ class WorkerProcess:
         """Return its exit status once it has ended, negative for a signal."""
         status = await self._process.wait()
         self._line.close()
-        forget_worker(self._process.pid)
+        mark_worker_dead(self._process.pid)
         return status
 
     async def wait_at_most(self) -> int:

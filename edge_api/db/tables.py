@@ -1,6 +1,6 @@
-"""The tables: five that administrators reach, and the service's own.
+"""The tables: those that administrators reach, and the service's own.
 
-A sixth administrative table is one more entry here and one more step in `migrations/`, as
+Another table is one more entry here and one more step in `migrations/`, as
 ARCHITECTURE.md describes.
 """
 

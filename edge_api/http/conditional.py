@@ -123,7 +123,7 @@ class DocumentAnswers:
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
         response = PreparedResponse(200, [*content, *_validators(document, coding, always)], body)
-        if document.is_lasting:
+        if document.is_reused:
             size = len(body) + len(document.body)
             self._cache.keep((id(document), coding), response, size, owner=document)
         return response

@@ -70,7 +70,7 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
         raise BuildRefusal(
             f"the posts index announces {head.count} posts and holds {len(entries)}: build again"
         )
-    if not all(first.place.is_before(second.place) for first, second in pairwise(entries)):
+    if not all(first.cursor.is_before(second.cursor) for first, second in pairwise(entries)):
         raise BuildRefusal("the posts of the index are out of order: build again")
     return head, Posts(entries, head.renamed, digest.hexdigest())
 
@@ -196,7 +196,7 @@ class Build:
     @property
     def newest_slug(self) -> str | None:
         """The slug of the newest post."""
-        return self.posts.entries[0].place.slug if self.posts.entries else None
+        return self.posts.entries[0].cursor.slug if self.posts.entries else None
 
 
 @dataclass(frozen=True, slots=True)

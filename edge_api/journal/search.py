@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapt
 
 from edge_api.db.types import parse_integer
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.operations import FOUND, SEARCH, AnyWords, link_to_post
+from edge_api.journal.operations import MAX_SEARCH_RESULTS, SEARCH, AnyWords, link_to_post
 from edge_api.journal.search_results import (
     PAGE_SIZE,
     Result,
@@ -60,8 +60,8 @@ class SearchQuery(BaseModel):
         "them follow.",
         examples=["edge"],
     )
-    limit: Annotated[int, Field(ge=1, le=FOUND), BeforeValidator(parse_integer)] = Field(
-        default=PAGE_SIZE, description="How many posts at the most."
+    limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_RESULTS), BeforeValidator(parse_integer)] = (
+        Field(default=PAGE_SIZE, description="How many posts at the most.")
     )
 
 
@@ -138,7 +138,7 @@ def _links(build: Build, results: Results) -> Headers:
 
 def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Document:
     headers = (_ROBOTS, *links)
-    return Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",))
+    return Document(body, media_type, caching, headers, is_reused=False, varies=("Accept",))
 
 
 def title_of(words: str) -> str:
@@ -167,7 +167,7 @@ async def _make_answer(build: Build, query: SearchQuery) -> Document:
         "suggestion": results.suggestion,
         "results": [_result(result) for result in results.results],
     }
-    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_lasting=False)
+    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_reused=False)
 
 
 def _result(result: Result) -> dict[str, Any]:

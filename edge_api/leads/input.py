@@ -102,7 +102,7 @@ _SHOUTED: Final = 20  # letters that a text needs before its capitals mean somet
 
 
 _REPEATED: Final = 3  # what it weighs that the same was sent a short time ago
-HELD_FROM: Final = 3
+SPAM_THRESHOLD: Final = 3
 """The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
 
 

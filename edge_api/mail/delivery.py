@@ -22,7 +22,7 @@ from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import Refused, Session, Stage, Transport
 from edge_api.mail.preparation import Preparation, Withheld
-from edge_api.mail.queue import Claims, pause, persists_for, time_to_live, transition
+from edge_api.mail.queue import Claims, pause, retry_for, time_to_live, transition
 from edge_api.mail.suppressions import Suppression, is_suppressed
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
@@ -132,7 +132,7 @@ class DeliveryLog(Claims):
         queries: list[Query] = [transition(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
             queries.append(Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now))
-        if persists_for(entry):
+        if retry_for(entry):
             queries.append(transition(entry, "dlq", now + _AFTER, f"given up: {reason}"))
             await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *queries)
         else:
@@ -231,7 +231,7 @@ class Delivery:
             await self._outcomes.dead(entry, reason)
             return None
         if isinstance(message, Withheld):
-            end = self._outcomes.suppressed if message.is_lasting else self._outcomes.dead
+            end = self._outcomes.suppressed if message.is_permanent else self._outcomes.dead
             await end(entry, message.reason)
             return None
         return message
@@ -290,7 +290,7 @@ def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> d
     """Return when to try again, `least` from now or later; `None` to give up."""
     if entry["attempts"] < len(BACKOFF):
         pause = BACKOFF[entry["attempts"]]
-    elif persists_for(entry):
+    elif retry_for(entry):
         pause = PERSISTENT_PAUSE
     else:
         return None
@@ -301,7 +301,7 @@ def find_expiry(entry: Row, state: Row, now: datetime) -> str | None:
     """Return why an entry is given up before it is tried, or `None`."""
     if entry["claims"] > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"
-    life = max(time_to_live(state, entry["queue"]), persists_for(entry) or timedelta())
+    life = max(time_to_live(state, entry["queue"]), retry_for(entry) or timedelta())
     if now >= datetime.fromisoformat(entry["queued_at"]) + life:
         minutes = round(life.total_seconds() / 60)
         hours, rest = divmod(minutes, 60)

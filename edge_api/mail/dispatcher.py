@@ -89,7 +89,7 @@ class Dispatcher(outbox.Dispatcher):
 _LOST = Filter(
     "template_name",
     "in",
-    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.persists_for),
+    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.retry_for),
 )
 """Somebody must look after these; for others, anybody could make us write in vain."""
 

@@ -19,7 +19,7 @@ from edge_api.db.query import Delete, Filter, Insert, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
-from edge_api.leads.input import HELD_FROM
+from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
@@ -29,7 +29,7 @@ from edge_api.mail.messages import (
     MailTemplates,
     compose,
 )
-from edge_api.mail.queue import message_type_of, persists_for
+from edge_api.mail.queue import message_type_of, retry_for
 from edge_api.mail.suppressions import UnsubscribeLinks, fold_recipient, is_suppressed
 from edge_api.outbox import named, run_unless_conflict
 from edge_api.schema.paths import CLAIM_CREDENTIAL
@@ -50,7 +50,7 @@ class Acknowledgements:
 
     async def suppression_reason(self, entry: Row, lead: Row) -> str | None:
         """Return why a lead is not acknowledged; `None` reserves its turn. Raises Problem."""
-        if lead["status"] == "spam" or lead["spam_score"] >= HELD_FROM:
+        if lead["status"] == "spam" or lead["spam_score"] >= SPAM_THRESHOLD:
             return "the lead looks like spam"
         where = (
             Filter("template_name", "eq", "lead_acknowledgement"),
@@ -94,7 +94,7 @@ class Withheld:
     """A message that is not sent, with the reason for the log."""
 
     reason: str
-    is_lasting: bool = True  # whether nobody can fix it
+    is_permanent: bool = True  # whether nobody can fix it
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Preparation:
     async def prepare(self, entry: Row) -> EmailMessage | Withheld:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
-            return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
+            return Withheld("the address is suppressed", is_permanent=not retry_for(entry))
         table = ACCESS_REQUESTS if message_type_of(entry) == DECISION else LEADS
         (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
         subject = outcome.rows[0] if outcome.rows else None

@@ -97,13 +97,13 @@ def message_type_of(entry: Row) -> MessageType | None:
     return MESSAGE_TYPES.get(entry["template_name"])
 
 
-def persists_for(entry: Row) -> timedelta | None:
+def retry_for(entry: Row) -> timedelta | None:
     """Return how long an entry is tried each hour; `None` unless it must not get lost.
 
     Such a one is given up in the end, and never dropped.
     """
     message_type = message_type_of(entry)
-    return message_type.persists_for if message_type else None
+    return message_type.retry_for if message_type else None
 
 
 def transition(

@@ -126,7 +126,7 @@ def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent
 
 
 def _entries(build: Build | None) -> Mapping[str, Entry]:
-    return {entry.place.slug: entry for entry in build.posts.entries} if build else {}
+    return {entry.cursor.slug: entry for entry in build.posts.entries} if build else {}
 
 
 def _listed(entries: Mapping[str, Entry]) -> list[bytes]:

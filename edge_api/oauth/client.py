@@ -22,7 +22,7 @@ from edge_api.auth.secrets import digest_of
 from edge_api.db.oauth_tables import CLIENT_ID_LONGEST
 from edge_api.db.problems import Problem, sentence_of
 from edge_api.db.table import Row
-from edge_api.oauth.request import URI_LONGEST, matches, refusal_of
+from edge_api.oauth.request import URI_LONGEST, matches, redirect_uri_error
 from edge_api.operation.input import TextRule
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
@@ -133,7 +133,7 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
         code = "invalid_redirect_uri" if where.startswith("redirect") else _INVALID
         raise Problem("invalid", f"{where}: {sentence_of(fault)}", oauth=code) from None
     for uri in metadata.redirect_uris:
-        refusal = refusal_of(uri, tuple(schemes))
+        refusal = redirect_uri_error(uri, tuple(schemes))
         if refusal is not None:
             raise Problem("invalid", f"redirect_uris: {refusal}", oauth="invalid_redirect_uri")
     if metadata.response_types not in (None, ["code"]):

@@ -34,7 +34,7 @@ from edge_api.oauth.client import (
     read_metadata,
     registration_answer,
 )
-from edge_api.oauth.request import refusal_of
+from edge_api.oauth.request import redirect_uri_error
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
 
@@ -77,7 +77,7 @@ class NewClient:
             if name not in GRANTS:
                 raise Problem("invalid", f"grants: there is no grant {name!r}")
         for uri in self.redirect_uris:
-            refusal = refusal_of(uri, schemes)
+            refusal = redirect_uri_error(uri, schemes)
             if refusal is not None:
                 raise Problem("invalid", f"redirect URI {uri}: {refusal}")
         if "authorization_code" in self.grant_types and not self.redirect_uris:

@@ -21,7 +21,7 @@ from edge_api.db.query import Insert, Store
 from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import UNKNOWN, AuthorizationServer
 from edge_api.oauth.client import Client, client_actor
-from edge_api.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
+from edge_api.oauth.request import KNOWN_PARAMETERS, VALUE_LONGEST, AuthRequest, is_loopback
 from edge_api.oauth.token_context import FindClient, TokenContext, oauth_problem
 from edge_api.schema.paths import AUDIENCES
 
@@ -67,7 +67,7 @@ class Consents:
         Raises Problem if the client is unknown or its redirect URI is not one that it registered:
         then nobody may be sent anywhere. Refusals are in the audit log.
         """
-        pairs = tuple((name, value) for name, value in pairs if name in KNOWN and value)
+        pairs = tuple((name, value) for name, value in pairs if name in KNOWN_PARAMETERS and value)
         named = dict(pairs)
         client = await self._client(named.get("client_id"))
         try:

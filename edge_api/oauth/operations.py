@@ -131,7 +131,7 @@ async def register_client(
 
 def _public(value: Any) -> OperationResult:
     body = orjson.dumps(value)
-    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_lasting=False))
+    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_reused=False))
 
 
 def _text(pattern: str, description: str, longest: int = 4096) -> dict[str, Any]:
@@ -150,12 +150,12 @@ _CLIENT_MEMBERS: Final = {
     },
     "client_assertion": _text(_PLAIN, "For private_key_jwt: a JWT that the client signed.", 16384),
 }
-_TWO_WAYS: Final = {"required": ["client_secret", "client_assertion"]}
+_BOTH_METHODS: Final = {"required": ["client_secret", "client_assertion"]}
 """No client authenticates in both (RFC 6749, section 2.3)."""
 _TOKEN_FORM: Final = {
     "type": "object",
     "required": ["grant_type"],
-    "not": _TWO_WAYS,
+    "not": _BOTH_METHODS,
     "properties": {
         "grant_type": {"enum": list(GRANTS)},
         "code": _text(_PLAIN, "For authorization_code: what came with the redirect."),
@@ -170,7 +170,7 @@ _TOKEN_FORM: Final = {
 _REVOKE_FORM: Final = {
     "type": "object",
     "required": ["token"],
-    "not": _TWO_WAYS,
+    "not": _BOTH_METHODS,
     "properties": {
         # What has no value counts as left out (RFC 6749, section 3.1).
         "token": {**_text(_PLAIN, "The token to take back.", 8192), "minLength": 1},
@@ -219,7 +219,7 @@ _CLIENT_EXAMPLE: Final = {
 }
 
 
-def _described(name: str, path: str, audience: Audience | None) -> AnyOperation:
+def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOperation:
     return Operation(
         name=name,
         path=path,
@@ -246,9 +246,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=describe_server,
         responses=(SuccessResponse(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
     ),
-    _described("oauth_resource", RESOURCE_METADATA, None),
-    _described("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
-    _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{AUDIENCES['mcp']}", "mcp"),
+    _resource_metadata("oauth_resource", RESOURCE_METADATA, None),
+    _resource_metadata("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
+    _resource_metadata("oauth_mcp_resource", f"{RESOURCE_METADATA}{AUDIENCES['mcp']}", "mcp"),
     Operation(
         name="oauth_keys",
         path=JWKS,

@@ -78,17 +78,17 @@ class TokenContext:
     credential: Row | None = None  # the API key that consented to the grant
 
     @property
-    def present(self) -> str:
+    def now_text(self) -> str:
         """The present instant, as rows have it."""
         return format_instant(self.now)
 
     @property
-    def holds(self) -> bool:
+    def grant_in_force(self) -> bool:
         """Whether the grant and the API key behind it are in force."""
         if self.grant is None or self.grant["revoked_at"] is not None or self.credential is None:
             return False
         expiry = self.credential["expires_at"]
-        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.present)
+        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.now_text)
 
 
 @dataclass(frozen=True, slots=True)

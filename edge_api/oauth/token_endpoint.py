@@ -98,7 +98,7 @@ class TokenEndpoint:
         )
         context = await look()
         owner = context.clients.get(context.grant["client_id"]) if context.grant else None
-        if owner is None or not owner.is_due(context.present):
+        if owner is None or not owner.is_due(context.now_text):
             return context
         try:
             await self.clients.find(owner.client_id)
@@ -176,4 +176,4 @@ def _closing(
     if client is None:
         return ()
     where = (Filter("id", "eq", client.client_id),)
-    return (Update(OAUTH_CLIENTS, {"last_used_at": context.present}, where),)
+    return (Update(OAUTH_CLIENTS, {"last_used_at": context.now_text}, where),)

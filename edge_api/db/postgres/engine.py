@@ -20,7 +20,7 @@ from edge_api.db.postgres.connection import (
     milliseconds,
 )
 from edge_api.db.postgres.errors import EngineError, postgresql_problem
-from edge_api.db.postgres.opening import migrate, refusal_of, schema_version
+from edge_api.db.postgres.opening import migrate, schema_version, store_refusal
 from edge_api.db.postgres.writer import QueryBatch, Readers, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
@@ -67,7 +67,7 @@ async def open_store(
             watch = VersionPoller(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
             await watch.start()
         except EngineError as error:
-            raise refusal_of(error, url) from None
+            raise store_refusal(error, url) from None
         stack.pop_all()
         return PostgresStore(url, readers, writer, watch)
 

@@ -45,7 +45,7 @@ async def migrate(url: str, now: str, *, create: bool) -> None:
         finally:
             await session.close(timeout=CONNECT_SECONDS)
     except (*EngineError, ValueError) as error:
-        raise refusal_of(error, url) from None
+        raise store_refusal(error, url) from None
 
 
 async def schema_version(connection: Connection) -> int:
@@ -132,7 +132,7 @@ _REASONS: Final = {
 }
 
 
-def refusal_of(error: Exception, url: str) -> StoreRefusal:
+def store_refusal(error: Exception, url: str) -> StoreRefusal:
     """Return the refusal that an engine's error is at the start."""
     place = place_of(url)
     if "startup parameter" in str(error):

@@ -19,7 +19,7 @@ from edge_api.db.postgres.connection import (
     open_pool,
 )
 from edge_api.db.postgres.errors import EngineError, postgresql_problem
-from edge_api.db.postgres.opening import refusal_of
+from edge_api.db.postgres.opening import store_refusal
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.schema.credentials import Limit, LimitDecision, Share
 
@@ -135,7 +135,7 @@ async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "Pos
         }
         pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
-        raise refusal_of(error, url) from None
+        raise store_refusal(error, url) from None
     return PostgresLimits(pool, secret, note)
 
 

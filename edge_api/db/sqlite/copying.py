@@ -16,9 +16,9 @@ from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     RESTORE,
     STRANGE,
-    refusal_of,
     require_log,
     schema_version,
+    store_refusal,
     sync,
 )
 
@@ -180,7 +180,7 @@ def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         reason = None if is_store else _REASONS.get(primary_code(error))
-        refusal = refusal_of(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
+        refusal = store_refusal(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
         raise refusal from None
     except OSError as error:
         raise StoreRefusal(f"{path} cannot be used: {error.strerror}") from None

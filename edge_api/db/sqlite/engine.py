@@ -19,7 +19,7 @@ from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, sqlite_problem
 from edge_api.db.sqlite.lock_file import LockFile
-from edge_api.db.sqlite.opening import create_file, migrate, refusal_of
+from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
 from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
 from edge_api.db.sqlite.session import Session, open_session
 from edge_api.db.types import format_instant
@@ -58,7 +58,7 @@ async def open_store(
                 file, format_instant(clock()), alone=alone, replicated=replicated
             )
         except sqlite3.Error as error:
-            raise refusal_of(error, path) from None
+            raise store_refusal(error, path) from None
         except Displaced:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
         return SQLiteStore(file, session, held.pop_all(), alone=alone, replicated=replicated)

@@ -78,7 +78,7 @@ def migrate(path: Path, now: str) -> None:
         _advance(connection, path, now)
 
 
-def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
+def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
     """Return the refusal that an engine's error is at the start."""
     code = primary_code(error)
     # No statement of ours fails on a file whose header says what the file is.

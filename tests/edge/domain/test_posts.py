@@ -18,8 +18,8 @@ from tests.edge.small_builds import START, make_post
 def shelve(*records: dict[str, Any]) -> Posts:
     """Return the posts of these records, in whatever order they come."""
     entries = [make_entry(PostRecord.model_validate_json(json.dumps(item))) for item in records]
-    entries.sort(key=lambda entry: entry.place.slug)
-    entries.sort(key=lambda entry: entry.place.published, reverse=True)
+    entries.sort(key=lambda entry: entry.cursor.slug)
+    entries.sort(key=lambda entry: entry.cursor.published, reverse=True)
     return Posts(entries)
 
 
@@ -36,7 +36,7 @@ def posts() -> Posts:
 
 def slugs(part: Any) -> list[str]:
     """Return the slugs of entries, in their order."""
-    return [entry.place.slug for entry in part]
+    return [entry.cursor.slug for entry in part]
 
 
 def test_newest_stand_first(posts: Posts) -> None:

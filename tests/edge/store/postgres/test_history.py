@@ -13,7 +13,7 @@ from edge_api.db.postgres.connection import SCHEMA, Session
 from edge_api.db.postgres.execution import DDL, POSTGRESQL
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
-from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
+from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.size("test")
@@ -131,7 +131,7 @@ async def insert(session: Session, name: str, row: dict[str, Any]) -> None:
 async def test_a_row_that_the_declaration_passes_is_stored(emptied: Session) -> None:
     """The rules of the database are not narrower than those of the row's model."""
     for name, table in TABLES.items():
-        await insert(emptied, name, make_row(table, GIVEN[name]))
+        await insert(emptied, name, make_row(table, minimal_values(name)))
 
         assert await emptied.fetchval(f"SELECT count(*) FROM {name}") == 1
 
@@ -139,7 +139,7 @@ async def test_a_row_that_the_declaration_passes_is_stored(emptied: Session) -> 
 async def test_a_row_that_breaks_a_rule_is_refused(emptied: Session) -> None:
     """Whatever slips past the checks of the service, the database holds the last fence."""
     for name, breach in BREACHES:
-        row = {**make_row(TABLES[name], GIVEN[name]), **breach}
+        row = {**make_row(TABLES[name], minimal_values(name)), **breach}
         with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
             await insert(emptied, name, row)
 
@@ -148,7 +148,7 @@ async def test_a_row_that_breaks_a_rule_is_refused(emptied: Session) -> None:
 
 async def test_lengths_count_characters(emptied: Session) -> None:
     """A character beyond the Basic Multilingual Plane is one, in Python as in the database."""
-    row = make_row(LEADS, {**GIVEN["leads"], "name": "🦊" * 100})
+    row = make_row(LEADS, {**minimal_values("leads"), "name": "🦊" * 100})
     await insert(emptied, "leads", row)
 
     with pytest.raises(asyncpg.CheckViolationError):

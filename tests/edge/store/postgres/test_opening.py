@@ -12,7 +12,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import HISTORY
 from edge_api.db.postgres import open_store, opening
 from edge_api.db.postgres.connection import Session
-from edge_api.db.postgres.opening import place_of, refusal_of, refuse_server
+from edge_api.db.postgres.opening import place_of, refuse_server, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.db.types import format_instant
@@ -270,7 +270,7 @@ def test_a_server_that_lacks_something_is_refused(number: int, encoding: str, wo
 )
 def test_what_stands_between_is_named(error: Exception, words: str) -> None:
     """What cannot be brought about here is known by the server's code for it."""
-    assert words in str(refusal_of(error, "postgresql://ada@db.test/journal"))
+    assert words in str(store_refusal(error, "postgresql://ada@db.test/journal"))
 
 
 @pytest.mark.parametrize(

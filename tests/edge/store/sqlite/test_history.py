@@ -17,7 +17,7 @@ from edge_api.db.sqlite.execution import DDL, SQLITE
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
-from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
+from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
 from tests.edge.store.samples import make_row
 
 
@@ -105,7 +105,7 @@ def test_a_row_that_the_declaration_passes_is_stored(
     """The rules of the file are not narrower than those of the row's model."""
     table = TABLES[name]
     stepped.execute("DELETE FROM email_send_state")
-    insert(stepped, table, make_row(table, GIVEN[name]))
+    insert(stepped, table, make_row(table, minimal_values(name)))
 
     assert stepped.execute(f"SELECT count(*) FROM {name}").fetchone() == (1,)  # noqa: S608
 
@@ -118,7 +118,7 @@ def test_a_row_that_breaks_a_rule_is_refused(
     table = TABLES[name]
     stepped.execute("DELETE FROM email_send_state")
     with pytest.raises(sqlite3.IntegrityError):
-        insert(stepped, table, {**make_row(table, GIVEN[name]), **breach})
+        insert(stepped, table, {**make_row(table, minimal_values(name)), **breach})
 
 
 @pytest.mark.parametrize("table", [LEADS, SUPPRESSED_EMAILS])
@@ -126,7 +126,7 @@ def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> 
     """A character beyond the Basic Multilingual Plane is one, in Python as in the file."""
     column = "name" if table is LEADS else "email"
     _, most = table.columns[column].bounds
-    row = make_row(table, {**GIVEN[table.name], column: "🦊" * (most or 0)})
+    row = make_row(table, {**minimal_values(table.name), column: "🦊" * (most or 0)})
     insert(stepped, table, row)
 
     with pytest.raises(sqlite3.IntegrityError):
