@@ -14,12 +14,12 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from edge_api.db.types import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
+from edge_api.db.types import PATTERNS, ColumnType, Timestamp, parse_integer, refuse_nul
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import CACHING, PostCursor, Selection, Slice, encode_list
+from edge_api.journal.posts import CACHING, PostCursor, PostFilter, Slice, encode_list
 from edge_api.operation.model import (
     ETAG,
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Json,
     Operation,
@@ -40,7 +40,7 @@ LIMIT_MOST: Final = 1000
 _CURSOR: Final = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9][a-z0-9-]*"
 )
-_NO_NUL: Final = {"pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+_NO_NUL: Final = {"pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 
 
 def _check_cursor(text: str) -> str:
@@ -49,7 +49,7 @@ def _check_cursor(text: str) -> str:
     return text
 
 
-Limit = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
+LimitParameter = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
 Cursor = Annotated[
     str,
     Field(max_length=300),
@@ -68,7 +68,7 @@ Words = Annotated[AnyWords, Field(min_length=1)]
 class ListQuery(BaseModel):
     """Which part of the list is wanted; without any, the whole list comes."""
 
-    limit: Limit | None = Field(
+    limit: LimitParameter | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
     )
     cursor: Cursor | None = Field(
@@ -121,7 +121,7 @@ async def _list_page(build: Build, query: ListQuery) -> Document:
     if query.q is not None:
         found = frozenset(await build.search.find(query.q, build.count))
     after = PostCursor(*query.cursor.split("_", 1)) if query.cursor else None
-    wanted = Selection(query.limit, after, query.tag, query.since)
+    wanted = PostFilter(query.limit, after, query.tag, query.since)
     part = build.posts.select(wanted, found)
     following = _next(query, part)
     body = encode_list(part.entries, following)
@@ -272,12 +272,12 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="posts",
         credential="required",
         scope="posts:read",
-        ends_with_client=True,
+        cancel_on_disconnect=True,
         handler=list_posts,
         query=ListQuery,
         responses=(
             SuccessResponse(200, "Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
         tools=(list_tool(_LIST),),
     ),
@@ -300,7 +300,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         ),
         responses=(
             SuccessResponse(200, "The post", output_schema(PostRecord), headers=ETAG),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
         problems=("not_found",),
         tools=(FETCH, GET),

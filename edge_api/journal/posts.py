@@ -63,7 +63,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PostFilter:
     """Which part of the list is wanted; all that is given must hold."""
 
     limit: int | None = None
@@ -149,14 +149,14 @@ class Posts:
         urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
         return frozenset(unquote(urlsplit(url).path) for url in urls)
 
-    def select(self, wanted: Selection, found: Collection[str] | None = None) -> Slice:
+    def select(self, wanted: PostFilter, found: Collection[str] | None = None) -> Slice:
         """Return the wanted part; `found` keeps only the posts with one of these slugs."""
         limit = len(self.entries) if wanted.limit is None else wanted.limit
         some = tuple(islice(self._matching(wanted, found), limit + 1))
         entries = some[:limit]
         return Slice(entries, entries[-1].cursor if len(some) > limit else None)
 
-    def _matching(self, wanted: Selection, found: Collection[str] | None) -> Iterator[Entry]:
+    def _matching(self, wanted: PostFilter, found: Collection[str] | None) -> Iterator[Entry]:
         entries = (
             self.entries if wanted.tag is None else self._by_tag.get(normalize_tag(wanted.tag), ())
         )

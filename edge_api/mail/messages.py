@@ -53,7 +53,7 @@ class Refused(Exception):  # noqa: N818  an answer, which may well be expected
     """What happened, without an address or a word of the message: it may be logged."""
 
 
-class Session(Protocol):
+class MailSession(Protocol):
     """One connection to a relay."""
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
@@ -63,7 +63,7 @@ class Session(Protocol):
 class Transport(Protocol):
     """Opens connections to the relay."""
 
-    def session(self) -> AbstractAsyncContextManager[Session]:
+    def session(self) -> AbstractAsyncContextManager[MailSession]:
         """Return a connection that lasts for a batch. Entering it raises Refused."""
 
 

@@ -21,10 +21,10 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.auth.actor import Actor, Change, audit_entry, new_id
-from edge_api.auth.keys import end_grants
-from edge_api.auth.secrets import digest_of, mint
-from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, sign
+from edge_api.auth.actor import Actor, AuditChange, audit_entry, new_id
+from edge_api.auth.keys import revoke_grants
+from edge_api.auth.secrets import hash_secret, mint
+from edge_api.auth.tokens import JWT_LIFETIME, AccessToken, Issuer, sign
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
@@ -44,7 +44,7 @@ REFRESH_LIFE: Final = timedelta(days=30)
 """The life of an unused refresh token."""
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
-GRANTS: Final = ("authorization_code", "refresh_token", "client_credentials")
+GRANT_TYPES: Final = ("authorization_code", "refresh_token", "client_credentials")
 UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
 """A client that is not known, as the audit log names it."""
 
@@ -104,14 +104,14 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             scopes=tuple(scope.split()),
             resource=resource,
             grant_id=grant["id"] if grant else None,
-            expires_at=context.now + TOKEN_LIFE,
+            expires_at=context.now + JWT_LIFETIME,
         )
         assert self._signer is not None  # noqa: S101  a token request brings a key
         self._audit("issue", OAUTH_GRANTS, client)
         return {
             "access_token": sign(token, self.issuer.url, self._signer),
             "token_type": "Bearer",
-            "expires_in": int(TOKEN_LIFE.total_seconds()),
+            "expires_in": int(JWT_LIFETIME.total_seconds()),
             "scope": scope,
         }
 
@@ -144,7 +144,9 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         """Revoke the grant with all that it gave (RFC 9700, sections 2.1.1 and 4.14)."""
         grant = self.context.grant
         if grant is not None and grant["revoked_at"] is None:
-            self.queries.append(end_grants(Filter("id", "eq", grant["id"]), self.context.now_text))
+            self.queries.append(
+                revoke_grants(Filter("id", "eq", grant["id"]), self.context.now_text)
+            )
             self._audit("revoke", OAUTH_GRANTS, client, RowCount(len(self.queries) - 1))
 
     def revoke_token(self, token: AccessToken, client: Client) -> None:
@@ -157,7 +159,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
     def _new_refresh_token(self, grant: Row) -> str:
         secret, now = mint("refresh_token"), self.context.now
         given = {
-            "id": digest_of(secret),
+            "id": hash_secret(secret),
             "grant_id": grant["id"],
             "expires_at": format_instant(now + REFRESH_LIFE),
         }
@@ -167,7 +169,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
 
     def _audit(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
         actor = client_actor(client, self.context.grant)
-        self.queries.append(audit_entry(actor, Change(verb, table, rows), self.context.now))
+        self.queries.append(audit_entry(actor, AuditChange(verb, table, rows), self.context.now))
 
 
 class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import BaseModel, Field, TypeAdapter
 
-from edge_api.oauth.authlib_server import GRANTS
+from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
 from edge_api.operation.model import (
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Body,
     Operation,
@@ -89,7 +89,7 @@ class ClientAnswer(BaseModel, extra="forbid"):
     scope: str
 
 
-async def describe_server(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def describe_server(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the metadata of the authorization server."""
     issuer = service[OAuthServer].issuer
     return _public(server_metadata(issuer, agent_auth(issuer)))
@@ -98,13 +98,13 @@ async def describe_server(service: Service, _ask: OperationRequest[None, None]) 
 def describe_resource(audience: Audience | None) -> Any:
     """Return the handler that gives the metadata of an audience, or of the whole origin."""
 
-    async def describe(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+    async def describe(service: Service, _: OperationRequest[None, None]) -> OperationResult:
         return _public(resource_metadata(service[OAuthServer].issuer, audience))
 
     return describe
 
 
-async def publish_keys(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the keys that access tokens are signed with."""
     return _public(await service[OAuthServer].keys.jwks())
 
@@ -157,7 +157,7 @@ _TOKEN_FORM: Final = {
     "required": ["grant_type"],
     "not": _BOTH_METHODS,
     "properties": {
-        "grant_type": {"enum": list(GRANTS)},
+        "grant_type": {"enum": list(GRANT_TYPES)},
         "code": _text(_PLAIN, "For authorization_code: what came with the redirect."),
         "redirect_uri": _text(_PLAIN, "For authorization_code: the same as when it was asked for."),
         "code_verifier": _text(_PLAIN, "For authorization_code: what the challenge was made of."),
@@ -228,7 +228,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
         handler=describe_resource(audience),
         responses=(
             SuccessResponse(200, "The metadata", output_schema(ResourceMetadata)),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
     )
 
@@ -244,7 +244,10 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
         handler=describe_server,
-        responses=(SuccessResponse(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The metadata", output_schema(ServerMetadata)),
+            NOT_MODIFIED,
+        ),
     ),
     _resource_metadata("oauth_resource", RESOURCE_METADATA, None),
     _resource_metadata("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
@@ -255,7 +258,10 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
         handler=publish_keys,
-        responses=(SuccessResponse(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The key set", output_schema(KeySetDocument)),
+            NOT_MODIFIED,
+        ),
         problems=("unavailable",),
     ),
     Operation(
@@ -268,7 +274,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="oauth",
         limit="token",
         handler=issue_token,
-        hands_out_secrets=True,
+        returns_secret=True,
         body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
         responses=(SuccessResponse(200, "The token", output_schema(TokenAnswer)),),
         problems=("unauthenticated", "unavailable"),

@@ -119,7 +119,7 @@ def is_nonce(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_-]{32}", text) is not None
 
 
-class FormGuard:
+class ConsentCsrf:
     """Makes and checks the seals of consent forms."""
 
     def __init__(self, secret: bytes) -> None:
@@ -201,7 +201,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
                 lists.setdefault(name, []).append(_check(name, value))
         for name, values in lists.items():
             if len(values) > 1 and name not in _REPEATABLE:
-                raise Problem("invalid", f"{name}: stands more than once")
+                raise Problem("invalid", f"{name}: is given more than once")
         if "scope" in lists:
             names = [name for name in lists["scope"][0].split() if name != _OFFLINE]
             if not names:  # else it would count as left out, which asks for all there is

@@ -14,7 +14,7 @@ from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
 from joserfc import jws
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.secrets import digest_of
+from edge_api.auth.secrets import hash_secret
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
@@ -104,7 +104,7 @@ async def read_context(
 ) -> TokenContext:
     """Read the context of a request. Raises Problem `unavailable`."""
     named = {name: await find(name) for name in client_ids(request)}
-    digest = digest_of(presented.secret) if presented.secret else None
+    digest = hash_secret(presented.secret) if presented.secret else None
     kind = presented.kind
     code = await _find(store, AUTHORIZATION_CODES, digest if kind == "code" else None)
     token = await _find(store, REFRESH_TOKENS, digest if kind == "refresh_token" else None)

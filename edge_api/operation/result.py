@@ -53,7 +53,7 @@ class OperationResult:
 
 
 @dataclass(slots=True)
-class Page(OperationResult):
+class HtmlResult(OperationResult):
     """A page for a person, or where the browser is sent on to."""
 
     media_type: str = HTML

@@ -28,7 +28,7 @@ HOLDS_LOCK = (
     "SELECT FROM pg_locks JOIN pg_stat_activity USING (pid) WHERE locktype = 'advisory'"
     " AND granted AND state = 'idle in transaction' AND now() - state_change > interval '0.2 s'"
 )
-UNTOLD = "SELECT count(*) FROM fore_edge.email_outbox"
+UNSTATED_PURPOSE = "SELECT count(*) FROM fore_edge.email_outbox"
 LEASES = "SELECT id, lease FROM fore_edge.email_outbox WHERE lease IS NOT NULL ORDER BY id"
 LET_GO = (
     "UPDATE fore_edge.email_outbox SET due_at = '2026-01-01T00:00:00.000000Z'"
@@ -133,12 +133,12 @@ async def told_once_all_is_told(postgresql: PostgreSQL, name: str, folder: Path)
     for _ in range(20):
         before = postgresql.execute(LEASES, name)
         await asyncio.sleep(3)
-        if not postgresql.execute(UNTOLD, name)[0][0]:
+        if not postgresql.execute(UNSTATED_PURPOSE, name)[0][0]:
             break
         stuck = set(before) & set(postgresql.execute(LEASES, name))
         for row, lease in stuck:
             postgresql.execute(LET_GO.format(row, lease), name)
-    assert not postgresql.execute(UNTOLD, name)[0][0]
+    assert not postgresql.execute(UNSTATED_PURPOSE, name)[0][0]
     return await asyncio.to_thread(told_keys, folder)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 from edge_api.db.table import Column
 from edge_api.db.tables import TABLES
-from edge_api.db.types import Kind
+from edge_api.db.types import ColumnType
 
 INSTANT = "2026-01-31T08:05:09.000000Z"
 UUID = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
@@ -19,9 +19,14 @@ def minimal_values(name: str) -> dict[str, Any]:
 def _least(column: Column) -> Any:
     if column.choices:
         return column.choices[0]
-    if column.kind is Kind.TEXT:
+    if column.kind is ColumnType.TEXT:
         return "a@b" if "email" in column.name else "x" * (column.bounds[0] or 0)
-    return {Kind.TIMESTAMP: INSTANT, Kind.UUID: UUID, Kind.JSON: "{}", Kind.INTEGER: 0}[column.kind]
+    return {
+        ColumnType.TIMESTAMP: INSTANT,
+        ColumnType.UUID: UUID,
+        ColumnType.JSON: "{}",
+        ColumnType.INTEGER: 0,
+    }[column.kind]
 
 
 BREACHES: list[tuple[str, dict[str, Any]]] = [

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.migrations import HISTORY, Step
+from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.execution import DDL, SQLITE
@@ -135,7 +135,7 @@ def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> 
 
 def test_every_step_says_what_it_is_for() -> None:
     """Somebody who migrates a store can read what happens to it."""
-    assert [step.description for step in HISTORY if len(step.description.split()) < 3] == []
+    assert [step.description for step in MIGRATIONS if len(step.description.split()) < 3] == []
 
 
 def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(
@@ -144,15 +144,15 @@ def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(
     """Nothing is restored over a sound store: the version of before can go on with it."""
     create_file(path)
     migrate(path, INSTANT)
-    failing = Step("Adds a column twice.", ("ALTER TABLE leads ADD COLUMN name TEXT",), ())
-    adding = Step("Adds a table.", ("CREATE TABLE added (id TEXT)",), ())
-    monkeypatch.setattr(opening, "HISTORY", (*HISTORY, adding, failing))
-    number = len(HISTORY) + 2
+    failing = Migration("Adds a column twice.", ("ALTER TABLE leads ADD COLUMN name TEXT",), ())
+    adding = Migration("Adds a table.", ("CREATE TABLE added (id TEXT)",), ())
+    monkeypatch.setattr(opening, "MIGRATIONS", (*MIGRATIONS, adding, failing))
+    number = len(MIGRATIONS) + 2
 
     with pytest.raises(StoreRefusal, match=rf"is unchanged: step {number} of its schema failed"):
         migrate(path, INSTANT)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(HISTORY),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
         assert (
             connection.execute("SELECT name FROM sqlite_schema WHERE name = 'added'").fetchone()
             is None
