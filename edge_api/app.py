@@ -13,20 +13,20 @@ import orjson
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
-from edge_api.analysis.analyst import Analyst, DocumentFetcher, OwnSite
+from edge_api.analysis.analyst import Analyst, DocumentFetcher, SiteDocumentSource
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
-from edge_api.analysis.fetch import Fetcher, WebVisitor
-from edge_api.analysis.pool import Pool
+from edge_api.analysis.fetch import Fetcher, WebDocumentSource
+from edge_api.analysis.pool import WorkerPool
 from edge_api.auth.actor import Clock, system_clock
-from edge_api.auth.credentials import Access
+from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter, list_rates
-from edge_api.auth.tokens import Wrapping
+from edge_api.auth.tokens import SecretBox
 from edge_api.background import (
     EXCHANGE_SECONDS,
-    FORGETTING_SECONDS,
+    EXPIRY_SECONDS,
     FREEZING_SECONDS,
-    LOOK_SECONDS,
     VERIFY_SECONDS,
+    WATCHER_POLL_SECONDS,
     DailyVerification,
     GcFreeze,
     Loop,
@@ -35,7 +35,7 @@ from edge_api.background import (
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
-from edge_api.health import Health, Look, Publishing
+from edge_api.health import Health, HealthCheck, PublishingMonitor
 from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
@@ -47,14 +47,14 @@ from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import TITLE, ai_catalog
-from edge_api.mcp.transport import Exchange, McpEndpoint, load_exchange
+from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_exchange
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
 from edge_api.open_store import counted, open_store
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
-from edge_api.operation.reference.values import Page
+from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
 from edge_api.operation.service import ApiDocuments, Service, parts_of
 from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, describe, offered
@@ -73,7 +73,7 @@ class Assembly:
     service: Service
     app: App
     mcp: McpEndpoint
-    publishing: Publishing
+    publishing: PublishingMonitor
 
 
 @asynccontextmanager
@@ -98,22 +98,22 @@ async def assemble(
         stack.push_async_callback(builds.close)
         await builds.refresh()
         installed = InstalledCode(PACKAGE)
-        publishing = Publishing(settings.build_dir, settings.content_dir, clock, installed)
+        publishing = PublishingMonitor(settings.build_dir, settings.content_dir, clock, installed)
         await publishing.look()
         secret = secret_key(settings)
         schemes = settings.redirect_schemes
         config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(config)
-        access = Access(store, clock, settings.site_url, oauth.token_validator)
+        access = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         windows = await stack.enter_async_context(counted(settings, secret, store))
         limiter = Limiter(settings, shared=windows)
-        webhooks = Dispatcher(store, clock, Wrapping(secret, PURPOSE), make_sender(settings))
+        webhooks = Dispatcher(store, clock, SecretBox(secret, PURPOSE), make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.close)
         is_file = alone and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
-        looks: dict[str, Look] = {
+        health_checks: dict[str, HealthCheck] = {
             "mail": mailing.status.check,
             "webhooks": partial(look, store),
             "watcher": publishing.watcher,
@@ -121,7 +121,7 @@ async def assemble(
             **(verification.checks if verification else {}),
         }
         measured = [Metrics()] if settings.metrics == "on" else []
-        health = Health(store, builds, clock, VERSION, looks)
+        health = Health(store, builds, clock, VERSION, health_checks)
         service = Service(
             settings,
             clock,
@@ -143,11 +143,11 @@ async def assemble(
         loops: list[Loop] = [webhooks.run, _freeze_daily] if alone else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
-        loops.append(partial(every, LOOK_SECONDS, publishing.look))
+        loops.append(partial(every, WATCHER_POLL_SECONDS, publishing.look))
         loops += [each.run for each in measured]
         freeze: GcFreeze = gc_freeze if alone else lambda **_: None
         if windows:
-            loops.append(partial(every, FORGETTING_SECONDS, windows.sweep))
+            loops.append(partial(every, EXPIRY_SECONDS, windows.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
         if alone and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
@@ -177,7 +177,7 @@ def search_prefix(settings: Settings) -> Path:
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
-def _load_exchange(service: Service, freeze: GcFreeze) -> Exchange:
+def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
     exchange = load_exchange("edge_api.mcp.server", service, OPERATIONS)
     freeze()
     return exchange
@@ -194,7 +194,7 @@ def make_documents(settings: Settings) -> ApiDocuments:
     def openapi(slug: str | None) -> Document:
         return Document(orjson.dumps(openapi_of(slug)))
 
-    def reference(slug: str | None) -> tuple[Page, ...]:
+    def reference(slug: str | None) -> tuple[ReferencePage, ...]:
         return make_pages(operations, openapi_of(slug), settings.site_url, list_rates(settings))
 
     return ApiDocuments(
@@ -225,11 +225,13 @@ _freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_f
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
     """Return the analyst, which its caller closes."""
     if settings.analyze_fetch == "off":
-        return Analyst(Pool(), builds, DocumentFetcher(None, None))
+        return Analyst(WorkerPool(), builds, DocumentFetcher(None, None))
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
-    elsewhere = WebVisitor(agent) if settings.analyze_fetch == "on" else None
-    return Analyst(Pool(), builds, DocumentFetcher(OwnSite(builds, documents), elsewhere))
+    elsewhere = WebDocumentSource(agent) if settings.analyze_fetch == "on" else None
+    return Analyst(
+        WorkerPool(), builds, DocumentFetcher(SiteDocumentSource(builds, documents), elsewhere)
+    )

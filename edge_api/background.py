@@ -25,7 +25,7 @@ from edge_api.backup.verify import (
     read_result,
 )
 from edge_api.db.problems import Problem, is_unavailable
-from edge_api.health import Check, Look
+from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
 from edge_api.oauth.server import OAuthServer
@@ -34,7 +34,7 @@ from edge_api.settings import Settings
 
 VERIFY_SECONDS: Final = 60.0
 """Between two looks whether a verification is due; the first comes as long after the start."""
-NEVER_SECONDS: Final = 3600.0
+UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """How long an edge may serve without any result before readiness warns."""
 
 _verification_log = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class DailyVerification:
         self._not_before = 0.0
 
     @property
-    def checks(self) -> Mapping[str, Look]:
+    def checks(self) -> Mapping[str, HealthCheck]:
         """What readiness is to look at."""
         replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
         return {**replica, "backup": self.check_backup}
@@ -97,7 +97,7 @@ class DailyVerification:
         lag = await self._replication.check() if self._replication else Check("pass")
         result = read_result(self._settings, "replica")
         if result is None:
-            is_late = time.monotonic() - self._began > NEVER_SECONDS
+            is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
             fault = "the replica has not been verified yet" if is_late else ""
         else:
             fault = result.find_fault("replica")
@@ -120,13 +120,13 @@ def _check(result: Result | None, lag: str, fault: str) -> Check:
 
 REFRESH_SECONDS: Final = 0.5
 """How often the edge looks whether another build is current; it follows one within a second."""
-LOOK_SECONDS: Final = 10.0
+WATCHER_POLL_SECONDS: Final = 10.0
 """How often the edge looks at the watcher's heartbeat and at the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
 """How often edges on one store exchange what each has counted by itself."""
-HOUSEKEEPING_SECONDS: Final = 5.0
+FLUSH_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
-FORGETTING_SECONDS: Final = 60.0
+EXPIRY_SECONDS: Final = 60.0
 """How often what has expired is deleted."""
 SWEEPING_SECONDS: Final = 3600.0
 """How often it is looked whether anything old is left that nobody uses."""
@@ -151,10 +151,10 @@ async def background_jobs(
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
         _start(REFRESH_SECONDS, partial(_follow, service[BuildManager], freeze)),
-        _start(HOUSEKEEPING_SECONDS, service.access.flush),
-        _start(FORGETTING_SECONDS, service[Leads].forget_expired),
-        _start(FORGETTING_SECONDS, service[AccessRequests].forget_expired),
-        _start(FORGETTING_SECONDS, service[OAuthServer].delete_expired),
+        _start(FLUSH_SECONDS, service.access.flush),
+        _start(EXPIRY_SECONDS, service[Leads].delete_expired),
+        _start(EXPIRY_SECONDS, service[AccessRequests].delete_expired),
+        _start(EXPIRY_SECONDS, service[OAuthServer].delete_expired),
         _start(SWEEPING_SECONDS, service[OAuthServer].sweep),
         _start(SWEEPING_SECONDS, retention.apply),
     ]

@@ -19,7 +19,7 @@ _WORSE: tuple[State, ...] = ("pass", "warn", "fail")
 _UNTRUSTED: Final = "forwarding headers come from a peer not in TRUSTED_PROXIES"
 
 
-LOOK_SECONDS: Final = 1.0
+CHECK_TIMEOUT_SECONDS: Final = 1.0
 """How long a look at a part may take: who asks wants to know where to send the next request."""
 
 
@@ -38,7 +38,7 @@ class Check:
         return {"status": self.state, **said, **self.facts}
 
 
-Look = Callable[[], Awaitable[Check | None]]
+HealthCheck = Callable[[], Awaitable[Check | None]]
 """Looks at one part; `None` where there is no such part."""
 
 
@@ -50,7 +50,7 @@ class Health:
     builds: BuildManager
     clock: Clock
     version: str
-    others: Mapping[str, Look] = field(default_factory=dict)
+    others: Mapping[str, HealthCheck] = field(default_factory=dict)
     """Checks of further parts, by name."""
     draining: bool = False
     """Whether the process is ending, and finishes what is under way."""
@@ -103,12 +103,12 @@ class Health:
         return Check("warn" if error else "pass", error, facts)
 
 
-async def _look(look: Look) -> Check | None:
+async def _look(look: HealthCheck) -> Check | None:
     try:
-        async with asyncio.timeout(LOOK_SECONDS):
+        async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
             return await look()
     except TimeoutError:
-        return Check("warn", "how this stands cannot be found out in time")
+        return Check("warn", "the check timed out")
 
 
 LATE_SECONDS: Final = 3 * BEAT_SECONDS
@@ -118,7 +118,7 @@ HANGING_SECONDS: Final = 600
 
 
 @dataclass(slots=True)
-class Publishing:
+class PublishingMonitor:
     """Looks at the disk now and then; readiness gets what was seen last."""
 
     build_dir: Path

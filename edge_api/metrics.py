@@ -40,7 +40,7 @@ Gauge = tuple[str, str, Mapping[str, str], float]
 """Name, description, labels and value."""
 
 
-def forget_worker(pid: int) -> None:
+def mark_worker_dead(pid: int) -> None:
     """Take a worker that has ended out of the gauges of living ones."""
     if os.environ.get(FOLDER):
         from prometheus_client import multiprocess  # noqa: PLC0415
@@ -87,13 +87,13 @@ class Metrics:
         )
 
     def __call__(
-        self, _request: Request, route: str, response: AnyResponse, seconds: float
+        self, _request: Request, operation: str, response: AnyResponse, seconds: float
     ) -> None:
         """Count one request."""
-        self._requests.labels(route, f"{response.status // 100}xx").inc()
-        self._seconds.labels(route).observe(seconds)
+        self._requests.labels(operation, f"{response.status // 100}xx").inc()
+        self._seconds.labels(operation).observe(seconds)
         if response.status == HTTPStatus.TOO_MANY_REQUESTS:
-            self._limited.labels(route).inc()
+            self._limited.labels(operation).inc()
 
     async def run(self) -> None:
         """Measure the event loop and the memory until cancelled."""
@@ -180,7 +180,7 @@ def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> Non
     has_credential = "X-API-Key" in headers or "Authorization" in headers
     is_near = is_loopback(peer) and not any(name in headers for name in _FORWARDED)
     if not has_credential and not is_near:
-        raise service.access.no_credential("rest")
+        raise service.access.missing_credential("rest")
 
 
 async def give_metrics(service: Service, _request: OperationRequest[None, None]) -> OperationResult:

@@ -16,7 +16,7 @@ from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
 from edge_api.operation.model import (
     ETAG,
-    UNCHANGED,
+    NOT_MODIFIED,
     VERSION,
     AnyOperation,
     Operation,
@@ -56,7 +56,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
                 SuccessResponse(
                     200, "The file", {"type": "string"}, headers=ETAG, media_types=types
                 ),
-                UNCHANGED,
+                NOT_MODIFIED,
             ),
             problems=("not_found", "unavailable"),
             error_format="page",

@@ -60,12 +60,12 @@ def failed(table: Table, row: Row, again: datetime | None, now: datetime) -> Row
     return {**released(table), "attempts": row["attempts"] + 1, **outcome}
 
 
-def given_up(table: Table, now: datetime) -> Row:
+def dead_values(table: Table, now: datetime) -> Row:
     """Return the values of a row that nobody attempts any more, until it is queued again."""
     return {**released(table), "dead_at": format_instant(now)}
 
 
-def queued_again(table: Table, now: datetime) -> Row:
+def requeued_values(table: Table, now: datetime) -> Row:
     """Return the values of a row that has not been tried, and is due."""
     return {**released(table), "dead_at": None, "attempts": 0, "due_at": format_instant(now)}
 
@@ -164,7 +164,7 @@ def held(row: Row) -> Where:
 
 
 @contextmanager
-def outages_logged(log: logging.Logger, waits: str, fault: str | None = None) -> Iterator[None]:
+def log_errors(log: logging.Logger, waits: str, fault: str | None = None) -> Iterator[None]:
     """Log what cuts a turn short, but not outages, which the store logs itself.
 
     An unforeseen error is logged as `fault`, with its trace; without `fault` neither its words nor

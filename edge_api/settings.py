@@ -210,7 +210,7 @@ SETTINGS: Mapping[str, Setting] = {
     "SMTP_URL": Setting(
         read_relay, None, "the relay that takes mail; without one none is sent", secret=True
     ),
-    "MAIL_FROM": Setting(read_mailbox, None, "whom mail is from; OWNER_EMAIL when absent"),
+    "MAIL_FROM": Setting(read_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
     "OWNER_EMAIL": Setting(read_mailbox, None, "gets a mail for each lead"),
     "ACKNOWLEDGE_LEADS": Setting(
         read_boolean, "false", "whether who sends a lead is thanked by mail"
@@ -314,7 +314,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each pair of settings that contradict each other, if both are valid."""
     sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
     if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
-        yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody"
+        yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     shared = values.keys() >= {"database_url", "secret_key"}
     if shared and file_of(values["database_url"]) is None and not values["secret_key"]:
         yield (

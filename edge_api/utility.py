@@ -12,7 +12,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.mcp import operations as mcp
 from edge_api.oauth.server import server_metadata
 from edge_api.operation.model import (
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Operation,
     OperationRequest,
@@ -81,7 +81,7 @@ class Description(BaseModel, extra="allow"):
     limits: dict[str, str | None]
 
 
-class ApiDocument(BaseModel, extra="allow"):
+class OpenApiDocument(BaseModel, extra="allow"):
     """An OpenAPI document."""
 
     openapi: Annotated[str, Field(pattern=r"^3\.1\.\d+$")]
@@ -95,12 +95,12 @@ class Linkset(BaseModel):
     linkset: list[dict[str, Any]]
 
 
-async def ping(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def ping(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Say that the process runs, without looking at anything."""
     return OperationResult({"status": "ok"})
 
 
-async def readiness(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def readiness(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Say whether every part can do its work; 503 when one cannot."""
     report = await service[Health].report()
     if report["ready"]:
@@ -108,18 +108,18 @@ async def readiness(service: Service, _ask: OperationRequest[None, None]) -> Ope
     return OperationResult(report, status=503, headers={"Retry-After": str(RETRY_SECONDS)})
 
 
-async def describe(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def describe(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Give the service's description of itself."""
     return OperationResult(service.documents.description)
 
 
-async def openapi(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def openapi(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Give the OpenAPI document."""
     build = service[BuildManager].current
     return OperationResult(service.documents.openapi(build.newest_slug if build else None))
 
 
-async def give_catalog(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def give_catalog(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Give the catalog that leads to the OpenAPI document (RFC 9727)."""
     return OperationResult(service.documents.api_catalog)
 
@@ -154,21 +154,24 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=f"{PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         handler=describe,
-        responses=(_DESCRIPTION, UNCHANGED),
+        responses=(_DESCRIPTION, NOT_MODIFIED),
     ),
     Operation(
         name="describe_api_without_slash",
         path=PREFIX,
         summary="The same as with a slash behind it",
         handler=describe,
-        responses=(_DESCRIPTION, UNCHANGED),
+        responses=(_DESCRIPTION, NOT_MODIFIED),
     ),
     Operation(
         name="openapi",
         path=OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         handler=openapi,
-        responses=(SuccessResponse(200, "The document", output_schema(ApiDocument)), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The document", output_schema(OpenApiDocument)),
+            NOT_MODIFIED,
+        ),
     ),
     Operation(
         name="api_catalog",
@@ -179,7 +182,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             SuccessResponse(
                 200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
             ),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
     ),
 )

@@ -11,13 +11,13 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_va
 
 from edge_api.auth.keys import KeyType
 from edge_api.db.tables import EMAIL_LONGEST
-from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, unfold
+from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 RequestedType = Literal["api_key", "access_token", "both"]
 ANONYMOUS: Final = "anonymous"
 UNNAMED_AGENT: Final = "An agent that gave no name"
-UNTOLD: Final = "Nothing was said about the purpose."
+UNSTATED_PURPOSE: Final = "Nothing was said about the purpose."
 
 _NAME = TextRule(100)
 _PURPOSE = TextRule(2000, lines=True)
@@ -32,14 +32,14 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
     email: Annotated[str, AfterValidator(check_email)] | None = None
     purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
     scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
-    trapped: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
+    filled_honeypot: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
 
     @model_validator(mode="before")
     @classmethod
     def _introduce(cls, given: Any) -> Any:
         """Add the members that the protocol of anonymous agents lacks."""
         if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
-            return {"name": UNNAMED_AGENT, "purpose": UNTOLD, **given}
+            return {"name": UNNAMED_AGENT, "purpose": UNSTATED_PURPOSE, **given}
         return given
 
     @property
@@ -58,7 +58,7 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     """Return the input of a posted form; empty fields count as missing. Raises FormFaults."""
-    given = {name: text for name, text in unfold(fields).items() if name != "scopes"}
+    given = {name: text for name, text in normalize_newlines(fields).items() if name != "scopes"}
     return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 
 

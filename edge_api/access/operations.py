@@ -14,11 +14,11 @@ from edge_api.access.input import (
     read_access_form,
     request_schema,
 )
-from edge_api.access.service import CLAIM_AGAIN, AccessRequests, Claimed, requested_type
+from edge_api.access.service import CLAIM_REPEAT_WINDOW, AccessRequests, Claimed, requested_type
 from edge_api.auth.keys import KeyType
 from edge_api.db.problems import Problem
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import Fields, check_own_form, give_back, redirect
+from edge_api.operation.forms import FormFields, check_own_form, redirect, render_form_errors
 from edge_api.operation.input import FormFaults
 from edge_api.operation.model import (
     AnyOperation,
@@ -28,14 +28,14 @@ from edge_api.operation.model import (
     SuccessResponse,
     output_schema,
 )
-from edge_api.operation.result import HTML, OperationResult, Page
+from edge_api.operation.result import HTML, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
 
-CONTACT_FORM: Final = "/contact/#access"
-CLAIM_AGAIN_SECONDS: Final = 300  # after which it makes sense to claim again
+ACCESS_FORM_URL: Final = "/contact/#access"
+CLAIM_RETRY_AFTER_SECONDS: Final = 300  # after which it makes sense to claim again
 _TAG: Final = "access"
 
 
@@ -81,7 +81,7 @@ class Credential(BaseModel, extra="forbid"):
     scopes: Annotated[list[Scope], Field(description="What a person has given.")]
 
 
-class HandedOut(Credential):
+class ClaimedCredentials(Credential):
     """The credential that was asked for, or the first of two: all are in `credentials`."""
 
     registration_id: Annotated[str, Field(json_schema_extra={"format": "uuid"})]
@@ -90,9 +90,9 @@ class HandedOut(Credential):
     credentials: list[Credential]
 
 
-async def show_form(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def show_form(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Redirect a browser to the form for people."""
-    return OperationResult(b"", status=303, headers={"Location": CONTACT_FORM}, media_type=HTML)
+    return OperationResult(b"", status=303, headers={"Location": ACCESS_FORM_URL}, media_type=HTML)
 
 
 async def register(
@@ -115,7 +115,7 @@ async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -
     if claimed.issued:
         return OperationResult(_handed_out(claimed))
     next_step = "Nobody has decided yet: send the claim token again later."
-    headers = {"Retry-After": str(CLAIM_AGAIN_SECONDS)}
+    headers = {"Retry-After": str(CLAIM_RETRY_AFTER_SECONDS)}
     return OperationResult(
         _registration(service, claimed.row, next_step), status=202, headers=headers
     )
@@ -208,14 +208,16 @@ _LINKS: Final = MappingProxyType(
 )
 
 
-async def take_form(service: Service, request: OperationRequest[None, Fields]) -> OperationResult:
+async def take_form(
+    service: Service, request: OperationRequest[None, FormFields]
+) -> OperationResult:
     """File the request of the form and show its claim token, or show the form again."""
     try:
         await service.limiter.hit("leads_attempts", request.address)
         order = read_access_form(request.body)
         filed = await service[AccessRequests].file(order, request.address)
     except (FormFaults, Problem) as fault:
-        return await give_back(service, ACCESS_FORM, request, fault)
+        return await render_form_errors(service, ACCESS_FORM, request, fault)
     page = await service.pages.render(
         "access_requested",
         "Your request is filed",
@@ -224,14 +226,14 @@ async def take_form(service: Service, request: OperationRequest[None, Fields]) -
         credential_type=requested_type(filed.row),
         expires=filed.row["expires_at"][:_DAY],
     )
-    return Page(page)
+    return HtmlResult(page)
 
 
 async def return_to_form(
     _service: Service, _request: OperationRequest[None, None]
 ) -> OperationResult:
     """Send a browser that went back to the answer of the form to the form itself."""
-    return redirect(CONTACT_FORM)
+    return redirect(ACCESS_FORM_URL)
 
 
 _FORM_PATH: Final = "/contact/access/"
@@ -258,7 +260,7 @@ FORMS: tuple[AnyOperation, ...] = (
         error_format="form",
         check_sender=check_own_form,
         needs_address=True,
-        hands_out_secrets=True,
+        returns_secret=True,
     ),
 )
 
@@ -283,7 +285,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         limit="leads_attempts",
         success_limit="leads",
         handler=register,
-        hands_out_secrets=True,
+        returns_secret=True,
         body=Body(TypeAdapter(AccessRequestInput), request_schema(), _ORDER_EXAMPLES),
         responses=(
             SuccessResponse(
@@ -302,19 +304,21 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=CLAIM_CREDENTIAL,
         summary="Fetch the credential of an approved request",
         description="The credential is made by the first claim. For "
-        f"{CLAIM_AGAIN.seconds // 60} minutes the same claim token gives it again, so that an "
-        "answer that was lost can be repeated; after that it is 409.",
+        f"{CLAIM_REPEAT_WINDOW.seconds // 60} minutes the same claim token gives it again, so that "
+        "an answer that was lost can be repeated; after that it is 409.",
         tag=_TAG,
         limit="leads_attempts",
         handler=claim,
-        hands_out_secrets=True,
+        returns_secret=True,
         body=Body(
             TypeAdapter(ClaimInput),
             ClaimInput.model_json_schema(),
             MappingProxyType({"token": {"claim_token": "fe_cl_..."}}),
         ),
         responses=(
-            SuccessResponse(200, "The credential", output_schema(HandedOut), _CLAIMED_EXAMPLE),
+            SuccessResponse(
+                200, "The credential", output_schema(ClaimedCredentials), _CLAIMED_EXAMPLE
+            ),
             SuccessResponse(
                 202,
                 "Nobody has decided yet",

@@ -13,10 +13,18 @@ from functools import partial
 from typing import Final
 
 from edge_api.access.input import AccessRequestInput, RequestedType
-from edge_api.auth.actor import ANYBODY, OPERATOR, Actor, Change, Clock, audit_entry, new_id
+from edge_api.auth.actor import (
+    ANYONE,
+    OPERATOR,
+    Actor,
+    AuditChange,
+    Clock,
+    audit_entry,
+    new_id,
+)
 from edge_api.auth.keys import Issued, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
-from edge_api.auth.secrets import derive, digest_of, mint
+from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
@@ -75,7 +83,7 @@ class AccessDecisions:
         values = {**values, "decided_at": format_instant(now)}
         where = (Filter("id", "eq", row["id"]), Filter("status", "in", open_states))
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
-        change = Change(verb, ACCESS_REQUESTS, RowCount(0), ("id",))
+        change = AuditChange(verb, ACCESS_REQUESTS, RowCount(0), ("id",))
         audit = audit_entry(OPERATOR, change, now)
         mail = self._outbox.decision(row) if self._outbox else ()
         if not await run_unless_conflict(self._store, update, audit, *mail):
@@ -84,7 +92,7 @@ class AccessDecisions:
         return {**row, **values}
 
     async def _find(self, request_id: str) -> Row:
-        missing = Problem("not_found", f"There is no request {request_id}, or its time is over")
+        missing = Problem("not_found", f"There is no request {request_id}, or it has expired")
         try:
             where = (Filter("id", "eq", parse_uuid(request_id)),)
         except ValueError:
@@ -98,7 +106,7 @@ class AccessDecisions:
 
 LIFE: Final = timedelta(days=14)
 """The time for the decision and the claim together."""
-CLAIM_AGAIN: Final = timedelta(minutes=10)  # how long a credential can be fetched again
+CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 PENDING_MOST: Final = 1000
 FULL_RETRY_SECONDS: Final = 3600
 
@@ -140,7 +148,7 @@ class AccessRequests:
         """
         await self._limiter.hit(_LIMIT, address)
         token = mint("claim_token")
-        row = self._row(order, digest_of(token))
+        row = self._row(order, hash_secret(token))
         try:
             async with self._turn:  # so that of two at once only one takes the last place
                 await self._store_row(row)
@@ -153,7 +161,7 @@ class AccessRequests:
         """Return the credentials of an approved request; none while it is pending.
 
         Raises Problem `not_found` for an unknown or expired token, `forbidden` for a denied
-        request, and `conflict` after `CLAIM_AGAIN` since the first claim.
+        request, and `conflict` after `CLAIM_REPEAT_WINDOW` since the first claim.
         """
         row = await self._find(token)
         if row["status"] == "pending":
@@ -169,7 +177,7 @@ class AccessRequests:
             raise Problem("forbidden", "This request was denied")
         return Claimed(row, await self._hand_out_again(row, token))
 
-    async def forget_expired(self) -> None:
+    async def delete_expired(self) -> None:
         """Delete expired requests. Raises Problem."""
         expired = (Filter("expires_at", "lte", format_instant(self._clock())),)
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
@@ -188,8 +196,8 @@ class AccessRequests:
             "purpose": order.purpose,
             "scopes": " ".join(order.asked_scopes),
             "claim_digest": claim_digest,
-            "status": "denied" if order.trapped else "pending",
-            "decided_at": present if order.trapped else None,
+            "status": "denied" if order.filled_honeypot else "pending",
+            "decided_at": present if order.filled_honeypot else None,
             "expires_at": format_instant(now + LIFE),
         }
         return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
@@ -200,16 +208,16 @@ class AccessRequests:
             message = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", message, headers=headers)
         verb = "file" if row["status"] == "pending" else "trap"
-        change = Change(verb, ACCESS_REQUESTS, RowCount(0))
-        audit = audit_entry(ANYBODY, change, self._clock())
+        change = AuditChange(verb, ACCESS_REQUESTS, RowCount(0))
+        audit = audit_entry(ANYONE, change, self._clock())
         await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit)
 
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())
-        where = (Filter("claim_digest", "eq", digest_of(token)), *alive(now))
+        where = (Filter("claim_digest", "eq", hash_secret(token)), *alive(now))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
         if not outcome.rows:
-            message = "No request is known by this claim token, or its time is over: file another"
+            message = "No request has this claim token, or it has expired: make another request"
             raise Problem("not_found", message)
         return outcome.rows[0]
 
@@ -224,14 +232,14 @@ class AccessRequests:
         ids = [each.row["id"] for each in issued]
         values = {
             "status": "claimed",
-            "expires_at": max(row["expires_at"], format_instant(now + CLAIM_AGAIN)),
+            "expires_at": max(row["expires_at"], format_instant(now + CLAIM_REPEAT_WINDOW)),
             **dict(zip(("credential_id", "second_credential_id"), ids, strict=False)),
         }
         approved = Filter("status", "eq", "approved")
         where = (Filter("id", "eq", row["id"]), approved, *alive(format_instant(now)))
         holder = Actor(ids[0], row["name"], row["type"], frozenset())
-        claim = Change("claim", ACCESS_REQUESTS, RowCount(0), ("claim_digest",))
-        issue = Change("issue", CREDENTIALS, RowCount(1))
+        claim = AuditChange("claim", ACCESS_REQUESTS, RowCount(0), ("claim_digest",))
+        issue = AuditChange("issue", CREDENTIALS, RowCount(1))
         await self._store.run(
             Update(ACCESS_REQUESTS, values, where, at_least=1),
             Insert(CREDENTIALS, [each.row for each in issued]),
@@ -247,8 +255,8 @@ class AccessRequests:
         """
         secrets = [derive(kind, self._key, token) for kind in credential_types(row)]
         where = (
-            Filter("digest", "in", tuple(map(digest_of, secrets))),
-            Filter("created_at", "gt", format_instant(self._clock() - CLAIM_AGAIN)),
+            Filter("digest", "in", tuple(map(hash_secret, secrets))),
+            Filter("created_at", "gt", format_instant(self._clock() - CLAIM_REPEAT_WINDOW)),
             Filter("revoked_at", "is", None),
         )
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
@@ -259,7 +267,7 @@ class AccessRequests:
                 "The credential of this request was handed out more than ten minutes ago, or is "
                 "not valid any more: file another request, and tell us if somebody else claimed it",
             )
-        return tuple(Issued(secret, found[digest_of(secret)]) for secret in secrets)
+        return tuple(Issued(secret, found[hash_secret(secret)]) for secret in secrets)
 
 
 def credential_types(row: Row) -> tuple[KeyType, ...]:

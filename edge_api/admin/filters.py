@@ -1,7 +1,7 @@
 """PostgREST's dialect: a filter, `[not.]operator.operand`, and which columns an answer shows.
 
-What each operator means to a person stands here, and how its operand is written; what it means in
-SQL stands with the store. `admin.query` says the same as regular expressions.
+The description and the operand of each operator are here, its SQL in `db.sql`;
+`admin.query` has the same grammar as regular expressions.
 """
 
 import json
@@ -13,9 +13,9 @@ from typing import Any, Final, Literal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Value
 from edge_api.db.table import Column, Row, Table, unknown_column
-from edge_api.db.types import PARSERS, VALUE_FAULTS, Kind
+from edge_api.db.types import PARSERS, VALUE_FAULTS, ColumnType
 
-COMPARABLE = frozenset({Kind.TEXT, Kind.INTEGER, Kind.UUID, Kind.TIMESTAMP})
+COMPARABLE = frozenset({ColumnType.TEXT, ColumnType.INTEGER, ColumnType.UUID, ColumnType.TIMESTAMP})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Operator:
     """One operator: what follows its dot, for which kinds of column, and what it asks."""
 
     operand: Literal["value", "pattern", "list", "state"]
-    kinds: frozenset[Kind]
+    kinds: frozenset[ColumnType]
     description: str
 
 
@@ -36,15 +36,15 @@ OPERATORS: Mapping[str, Operator] = {
     "lte": Operator("value", COMPARABLE, "less than the value or equal to it"),
     "like": Operator(
         "pattern",
-        frozenset({Kind.TEXT}),
+        frozenset({ColumnType.TEXT}),
         "like the pattern: `*` and `%` stand for any run, `_` for one character, "
         "a backslash escapes; upper and lower case differ",
     ),
     "ilike": Operator(
-        "pattern", frozenset({Kind.TEXT}), "like the pattern, whatever the case of letters"
+        "pattern", frozenset({ColumnType.TEXT}), "like the pattern, whatever the case of letters"
     ),
     "in": Operator("list", COMPARABLE, 'one of the values: `in.(a,b,"c,d")`'),
-    "is": Operator("state", frozenset(Kind), "`is.null` or `is.not_null`"),
+    "is": Operator("state", frozenset(ColumnType), "`is.null` or `is.not_null`"),
 }
 
 
@@ -66,7 +66,7 @@ def readable_column(table: Table, name: str) -> Column:
     return column
 
 
-def operators_of(kind: Kind) -> tuple[str, ...]:
+def operators_of(kind: ColumnType) -> tuple[str, ...]:
     """Return the names of the operators that fit columns of that kind."""
     return tuple(name for name, item in OPERATORS.items() if kind in item.kinds)
 
@@ -107,7 +107,7 @@ def _operator_for(column: Column, word: str) -> Operator:
 
 def _read_value(column: Column, text: str) -> Value:
     try:
-        return PARSERS[column.kind](text if column.kind == Kind.TEXT else text.strip(" "))
+        return PARSERS[column.kind](text if column.kind == ColumnType.TEXT else text.strip(" "))
     except ValueError as error:
         raise Problem(
             "invalid",
@@ -119,7 +119,7 @@ def _read_value(column: Column, text: str) -> Value:
 
 def _hint(column: Column, text: str) -> str | None:
     """Return the fix of a common slip: in a query string a plain plus sign means a space."""
-    if column.kind == Kind.TIMESTAMP and _LOST_PLUS.search(text):
+    if column.kind == ColumnType.TIMESTAMP and _LOST_PLUS.search(text):
         return "In a query string a plus sign is written %2B"
     return None
 
@@ -201,7 +201,7 @@ _SELECTED: Final = re.compile(
 class Cast:
     """A form that a value can be given, and the kinds of column for which that is possible."""
 
-    kinds: frozenset[Kind]
+    kinds: frozenset[ColumnType]
     change: Callable[[Any], Any]
 
 
@@ -213,13 +213,13 @@ def format_value(value: object) -> str:
 
 
 CASTS: Mapping[str, Cast] = {
-    "text": Cast(frozenset(Kind), format_value),
-    "int": Cast(frozenset({Kind.INTEGER}), int),
+    "text": Cast(frozenset(ColumnType), format_value),
+    "int": Cast(frozenset({ColumnType.INTEGER}), int),
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Output:
+class SelectItem:
     """One member of each row of an answer."""
 
     name: str
@@ -237,13 +237,13 @@ class Output:
         return value if self.cast is None or value is None else CASTS[self.cast].change(value)
 
 
-Selection = tuple[Output, ...]
+SelectItems = tuple[SelectItem, ...]
 
 ELEMENTS_MOST: Final = 200
 """Of one `select`: each is worked out for each row."""
 
 
-def parse_selection(table: Table, text: str = "") -> Selection:
+def parse_selection(table: Table, text: str = "") -> SelectItems:
     """Return the members that `text` asks for: every readable column when it is blank.
 
     Of two that are called alike the last one counts. Raises Problem `invalid` for too many (54011),
@@ -261,11 +261,11 @@ def parse_selection(table: Table, text: str = "") -> Selection:
     return tuple({output.name: output for outputs in chosen for output in outputs}.values())
 
 
-def _everything(table: Table) -> Selection:
-    return tuple(Output(name, name) for name in table.readable)
+def _everything(table: Table) -> SelectItems:
+    return tuple(SelectItem(name, name) for name in table.readable)
 
 
-def _parse_element(table: Table, text: str) -> Selection:
+def _parse_element(table: Table, text: str) -> SelectItems:
     if text == "*":
         return _everything(table)
     found = _SELECTED.fullmatch(text)
@@ -278,7 +278,7 @@ def _parse_element(table: Table, text: str) -> Selection:
     column = readable_column(table, found["column"])
     if found["cast"] is not None:
         _check_cast(column, found["cast"])
-    return (Output(found["alias"] or column.name, column.name, found["cast"]),)
+    return (SelectItem(found["alias"] or column.name, column.name, found["cast"]),)
 
 
 def _check_cast(column: Column, name: str) -> None:
@@ -296,7 +296,7 @@ def _check_cast(column: Column, name: str) -> None:
         )
 
 
-def present(rows: list[Row], selection: Selection) -> list[Row]:
+def present(rows: list[Row], selection: SelectItems) -> list[Row]:
     """Return stored rows, which have at least the columns of the selection, as it shows them."""
     names = [output.name for output in selection if output.is_plain]
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):

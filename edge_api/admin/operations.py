@@ -1,7 +1,6 @@
 """The operations of the administrative tables: four verbs for each, from one template.
 
-What a row is stands with the tables, what a filter means in the domain, what is done in
-`admin.representation`; here is how it is offered.
+Rows are declared in `db.tables`, filters in `admin.filters`; `admin.representation` does the work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,9 @@ from edge_api.admin.representation import (
     COUNT_EXACT,
     CSV,
     OBJECT,
-    Change,
+    DeleteBody,
     NewRows,
-    Removal,
+    UpdateBody,
     admit,
     check_names,
     delete_rows,
@@ -93,7 +92,7 @@ unless it is exactly one row."""
 _CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
 
 
-async def refuse(_service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def refuse(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Refuse the table."""
     raise Problem("table_not_allowed")
 
@@ -140,7 +139,7 @@ def _read(table: Table) -> AnyOperation:
         parameters=(*_paging(table), _filters(columns), _PREFER),
         responses=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
         problems=("not_acceptable",),
-        ends_with_client=True,
+        cancel_on_disconnect=True,
         tools=(_QUERY,),
     )
 
@@ -265,7 +264,7 @@ def _update(table: Table) -> AnyOperation:
         summary=f"Change rows of {table.name}",
         description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed. {_CHOSEN}",
         handler=partial(update_rows, table),
-        body=_body(Change, change_schema(table), {"one": change}),
+        body=_body(UpdateBody, change_schema(table), {"one": change}),
         responses=_answers(table, 200, "The rows as they are now"),
         problems=("conflict",) if unique else (),
     )
@@ -279,7 +278,7 @@ def _delete(table: Table) -> AnyOperation:
         summary=f"Delete rows of {table.name}",
         description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted. {_CHOSEN}",
         handler=partial(delete_rows, table),
-        body=_body(Removal, removal_schema(table), {"one": {"match": match_sample(table)}}),
+        body=_body(DeleteBody, removal_schema(table), {"one": {"match": match_sample(table)}}),
         responses=_answers(table, 200, "The rows that were deleted"),
     )
 
@@ -315,7 +314,7 @@ _QUERY: Final = Tool(
         f"- {table.name}: {table.description} Columns: {', '.join(table.readable)}."
         for table in ADMINISTRATIVE.values()
     ),
-    chooser="table",
+    discriminator="table",
     schemas={
         "select": {
             "type": "string",

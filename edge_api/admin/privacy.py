@@ -11,22 +11,22 @@ from typing import Final
 from unicodedata import normalize
 
 from edge_api.admin.filters import format_value
-from edge_api.auth.actor import SERVICE, Actor, Change, Clock, audit_entry
-from edge_api.db.email_address import fold_address
+from edge_api.auth.actor import SERVICE, Actor, AuditChange, Clock, audit_entry
+from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.db.transfer import pages
-from edge_api.db.types import PATTERNS, Kind, format_instant
-from edge_api.mail.suppressions import fold_recipient
+from edge_api.db.types import PATTERNS, ColumnType, format_instant
+from edge_api.mail.suppressions import normalize_recipient
 from edge_api.settings import Settings
 
 Found = Mapping[Table, Sequence[Row]]
 """The whole rows about a person, by table; tables without any are listed too."""
 _BESIDE: Final = r'\s<>"(),:;\[\]{}'
 _ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
-_KEY: Final = re.compile(PATTERNS[Kind.UUID])
+_KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
 _AROUND: Final = "'`.!?\\"  # signs beside an address in a text that are no part of it
 
 
@@ -37,7 +37,7 @@ class DataSubject:
         self.address = _fold(address)
         self.is_valid = True
         try:
-            fold_address(address)
+            normalize_address(address)
         except ValueError:
             self.is_valid = False
 
@@ -58,7 +58,7 @@ def _fold(text: str) -> str:
     """Return the canonical form of an address; rows may hold invalid ones."""
     bare = normalize("NFC", text.strip())
     try:
-        return fold_address(bare)
+        return normalize_address(bare)
     except ValueError:
         return bare.lower()
 
@@ -104,7 +104,7 @@ class Privacy:
         for table, rows in found.items():
             keys = tuple(row[table.key] for row in rows if _loses(row, table.personal))
             if keys:
-                change = Change("erase", table, RowCount(len(queries)))
+                change = AuditChange("erase", table, RowCount(len(queries)))
                 where = (Filter(table.key, "in", keys),)
                 query: Query = Delete(table, where)
                 if table.personal and table.personal.kept:
@@ -181,7 +181,7 @@ class Retention:
             keys = tuple(row[table.key] for row in outcome.rows)
             if not keys:
                 return number
-            change = Change("forget", table, RowCount(0), (since,))
+            change = AuditChange("forget", table, RowCount(0), (since,))
             await self._store.run(
                 Delete(table, (Filter(table.key, "in", keys),)),
                 audit_entry(actor, change, self._clock()),
@@ -200,14 +200,14 @@ class Retention:
         found = self._pages(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)
         tokens = [row async for rows in found for row in rows]
         named = await self._named() if tokens else frozenset()
-        ids = [row["id"] for row in tokens if fold_recipient(row["email"]) not in named]
+        ids = [row["id"] for row in tokens if normalize_recipient(row["email"]) not in named]
         parts = (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
         return sum([await self._delete_tokens(tuple(part), actor) for part in parts])
 
     async def _named(self) -> Collection[str]:
         """Return the canonical form of every address that a row names."""
         return {
-            fold_recipient(row[column])
+            normalize_recipient(row[column])
             for table, column in MAILED.items()
             async for rows in self._pages(table, column)
             for row in rows
@@ -217,7 +217,7 @@ class Retention:
         return pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
 
     async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
-        change = Change("forget", EMAIL_UNSUBSCRIBE_TOKENS, RowCount(0), ("created_at",))
+        change = AuditChange("forget", EMAIL_UNSUBSCRIBE_TOKENS, RowCount(0), ("created_at",))
         deleted, _ = await self._store.run(
             Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED, Filter("id", "in", ids))),
             audit_entry(actor, change, self._clock()),

@@ -17,7 +17,7 @@ from edge_api.admin.filters import (
     COMPARABLE,
     OPERATORS,
     STATES,
-    Selection,
+    SelectItems,
     operators_of,
     parse_filter,
     parse_selection,
@@ -27,13 +27,13 @@ from edge_api.admin.filters import (
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read
 from edge_api.db.table import Column, Table
-from edge_api.db.types import PATTERNS, Kind
+from edge_api.db.types import PATTERNS, ColumnType
 
 _QUOTED: Final = r'"(?:[^"\\\u0000]|\\[^\u0000])*"'
 _RAW: Final = r"[^,)\u0000]*"
 
 
-def filter_pattern(kind: Kind) -> str:
+def filter_pattern(kind: ColumnType) -> str:
     """Return what a filter of a column of that kind looks like."""
     names: dict[str, list[str]] = {}
     for name in operators_of(kind):
@@ -66,27 +66,27 @@ def _casts(column: Column) -> list[str]:
     return [name for name, cast in CASTS.items() if column.kind in cast.kinds]
 
 
-def _value(kind: Kind) -> str:
-    return PATTERNS[kind] if kind == Kind.TEXT else f" *{PATTERNS[kind]} *"
+def _value(kind: ColumnType) -> str:
+    return PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
 
 
-def _pattern(_kind: Kind) -> str:
+def _pattern(_kind: ColumnType) -> str:
     return r"(?:[^\\\u0000]|\\[^\u0000])*"
 
 
-def _list(kind: Kind) -> str:
+def _list(kind: ColumnType) -> str:
     element = _element(kind)
     return rf"\( *(?:{element}(?:,{element})*)?\) *"
 
 
-def _element(kind: Kind) -> str:
+def _element(kind: ColumnType) -> str:
     """Return one member of a list: what could be read as quoted is not read in another way."""
-    if kind == Kind.TEXT:
+    if kind == ColumnType.TEXT:
         return rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
     return rf'(?:{_value(kind)}|"{_value(kind)}")'
 
 
-def _state(_kind: Kind) -> str:
+def _state(_kind: ColumnType) -> str:
     return _any(map(_in_any_case, STATES))
 
 
@@ -95,7 +95,7 @@ def _in_any_case(word: str) -> str:
     return "".join(letters)
 
 
-_OPERANDS: Mapping[str, Callable[[Kind], str]] = {
+_OPERANDS: Mapping[str, Callable[[ColumnType], str]] = {
     "value": _value,
     "pattern": _pattern,
     "list": _list,
@@ -125,7 +125,7 @@ class ParsedQuery:
     """What a query string asks: rows to read, and how to show them."""
 
     read: Read
-    selection: Selection
+    selection: SelectItems
 
 
 def parse_query(
@@ -135,7 +135,7 @@ def parse_query(
     filters = [(name, text) for name, text in pairs if name not in RESERVED]
     if len(filters) > FILTERS_MOST:
         raise Problem("invalid", f"filters: at most {FILTERS_MOST} are taken", sqlstate="54001")
-    reserved = given_once(pairs, RESERVED)
+    reserved = single_values(pairs, RESERVED)
     selection, columns, is_plain = _select(table, reserved.get("select", ""))
     read = Read(
         table,
@@ -152,19 +152,19 @@ def parse_query(
 
 
 @lru_cache(256)
-def _select(table: Table, text: str) -> tuple[Selection, tuple[str, ...], bool]:
+def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...], bool]:
     """Return what to show, the columns to read for it, and whether it shows them as they are."""
     selection = parse_selection(table, text)
     columns = tuple(dict.fromkeys(output.column for output in selection))
     return selection, columns, all(output.is_plain for output in selection)
 
 
-def given_once(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
+def single_values(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:
     """Return the parameters of these names. Raises Problem `invalid` for one given twice."""
     found: dict[str, str] = {}
     for name, text in pairs:
         if name in found:
-            raise Problem("invalid", f"{name}: stands more than once")
+            raise Problem("invalid", f"{name}: is given more than once")
         if name in names:
             found[name] = text
     return MappingProxyType(found)

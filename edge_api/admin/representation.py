@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, BeforeValidator
 
 from edge_api.admin.filters import format_value, parse_selection
-from edge_api.admin.query import check_columns, given_once
-from edge_api.admin.rows import Page, Returned, Rows
+from edge_api.admin.query import check_columns, single_values
+from edge_api.admin.rows import ReturnOptions, Rows, RowsPage
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem, not_one_row
 from edge_api.db.table import Row, Table
@@ -30,7 +30,7 @@ FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
 
 
 @lru_cache(512)
-def chosen_form(accept: str | None) -> str:
+def negotiate_media_type(accept: str | None) -> str:
     """Return JSON, CSV or OBJECT: the one with most weight (RFC 9110, section 12.5.1).
 
     JSON wins among equals, stands for every wildcard, and is the answer to any other wish.
@@ -77,13 +77,13 @@ _INSTEAD: Mapping[str, str] = {
 }
 
 
-class Removal(BaseModel, extra="forbid", strict=True):
+class DeleteBody(BaseModel, extra="forbid", strict=True):
     """The body of a deletion."""
 
     match: dict[str, Any]
 
 
-class Change(Removal):
+class UpdateBody(DeleteBody):
     """The body of an update."""
 
     values: dict[str, Any]
@@ -107,7 +107,7 @@ async def read_rows(
     headers = {"Content-Range": content_range(page)}
     if counted:
         headers["Preference-Applied"] = COUNT_EXACT
-    form = chosen_form(request.headers.get("Accept"))
+    form = negotiate_media_type(request.headers.get("Accept"))
     if form == JSON:
         return OperationResult(page.json, headers=headers)
     return _in_form(form, page.names, page.rows, headers=headers)
@@ -118,7 +118,7 @@ async def insert_rows(
 ) -> OperationResult:
     """Store the rows of the body."""
     returned = _returned(table, request, "POST")
-    columns = given_once(request.pairs, ("columns",)).get("columns")
+    columns = single_values(request.pairs, ("columns",)).get("columns")
     if columns is not None:
         check_columns(columns, request.body)
     rows = await service[Rows].insert(table, request.body, _actor(request), returned)
@@ -126,7 +126,7 @@ async def insert_rows(
 
 
 async def update_rows(
-    table: Table, service: Service, request: OperationRequest[None, Change]
+    table: Table, service: Service, request: OperationRequest[None, UpdateBody]
 ) -> OperationResult:
     """Change the rows that the body matches."""
     change = request.body
@@ -136,7 +136,7 @@ async def update_rows(
 
 
 async def delete_rows(
-    table: Table, service: Service, request: OperationRequest[None, Removal]
+    table: Table, service: Service, request: OperationRequest[None, DeleteBody]
 ) -> OperationResult:
     """Delete the rows that the body matches."""
     returned = _returned(table, request, "DELETE")
@@ -153,19 +153,21 @@ def check_names(method: str, names: Iterable[str]) -> None:
             )
 
 
-def _returned(table: Table, request: OperationRequest[Any, Any], method: str) -> Returned:
+def _returned(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
     """Return what a write is asked to give back. Raises Problem `invalid`."""
     if any(each.startswith("resolution=") for each in _preferences(request.headers.get("Prefer"))):
         raise Problem("invalid", f"Prefer: resolution is not supported; {_INSTEAD[method]}")
-    selection = parse_selection(table, given_once(request.pairs, ("select",)).get("select", ""))
-    return Returned(selection, single=chosen_form(request.headers.get("Accept")) == OBJECT)
+    selection = parse_selection(table, single_values(request.pairs, ("select",)).get("select", ""))
+    return ReturnOptions(
+        selection, single=negotiate_media_type(request.headers.get("Accept")) == OBJECT
+    )
 
 
 def _written(
-    request: OperationRequest[Any, Any], returned: Returned, rows: Sequence[Row], **more: Any
+    request: OperationRequest[Any, Any], returned: ReturnOptions, rows: Sequence[Row], **more: Any
 ) -> OperationResult:
     names = [output.name for output in returned.selection]
-    return _in_form(chosen_form(request.headers.get("Accept")), names, rows, **more)
+    return _in_form(negotiate_media_type(request.headers.get("Accept")), names, rows, **more)
 
 
 def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> OperationResult:
@@ -193,7 +195,7 @@ def _preferences(prefer: str | None) -> list[str]:
     return [member.partition(";")[0] for member in members]
 
 
-def content_range(page: Page) -> str:
+def content_range(page: RowsPage) -> str:
     """Return which rows of how many an answer holds, in PostgREST's words: `0-9/42`."""
     total = "*" if page.total is None else str(page.total)
     if not page.count:

@@ -13,13 +13,21 @@ from typing import Any, Final
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from edge_api.admin.filters import Selection, parse_selection, present, readable_column
+from edge_api.admin.filters import SelectItems, parse_selection, present, readable_column
 from edge_api.admin.query import Pairs, ParsedQuery, parse_query
-from edge_api.auth.actor import Actor, Change, Clock, audit_entry, new_id
-from edge_api.db.problems import Problem, not_one_row, sentence_of
+from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.db.problems import Problem, format_validation_error, not_one_row
 from edge_api.db.query import Delete, Filter, Insert, RowCount, Store, Update, Value, Where
 from edge_api.db.table import Column, Row, Table
-from edge_api.db.types import VALUE_FAULTS, Integer, Kind, Text, Timestamp, Uuid, format_instant
+from edge_api.db.types import (
+    VALUE_FAULTS,
+    ColumnType,
+    Integer,
+    Text,
+    Timestamp,
+    Uuid,
+    format_instant,
+)
 from edge_api.db.versioned_cache import VersionedCache
 
 READ_SECONDS: Final = 5.0
@@ -29,17 +37,17 @@ INSERT_MOST: Final = 1000
 CHANGE_MOST: Final = 10_000
 """Rows that one call may change or delete."""
 _STRICT: Final = ConfigDict(strict=True)
-_CHECKS: Mapping[Kind, TypeAdapter[Any]] = {
-    Kind.TEXT: TypeAdapter(Text, config=_STRICT),
-    Kind.INTEGER: TypeAdapter(Integer, config=_STRICT),
-    Kind.UUID: TypeAdapter(Uuid, config=_STRICT),
-    Kind.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
+_CHECKS: Mapping[ColumnType, TypeAdapter[Any]] = {
+    ColumnType.TEXT: TypeAdapter(Text, config=_STRICT),
+    ColumnType.INTEGER: TypeAdapter(Integer, config=_STRICT),
+    ColumnType.UUID: TypeAdapter(Uuid, config=_STRICT),
+    ColumnType.TIMESTAMP: TypeAdapter(Timestamp, config=_STRICT),
 }
 """A value of each kind, without a column's further bounds: what cannot be stored is not found."""
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RowsPage:
     """The answer to a read."""
 
     names: tuple[str, ...]
@@ -60,16 +68,16 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Returned:
+class ReturnOptions:
     """What a write gives back."""
 
-    selection: Selection = ()
+    selection: SelectItems = ()
     """Of each row it wrote; empty: every readable column."""
     single: bool = False
     """Whether it may write one row alone: otherwise Problem `not_acceptable`, and no change."""
 
 
-WHOLE_ROWS: Final = Returned()
+ALL_COLUMNS: Final = ReturnOptions()
 
 
 class Rows:
@@ -78,9 +86,9 @@ class Rows:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._pages = VersionedCache[Page](store, lambda page: len(page.json))
+        self._pages = VersionedCache[RowsPage](store, lambda page: len(page.json))
 
-    async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> Page:
+    async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> RowsPage:
         """Return the rows that decoded query parameters ask for.
 
         Raises Problem `invalid` for any fault in them, `unavailable` after READ_SECONDS.
@@ -92,21 +100,21 @@ class Rows:
         key = (table, counted, *pairs)  # a question is hashed often, and its hash is not kept
         return await self._pages.get(key, partial(self._read, question), length)
 
-    async def _read(self, question: ParsedQuery) -> Page:
+    async def _read(self, question: ParsedQuery) -> RowsPage:
         (outcome,) = await self._store.run(question.read)
         names = tuple(output.name for output in question.selection)
         encoded, count = outcome.json, outcome.count
         if not question.read.as_json:
             encoded = orjson.dumps(present(outcome.rows, question.selection))
             count = len(outcome.rows)
-        return Page(names, encoded, count, question.read.offset, outcome.total)
+        return RowsPage(names, encoded, count, question.read.offset, outcome.total)
 
     async def insert(
         self,
         table: Table,
         given: Sequence[Mapping[str, Any]],
         actor: Actor,
-        returned: Returned = WHOLE_ROWS,
+        returned: ReturnOptions = ALL_COLUMNS,
     ) -> list[Row]:
         """Store new rows, all or none, and return them as stored.
 
@@ -128,7 +136,7 @@ class Rows:
         match: Mapping[str, Any],
         values: Mapping[str, Any],
         actor: Actor,
-        returned: Returned = WHOLE_ROWS,
+        returned: ReturnOptions = ALL_COLUMNS,
     ) -> list[Row]:
         """Change the rows that match and return them as they are then.
 
@@ -147,19 +155,19 @@ class Rows:
         table: Table,
         match: Mapping[str, Any],
         actor: Actor,
-        returned: Returned = WHOLE_ROWS,
+        returned: ReturnOptions = ALL_COLUMNS,
     ) -> list[Row]:
         """Delete the rows that match and return them. Raises Problem like `update`."""
         query = Delete(table, parse_match(table, match), CHANGE_MOST, single=returned.single)
         return await self._write("delete", query, actor, returned)
 
     async def _write(
-        self, verb: str, query: Insert | Update | Delete, actor: Actor, returned: Returned
+        self, verb: str, query: Insert | Update | Delete, actor: Actor, returned: ReturnOptions
     ) -> list[Row]:
         """Execute a change and its audit entry in one transaction."""
         where = () if isinstance(query, Insert) else query.where
         columns = tuple(condition.column for condition in where)
-        change = Change(verb, query.table, RowCount(0), columns)
+        change = AuditChange(verb, query.table, RowCount(0), columns)
         outcome, _ = await self._store.run(query, audit_entry(actor, change, self._clock()))
         return present(outcome.rows, returned.selection or parse_selection(query.table))
 
@@ -201,7 +209,7 @@ def _condition(table: Table, name: str, value: Any) -> Filter:
     column = readable_column(table, name)
     if value is None:
         return Filter(name, "is", None)
-    if column.kind == Kind.JSON:
+    if column.kind == ColumnType.JSON:
         raise Problem("invalid", f"match.{name}: a JSON column can only be null", sqlstate="42883")
     if isinstance(value, list):
         return Filter(name, "in", tuple(_value(table, column, item) for item in value))
@@ -212,7 +220,7 @@ def _value(table: Table, column: Column, value: Any) -> Value:
     try:
         checked: Value = _CHECKS[column.kind].validate_python(value)
     except ValidationError as error:
-        message = sentence_of(error.errors(include_url=False)[0])
+        message = format_validation_error(error.errors(include_url=False)[0])
         sqlstate = VALUE_FAULTS[column.kind]
         raise Problem("invalid", f"match.{column.name}: {message}", sqlstate=sqlstate) from None
     if isinstance(checked, str) and column.name in table.case_insensitive:

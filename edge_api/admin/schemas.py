@@ -11,7 +11,7 @@ from edge_api.admin.filters import operators_of
 from edge_api.admin.query import filter_pattern
 from edge_api.admin.rows import INSERT_MOST
 from edge_api.db.table import Column, Row, Table
-from edge_api.db.types import INTEGER_MOST, PATTERNS, Kind
+from edge_api.db.types import INTEGER_MOST, PATTERNS, ColumnType
 from edge_api.operation.model import Schema, shared
 
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
@@ -59,15 +59,15 @@ def _sample(column: Column) -> Any:
     least, most = column.bounds
     number = max(1, least or 0)
     return {
-        Kind.TEXT: _TEXTS.get(column.name, column.name).ljust(least or 0, "0")[:most],
-        Kind.INTEGER: number if most is None else min(number, most),
-        Kind.UUID: SAMPLE_ID,
-        Kind.TIMESTAMP: SAMPLE_TIME,
-        Kind.JSON: {"source": "example"},
+        ColumnType.TEXT: _TEXTS.get(column.name, column.name).ljust(least or 0, "0")[:most],
+        ColumnType.INTEGER: number if most is None else min(number, most),
+        ColumnType.UUID: SAMPLE_ID,
+        ColumnType.TIMESTAMP: SAMPLE_TIME,
+        ColumnType.JSON: {"source": "example"},
     }[column.kind]
 
 
-_TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+_TEXT: Schema = {"type": "string", "pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 _ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
 # Without a type, and with the members of objects below `if`: programs that make clients read it as
 # any value, where a union of kinds that contains itself stops them.
@@ -81,30 +81,30 @@ _JSON_VALUE: Schema = {
 _INTEGER: Schema = {"type": "integer", "minimum": -INTEGER_MOST, "maximum": INTEGER_MOST}
 _UUID: Schema = {
     "type": "string",
-    "pattern": f"^{PATTERNS[Kind.UUID]}$",
+    "pattern": f"^{PATTERNS[ColumnType.UUID]}$",
     "description": "A UUID (RFC 9562), in either case.",
 }
 _INSTANT: Schema = {
     "type": "string",
-    "pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$",
+    "pattern": f"^{PATTERNS[ColumnType.TIMESTAMP]}$",
     "description": "A date and time (RFC 3339), in UTC where no zone stands.",
 }
 
 
-_VALUES: Mapping[Kind, Schema] = {
-    Kind.TEXT: _TEXT,
-    Kind.INTEGER: _INTEGER,
-    Kind.UUID: shared("Uuid", _UUID),
-    Kind.TIMESTAMP: shared("Instant", _INSTANT),
-    Kind.JSON: shared("JsonValue", _JSON_VALUE),
+_VALUES: Mapping[ColumnType, Schema] = {
+    ColumnType.TEXT: _TEXT,
+    ColumnType.INTEGER: _INTEGER,
+    ColumnType.UUID: shared("Uuid", _UUID),
+    ColumnType.TIMESTAMP: shared("Instant", _INSTANT),
+    ColumnType.JSON: shared("JsonValue", _JSON_VALUE),
 }
 """What may be sent as a value of each kind."""
-_STORED: Mapping[Kind, Schema] = {
-    Kind.TEXT: {"type": "string"},
-    Kind.INTEGER: {"type": "integer"},
-    Kind.UUID: {"type": "string", "format": "uuid"},
-    Kind.TIMESTAMP: {"type": "string", "format": "date-time"},
-    Kind.JSON: {},
+_STORED: Mapping[ColumnType, Schema] = {
+    ColumnType.TEXT: {"type": "string"},
+    ColumnType.INTEGER: {"type": "integer"},
+    ColumnType.UUID: {"type": "string", "format": "uuid"},
+    ColumnType.TIMESTAMP: {"type": "string", "format": "date-time"},
+    ColumnType.JSON: {},
 }
 """What is answered as a value of each kind."""
 
@@ -221,14 +221,16 @@ def _changed(column: Column) -> Schema:
 
 
 def _bounds(column: Column) -> dict[str, int]:
-    words = ("minimum", "maximum") if column.kind == Kind.INTEGER else ("minLength", "maxLength")
+    words = (
+        ("minimum", "maximum") if column.kind == ColumnType.INTEGER else ("minLength", "maxLength")
+    )
     pairs = zip(words, column.bounds, strict=True)
-    bounded = column.kind in (Kind.TEXT, Kind.INTEGER)
+    bounded = column.kind in (ColumnType.TEXT, ColumnType.INTEGER)
     return {word: bound for word, bound in pairs if bounded and bound is not None}
 
 
 def _sought(column: Column) -> Schema:
-    if column.kind == Kind.JSON:
+    if column.kind == ColumnType.JSON:
         return {"type": "null"}
     value = _VALUES[column.kind]
     sought = {"anyOf": [value, {"type": "null"}, array_of(value)]}
@@ -236,6 +238,6 @@ def _sought(column: Column) -> Schema:
 
 
 def _nullable(column: Column, schema: Schema) -> dict[str, Any]:
-    if not column.nullable or column.kind == Kind.JSON:
+    if not column.nullable or column.kind == ColumnType.JSON:
         return dict(schema)
     return {"anyOf": [schema, {"type": "null"}]}

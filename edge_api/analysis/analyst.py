@@ -15,9 +15,9 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from pydantic import Field
 
-from edge_api.analysis.document import PLACES, Discovery, Kind
+from edge_api.analysis.document import PLACES, Discovery, DocumentFormat
 from edge_api.analysis.metrics import Keyword
-from edge_api.analysis.pool import Pool
+from edge_api.analysis.pool import WorkerPool
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
@@ -26,32 +26,32 @@ from edge_api.schema.index import SITE_FOLDER
 
 DOCUMENT_MOST: Final = 2 * 1024 * 1024  # bytes at an address, decoded
 
-_ENDINGS: Final[Mapping[str, Kind]] = {"html": "html", "md": "markdown", "txt": "text"}
+_ENDINGS: Final[Mapping[str, DocumentFormat]] = {"html": "html", "md": "markdown", "txt": "text"}
 _PORTS: Final = {"http": 80, "https": 443}
 _RETRY: Final = {"Retry-After": "5"}
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class FetchedDocument:
     """A document that was read at an address."""
 
     url: str  # after redirects, in canonical form
-    kind: Kind
+    kind: DocumentFormat
     text: str
     discovery: Discovery
 
 
-class Visitor(Protocol):
+class DocumentSource(Protocol):
     """Reads documents at their addresses."""
 
-    async def visit(self, url: str) -> Visit:
+    async def visit(self, url: str) -> FetchedDocument:
         """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden` for what may not be read, and `fetch_failed`.
         """
 
 
-class OwnSite:
+class SiteDocumentSource:
     """The pages of this site, from the current build."""
 
     def __init__(self, builds: BuildManager, documents: Mapping[str, str]) -> None:
@@ -63,17 +63,17 @@ class OwnSite:
         """Return whether an address is on this site."""
         return _origin(url) == _origin(self._builds.site_url)
 
-    async def visit(self, url: str) -> Visit:
+    async def visit(self, url: str) -> FetchedDocument:
         """Return the document at an address of this site. Raises Problem `fetch_failed`."""
         build = self._builds.build()
         path = _find(build, unquote(urlsplit(url).path) or HOME)
         file = build.files.get(path)
         kind = _ENDINGS.get(file.name.rpartition(".")[2]) if file else None
         if file is None or kind is None:
-            raise Problem("fetch_failed", "url: no page of this site stands there")
+            raise Problem("fetch_failed", "url: this site has no page at this address")
         text = await asyncio.to_thread(_read, build, file, DOCUMENT_MOST)
         place = f"{self._builds.site_url}{quote(path)}"
-        return Visit(place, kind, text, await asyncio.to_thread(self._discover, build))
+        return FetchedDocument(place, kind, text, await asyncio.to_thread(self._discover, build))
 
     def _discover(self, build: Build) -> Discovery:
         return {place: self._at(build, place) for place in PLACES}
@@ -86,11 +86,11 @@ class OwnSite:
 class DocumentFetcher:
     """Chooses who reads an address: this site, a visitor to others, or nobody."""
 
-    def __init__(self, own: OwnSite | None, elsewhere: Visitor | None) -> None:
+    def __init__(self, own: SiteDocumentSource | None, elsewhere: DocumentSource | None) -> None:
         self._own = own
         self._elsewhere = elsewhere
 
-    async def visit(self, url: str) -> Visit:
+    async def visit(self, url: str) -> FetchedDocument:
         """Return the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
         if self._own is None:
             raise Problem("forbidden", "url: no addresses are read here; send the document itself")
@@ -105,7 +105,7 @@ class DocumentFetcher:
 def too_large() -> Problem:
     """Return the problem of a document that is too large."""
     size = DOCUMENT_MOST // 1024 // 1024
-    return Problem("fetch_failed", f"url: what stands there is larger than {size} MiB")
+    return Problem("fetch_failed", f"url: the document is larger than {size} MiB")
 
 
 def _origin(url: str) -> tuple[str, str, int | None] | None:
@@ -150,7 +150,7 @@ DEPTH: Final = 20  # posts of each search that count, from 1 down to a twentieth
 class AnalysisRequest:
     """A request for an analysis."""
 
-    kind: Kind | None  # `None` if `content` is an address
+    kind: DocumentFormat | None  # `None` if `content` is an address
     content: str
     language: str | None
     keywords: int
@@ -160,7 +160,7 @@ class AnalysisRequest:
 class Analyst:
     """Analyses documents with a pool of workers."""
 
-    def __init__(self, pool: Pool, builds: BuildManager, visitor: Visitor) -> None:
+    def __init__(self, pool: WorkerPool, builds: BuildManager, visitor: DocumentSource) -> None:
         self.pool = pool
         self._builds = builds
         self._visitor = visitor

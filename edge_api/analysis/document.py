@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
-Kind = Literal["text", "markdown", "html"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+DocumentFormat = Literal["text", "markdown", "html"]
+KINDS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
 BlockKind = Literal["paragraph", "heading", "item", "cell"]
 
 
@@ -26,7 +26,7 @@ class Heading:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PageMetadata:
     """Properties of a whole HTML page."""
 
     language: str | None = None
@@ -54,15 +54,15 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class ParsedDocument:
     """A parsed document."""
 
-    kind: Kind
+    kind: DocumentFormat
     title: str | None
     blocks: tuple[Block, ...]
     headings: tuple[Heading, ...] = ()
     counts: Counts = Counts()
-    page: Page | None = None  # `None` for text, Markdown and fragments of HTML
+    page: PageMetadata | None = None  # `None` for text, Markdown and fragments of HTML
     reading: str = ""  # the text that the reading time is taken from
 
 

@@ -18,21 +18,21 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from edge_api.analysis.analyst import DOCUMENT_MOST, Visit, too_large
-from edge_api.analysis.document import PLACES, ROBOTS, Discovery, Kind
+from edge_api.analysis.analyst import DOCUMENT_MOST, FetchedDocument, too_large
+from edge_api.analysis.document import PLACES, ROBOTS, Discovery, DocumentFormat
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
 
-VISIT_SECONDS: Final = 10.0
+FETCH_TIMEOUT_SECONDS: Final = 10.0
 REDIRECTS_MOST: Final = 3
 REQUESTS_MOST: Final = 6
-VISITS_MOST: Final = 8  # at one time
-LOOK_MOST: Final = 64 * 1024  # bytes of a well-known place
+MAX_CONCURRENT_FETCHES: Final = 8  # at one time
+MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # bytes of a well-known place
 PORTS: Final = frozenset({80, 443})
 RETRY_SECONDS: Final = 5
 UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
 
-_KINDS: Final[Mapping[str, Kind]] = {
+_KINDS: Final[Mapping[str, DocumentFormat]] = {
     "text/html": "html",
     "application/xhtml+xml": "html",
     "text/markdown": "markdown",
@@ -59,7 +59,7 @@ class _Answer:
 _Get = Callable[[URL, int], Awaitable[_Answer]]
 
 
-class WebVisitor:
+class WebDocumentSource:
     """Visits public addresses, politely: one request at a time for each host."""
 
     def __init__(
@@ -69,10 +69,10 @@ class WebVisitor:
         self._agent = agent
         self._guard = guard or SsrfGuard()
         self._ports = ports
-        self._places = asyncio.Semaphore(VISITS_MOST)
+        self._places = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def visit(self, url: str) -> Visit:
+    async def visit(self, url: str) -> FetchedDocument:
         """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
@@ -80,7 +80,7 @@ class WebVisitor:
         if self._places.locked():
             headers = {"Retry-After": str(RETRY_SECONDS)}
             raise Problem("unavailable", "Too many addresses are being read", headers=headers)
-        slow = f"its server took longer than {VISIT_SECONDS:.0f} s"
+        slow = f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
         async with self._places:
             with _reported(_failed, _forbidden, slow):
                 return await _Tour(self._get, self._check, self._agent).visit(url)
@@ -110,15 +110,15 @@ class _Tour:
         self._left = REQUESTS_MOST
         self._robots: dict[str, _Answer] = {}
 
-    async def visit(self, url: str) -> Visit:
+    async def visit(self, url: str) -> FetchedDocument:
         """Return what was found, without the well-known places that did not answer in time."""
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise _forbidden("it is not in ASCII")
-        deadline = asyncio.get_running_loop().time() + VISIT_SECONDS
+        deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
             place, answer = await self._page(URL(url).with_fragment(None))
         kind = _kind(answer)
-        return Visit(str(place), kind, answer.text, await self._discover(place, deadline))
+        return FetchedDocument(str(place), kind, answer.text, await self._discover(place, deadline))
 
     async def _page(self, url: URL) -> tuple[URL, _Answer]:
         """Return the page and its address; each redirect is checked like a given address."""
@@ -129,11 +129,11 @@ class _Tour:
             if answer.status not in _REDIRECTS or answer.location is None:
                 return url, answer
             url = url.join(URL(answer.location)).with_fragment(None)
-        raise _failed(f"it leads on more than {REDIRECTS_MOST} times")
+        raise _failed(f"it redirects more than {REDIRECTS_MOST} times")
 
     async def _ask(self, url: URL, most: int) -> _Answer:
         if self._left == 0:
-            raise _failed("it leads through too many sites")
+            raise _failed("it redirects through too many sites")
         self._left -= 1
         return await self._get(url, most)
 
@@ -141,7 +141,9 @@ class _Tour:
         """Raise Problem `fetch_failed` if robots.txt disallows the address (RFC 9309)."""
         origin = str(url.origin())
         if origin not in self._robots:
-            self._robots[origin] = await self._ask(url.origin().with_path(ROBOTS), LOOK_MOST)
+            self._robots[origin] = await self._ask(
+                url.origin().with_path(ROBOTS), MAX_WELL_KNOWN_BYTES
+            )
         answer = self._robots[origin]
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # section 2.3.1.4: keep away
             raise _failed("its robots.txt cannot be read")
@@ -162,7 +164,7 @@ class _Tour:
                 continue
             try:
                 async with asyncio.timeout_at(deadline):
-                    answer = await self._ask(url.origin().with_path(place), LOOK_MOST)
+                    answer = await self._ask(url.origin().with_path(place), MAX_WELL_KNOWN_BYTES)
             except (BlockedAddress, *UNREACHABLE):
                 break
             found[place] = _file(answer)
@@ -187,7 +189,7 @@ async def _read(answer: aiohttp.ClientResponse, most: int) -> _Answer:
     )
 
 
-def _kind(answer: _Answer) -> Kind:
+def _kind(answer: _Answer) -> DocumentFormat:
     """Return the kind of the document. Raises Problem `fetch_failed` if it is none."""
     if answer.status != HTTPStatus.OK:
         raise _failed(f"its server answers {answer.status}")

@@ -38,10 +38,10 @@ def normalize_tag(stated: str) -> str | None:
     """Return a tag in its usual case, or `None` if it names no language."""
     tag = stated.strip().replace("_", "-").lower()
     is_tag = len(tag) <= LONGEST and tag.isascii() and _TAG.fullmatch(tag) is not None
-    return _spell(tag) if is_tag and primary(tag) != UNKNOWN else None
+    return _apply_case(tag) if is_tag and primary(tag) != UNKNOWN else None
 
 
-def _spell(tag: str) -> str:
+def _apply_case(tag: str) -> str:
     """Return a lower-case tag in the usual case: `zh-Hant-TW` (section 2.1.1)."""
     parts = tag.split("-")
     plain = next((at for at, part in enumerate(parts) if len(part) == 1), len(parts))

@@ -10,7 +10,7 @@ from unicodedata import category
 
 import pyphen  # type: ignore[import-untyped]
 
-from edge_api.analysis.document import Document
+from edge_api.analysis.document import ParsedDocument
 from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
 from edge_api.schema.reading import reading_minutes
 
@@ -41,12 +41,12 @@ Han, but not Korean."""
 _UNSPACED_SHARE: Final = 0.2  # of all letters; an English text about Japanese has fewer
 
 
-def words_in(text: str) -> list[str]:
+def tokenize(text: str) -> list[str]:
     """Return the words of plain text; a number is one."""
     return _WORD.findall(text)
 
 
-def count_words(text: str) -> int:
+def count_tokens(text: str) -> int:
     """Return the number of words in plain text."""
     return sum(1 for _ in _WORD.finditer(text))
 
@@ -60,7 +60,7 @@ def has_spaces(words: list[str]) -> bool:
 
 def sentence_lengths(text: str, language: Language) -> Iterator[int]:
     """Yield the number of words of each sentence that has any."""
-    return filter(None, (count_words(part) for part in _sentences(text, language)))
+    return filter(None, (count_tokens(part) for part in _sentences(text, language)))
 
 
 def _sentences(text: str, language: Language) -> Iterator[str]:
@@ -123,10 +123,10 @@ class Metrics:
     long_paragraphs: int
 
 
-def measure(document: Document, language: str | None = None) -> Metrics:
+def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
     """Return the metrics of a document, in the language given, stated or guessed."""
     texts = [block.text for block in document.blocks]
-    words = [word for text in texts for word in words_in(text)]
+    words = [word for text in texts for word in tokenize(text)]
     stated = document.page.language if document.page else None
     tag = language or stated or guess_language(words)
     known = language_of(tag)
@@ -147,8 +147,8 @@ def measure(document: Document, language: str | None = None) -> Metrics:
     )
 
 
-def _paragraph_lengths(document: Document) -> Iterator[int]:
-    lengths = (count_words(each.text) for each in document.blocks if each.kind == "paragraph")
+def _paragraph_lengths(document: ParsedDocument) -> Iterator[int]:
+    lengths = (count_tokens(each.text) for each in document.blocks if each.kind == "paragraph")
     return filter(None, lengths)
 
 
@@ -207,7 +207,7 @@ class Keyword:
     score: float  # 0 to 1; the first keyword has 1
 
 
-def find_keywords(document: Document, language: str, most: int) -> list[Keyword]:
+def find_keywords(document: ParsedDocument, language: str, most: int) -> list[Keyword]:
     """Return the most significant terms of a document, the best first."""
     common = language_of(language).common
     counts: Counter[Phrase] = Counter()
@@ -224,7 +224,7 @@ def find_keywords(document: Document, language: str, most: int) -> list[Keyword]
 
 
 def _weigh(
-    document: Document, counts: Counter[Phrase], common: frozenset[str]
+    document: ParsedDocument, counts: Counter[Phrase], common: frozenset[str]
 ) -> dict[Phrase, float]:
     title = set(_phrases(document.title or "", common))
     headings = {part for each in document.headings for part in _phrases(each.text, common)}
@@ -267,7 +267,7 @@ def _phrases(text: str, common: frozenset[str]) -> Iterator[Phrase]:
 
 def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
     run: list[str] = []
-    for word in words_in(part):
+    for word in tokenize(part):
         folded = word.casefold().removesuffix("'s")
         is_number = folded.replace("-", "").isdigit()
         is_sized = _WORD_SHORTEST <= len(folded) <= _WORD_LONGEST

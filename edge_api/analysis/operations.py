@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from edge_api.analysis.analyst import AnalysisRequest, Analyst, RelatedEntry
-from edge_api.analysis.document import KINDS, Kind
+from edge_api.analysis.document import KINDS, DocumentFormat
 from edge_api.analysis.report import SuggestionEntry
 from edge_api.db.types import whole
 from edge_api.operation.model import (
@@ -107,7 +107,7 @@ class AnalyzeInput(BaseModel):
 
     @model_validator(mode="after")
     def check_inputs(self) -> "AnalyzeInput":
-        """Refuse none of the four, and more than one."""
+        """Require exactly one of the four."""
         given = [name for name in _INPUTS if name in self.model_fields_set]
         if len(given) != 1:
             named = " and ".join(given) or "none"
@@ -118,7 +118,7 @@ class AnalyzeInput(BaseModel):
 class Examined(BaseModel):
     """What was analysed."""
 
-    kind: Kind
+    kind: DocumentFormat
     characters: Annotated[int, Field(ge=0)]
     sha256: Annotated[str, Field(description="Of the document in UTF-8, in hexadecimal.")]
     url: Annotated[

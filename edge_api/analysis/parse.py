@@ -16,7 +16,15 @@ import orjson
 from markdown_it import MarkdownIt
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from edge_api.analysis.document import Block, BlockKind, Counts, Document, Heading, Kind, Page
+from edge_api.analysis.document import (
+    Block,
+    BlockKind,
+    Counts,
+    DocumentFormat,
+    Heading,
+    PageMetadata,
+    ParsedDocument,
+)
 from edge_api.analysis.languages import normalize_tag
 
 _BLOCKS: Final[Mapping[str, BlockKind]] = {
@@ -177,7 +185,7 @@ class _Walk:
         return is_web and parts.hostname not in (None, self._host)
 
 
-def parse_html(html: str, url: str | None = None) -> Document:
+def parse_html(html: str, url: str | None = None) -> ParsedDocument:
     """Return the document of HTML, a page or a fragment; `url` is its address."""
     tree = LexborHTMLParser(limit_nesting(html))
     host = urlsplit(url).hostname if url else None
@@ -187,7 +195,7 @@ def parse_html(html: str, url: str | None = None) -> Document:
     is_page = _PAGE.search(html) is not None
     titles = [_squeeze([node.text()]) for node in tree.css("title")[:1]]
     title = next(filter(None, [*titles, *(each.text for each in walk.headings[:1])]), None)
-    return Document(
+    return ParsedDocument(
         kind="html",
         title=title,
         blocks=tuple(walk.blocks),
@@ -198,10 +206,10 @@ def parse_html(html: str, url: str | None = None) -> Document:
     )
 
 
-def _read_page(tree: LexborHTMLParser) -> Page:
+def _read_page(tree: LexborHTMLParser) -> PageMetadata:
     scripts = [node.text() for node in tree.css('script[type="application/ld+json" i]')]
     types, faults = read_types(scripts)
-    return Page(
+    return PageMetadata(
         language=normalize_tag(_attribute(tree, "html", "lang") or ""),
         description=_attribute(tree, 'meta[name="description" i]', "content"),
         has_main=tree.css_first("main") is not None,
@@ -310,15 +318,15 @@ _SIGN: Final = re.compile(r"\\[^\n]|[\[\]\n]")
 """A bracket, the end of a line, or a backslash with what it escapes."""
 
 
-def parse_text(text: str, _url: str | None = None) -> Document:
+def parse_text(text: str, _url: str | None = None) -> ParsedDocument:
     """Return the document of plain text."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
     paragraphs = (" ".join(part.split()) for part in _GAP.split(lines))
     blocks = tuple(Block("paragraph", part) for part in paragraphs if part)
-    return Document("text", None, blocks, reading=text)
+    return ParsedDocument("text", None, blocks, reading=text)
 
 
-def parse_markdown(text: str, url: str | None = None) -> Document:
+def parse_markdown(text: str, url: str | None = None) -> ParsedDocument:
     """Return the document of Markdown; `url` is its address."""
     head = _FRONT_MATTER.match(text)
     body = text[head.end() :] if head else text
@@ -366,7 +374,7 @@ def _lost(markdown: str) -> list[int]:
     return sorted(lost + pending)
 
 
-PARSERS: Final[Mapping[Kind, Callable[[str, str | None], Document]]] = {
+PARSERS: Final[Mapping[DocumentFormat, Callable[[str, str | None], ParsedDocument]]] = {
     "text": parse_text,
     "markdown": parse_markdown,
     "html": parse_html,

@@ -17,14 +17,14 @@ from edge_api.analysis import worker
 from edge_api.analysis.worker import HEAD, frame, read_length
 from edge_api.db.problems import Problem
 
-COME_UP_SECONDS: Final = 15.0  # until a process listens
+STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process listens
 ANSWER_MOST: Final = 4 * 1024 * 1024  # bytes
 
 COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
 _ROOT: Final = str(Path(__file__).parents[3])
 
 
-class UnheardError(Exception):
+class JobNotReceivedError(Exception):
     """A process ended before it got its job, so the job is not the cause."""
 
 
@@ -53,7 +53,7 @@ class Worker:
             await sink.drain()
             await self.listen()  # it says that it has the job
         except (EOFError, OSError):
-            raise UnheardError from None
+            raise JobNotReceivedError from None
         return await self.listen()
 
     async def listen(self) -> bytes:
@@ -90,7 +90,7 @@ async def start_worker(command: tuple[str, ...]) -> Worker:
     )
     each = Worker(process)
     try:
-        async with asyncio.timeout(COME_UP_SECONDS):
+        async with asyncio.timeout(STARTUP_TIMEOUT_SECONDS):
             await each.listen()
     except BaseException:
         await each.kill()
@@ -103,11 +103,11 @@ QUEUE: Final = 8  # jobs that may wait
 WAIT_SECONDS: Final = 2.0
 WORK_SECONDS_MOST: Final = 1.0
 """A worker that took longer is replaced after its answer: it may have grown."""
-START_SECONDS: Final = COME_UP_SECONDS  # that a job waits for a starting worker
+START_SECONDS: Final = STARTUP_TIMEOUT_SECONDS  # that a job waits for a starting worker
 RETRY_SECONDS: Final = 5
 
 
-class Pool:
+class WorkerPool:
     """Runs jobs in worker processes, which start with the first job.
 
     Workers start in the background: if a waiting job gives up, the next takes its worker. There are
@@ -188,7 +188,7 @@ class Pool:
         except (TimeoutError, EOFError):
             message = "The document takes more time or memory than there is for one"
             raise _unavailable(message) from None
-        except UnheardError:
+        except JobNotReceivedError:
             if self._is_closed or not again:
                 raise _unavailable("Documents cannot be analysed now") from None
         self._discard_idle()  # whatever ended one may have ended the others
@@ -229,7 +229,7 @@ class Pool:
         finally:
             self._seeking -= 1
         if each is None:
-            raise UnheardError
+            raise JobNotReceivedError
         return each
 
     def _start_missing(self) -> None:

@@ -17,13 +17,13 @@ from edge_api.analysis.document import (
     ROBOTS,
     SITEMAP,
     Discovery,
-    Document,
+    DocumentFormat,
     Facts,
-    Kind,
-    Page,
+    PageMetadata,
+    ParsedDocument,
 )
 from edge_api.analysis.languages import UNKNOWN
-from edge_api.analysis.metrics import Metrics, count_words, find_keywords, measure
+from edge_api.analysis.metrics import Metrics, count_tokens, find_keywords, measure
 from edge_api.analysis.parse import PARSERS
 from edge_api.analysis.rules import RULES, SIGNALS, Rule, SignalName
 
@@ -41,14 +41,14 @@ _SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.M
 _SHARED: Final = {field.name for field in fields(Facts)}
 
 
-def gather_facts(document: Document, metrics: Metrics, discovery: Discovery | None) -> Facts:
+def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discovery | None) -> Facts:
     """Return the facts of a document, and of its origin, if it was read at an address."""
     found = discovery or {}
-    page, llms, robots = document.page or Page(), found.get(LLMS), found.get(ROBOTS)
+    page, llms, robots = document.page or PageMetadata(), found.get(LLMS), found.get(ROBOTS)
     known = {**asdict(document.counts), **asdict(page), **asdict(metrics)}
     levels = [heading.level for heading in document.headings]
     paragraphs = (block.text for block in document.blocks if block.kind == "paragraph")
-    lengths = map(count_words, paragraphs)
+    lengths = map(count_tokens, paragraphs)
     return Facts(
         **{name: value for name, value in known.items() if name in _SHARED},
         has_markup=document.kind != "text",
@@ -177,7 +177,7 @@ Json = dict[str, Any]
 class Job:
     """A document to analyse, and how."""
 
-    kind: Kind
+    kind: DocumentFormat
     text: str
     url: str | None = None  # where it was read
     language: str | None = None  # a BCP 47 tag, if the caller named one
@@ -211,7 +211,7 @@ def report(job: Job) -> Json:
     }
 
 
-def _structure(document: Document) -> Json:
+def _structure(document: ParsedDocument) -> Json:
     counts, page = document.counts, document.page
     return {
         "title": _cut(document.title),

@@ -37,7 +37,7 @@ def main() -> None:
     for known in LANGUAGES.values():
         if known.flesch is not None:
             load_hyphenation(known.flesch.hyphenation)
-    confine()
+    limit_resources()
     send(b"")  # ready
     for job in read_jobs(sys.stdin.buffer):
         signal.alarm(WORK_SECONDS + 1)
@@ -52,7 +52,7 @@ def send(message: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def confine() -> None:
+def limit_resources() -> None:
     """Limit this process: memory, written files, core dumps, priority."""
     os.nice(_NICENESS)
     if resource is None:

@@ -50,13 +50,13 @@ class Actor:
 
 OPERATOR = Actor("operator", "operator", "api_key", frozenset())  # the user of the command line
 
-ANYBODY = Actor("", "anybody", "", frozenset())  # anyone without a credential
+ANYONE = Actor("", "anybody", "", frozenset())  # anyone without a credential
 
 SERVICE = Actor("service", "service", "api_key", frozenset())  # the running service by itself
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class AuditChange:
     """A change, for the audit log."""
 
     verb: str
@@ -66,7 +66,7 @@ class Change:
     columns: tuple[str, ...] = ()  # those of the filters
 
 
-def audit_entry(actor: Actor, change: Change, now: datetime) -> Insert:
+def audit_entry(actor: Actor, change: AuditChange, now: datetime) -> Insert:
     """Return the query that stores who made a change, and when."""
     given = {
         "actor": actor.label,

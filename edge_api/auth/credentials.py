@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from edge_api.auth.actor import Actor, Clock
-from edge_api.auth.secrets import digest_of, is_well_formed
+from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.auth.tokens import AccessTokenValidator, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update
@@ -95,7 +95,7 @@ class _Known:
     written: datetime = _NEVER  # the last use that was stored
 
 
-class Access:
+class Authenticator:
     """Finds the actor of a secret. `site_url` is the origin that refusals name."""
 
     def __init__(
@@ -108,7 +108,7 @@ class Access:
         self._known: dict[str, _Known] = {}
         self._reading: SingleFlight[_Known | None] = SingleFlight()
 
-    async def actor_for(self, secret: str, audience: Audience = "rest") -> Actor:
+    async def authenticate(self, secret: str, audience: Audience = "rest") -> Actor:
         """Return the holder of the secret for the audience.
 
         Raises Problem `unauthenticated`, with the same sentence whatever is wrong unless it is a
@@ -116,7 +116,7 @@ class Access:
         `GRACE`.
         """
         now = self._clock()
-        digest = digest_of(secret)
+        digest = hash_secret(secret)
         known = self._known.get(digest)
         if known is None and not (is_jwt(secret) or is_well_formed(secret, _KINDS[audience])):
             raise self._refusal(secret, audience)
@@ -143,7 +143,7 @@ class Access:
         if scope not in actor.scopes:
             raise self._challenges[audience].insufficient(scope)
 
-    def no_credential(self, audience: Audience = "rest") -> Problem:
+    def missing_credential(self, audience: Audience = "rest") -> Problem:
         """Return the problem of a request that needs a credential and sent none."""
         return self._challenges[audience].missing()
 

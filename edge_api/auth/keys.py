@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Literal
 
-from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
-from edge_api.auth.secrets import digest_of, last_four, mint
+from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.oauth_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
@@ -21,8 +21,8 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 KeyType = Literal["api_key", "access_token"]
 
-OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
-TOKEN_LIFE: Final = timedelta(days=90)
+KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
+ACCESS_TOKEN_LIFETIME: Final = timedelta(days=90)
 """The default life of an access token."""
 
 USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
@@ -41,7 +41,7 @@ class NewKey:
     scopes: tuple[str, ...] = ()  # empty: the usual ones
     tables: tuple[str, ...] | None = None  # administrative ones; `None` is all
     expires_at: str | None = None
-    """An instant; `None` is never, and for an access token after `TOKEN_LIFE`."""
+    """An instant; `None`: never, for an access token after `ACCESS_TOKEN_LIFETIME`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class Keys:
     async def issue(self, order: NewKey) -> Issued:
         """Store a new key. Raises Problem `invalid`, naming what is wrong."""
         issued = make_credential(order, self._clock())
-        audit = audit_entry(OPERATOR, Change("issue", CREDENTIALS, RowCount(0)), self._clock())
+        audit = audit_entry(OPERATOR, AuditChange("issue", CREDENTIALS, RowCount(0)), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
 
@@ -73,14 +73,14 @@ class Keys:
         return outcome.rows
 
     async def rotate(self, key_id: str) -> Issued:
-        """Issue a successor of a key, which goes on working for `OVERLAP` at most.
+        """Issue a successor of a key, which goes on working for `KEY_ROTATION_OVERLAP` at most.
 
         The grants of OAuth clients pass to the new key, which expires when the old one would have;
         an access token starts a new life. Raises Problem `not_found`, and `conflict` for a key that
         is not valid or rotated already.
         """
         old, now = await self._find(key_id), self._clock()
-        if (state := state_of(old, format_instant(now))) != "valid":
+        if (state := key_state(old, format_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
         new = NewKey(
             name=old["name"],
@@ -90,12 +90,12 @@ class Keys:
             expires_at=old["expires_at"] if old["type"] == "api_key" else None,
         )
         issued = make_credential(new, now)
-        end = min(old["expires_at"] or "~", format_instant(now + OVERLAP))
+        end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
         values = {"rotated_at": format_instant(now), "expires_at": end}
-        audit = audit_entry(OPERATOR, Change("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
+        audit = audit_entry(OPERATOR, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
         untouched = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
-        handing = hand_over_grants(old["id"], issued.row["id"])
+        handing = transfer_grants(old["id"], issued.row["id"])
         await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, handing)
         return issued
 
@@ -104,17 +104,17 @@ class Keys:
         row, now = await self._find(key_id), self._clock()
         where = (*_is(row["id"]), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
-        audit = audit_entry(OPERATOR, Change("revoke", CREDENTIALS, RowCount(0), ("id",)), now)
-        grants = end_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
+        audit = audit_entry(OPERATOR, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now)
+        grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Return whether the secret is a key that works now and has all these scopes."""
-        where = (Filter("digest", "eq", digest_of(secret)),)
+        where = (Filter("digest", "eq", hash_secret(secret)),)
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
         now = format_instant(self._clock())
         return any(
-            state_of(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
+            key_state(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
             for row in outcome.rows
         )
 
@@ -134,11 +134,11 @@ def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
     """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
     secret, present = secret or mint(order.type), format_instant(now)
     _check(order, present)
-    life = format_instant(now + TOKEN_LIFE) if order.type == "access_token" else None
+    life = format_instant(now + ACCESS_TOKEN_LIFETIME) if order.type == "access_token" else None
     given = {
         "name": order.name,
         "type": order.type,
-        "digest": digest_of(secret),
+        "digest": hash_secret(secret),
         "last_four": last_four(secret),
         "scopes": " ".join(order.scopes or USUAL_SCOPES[order.type]),
         "tables": None if order.tables is None else " ".join(order.tables),
@@ -147,7 +147,7 @@ def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
     return Issued(secret, CREDENTIALS.new_row(given, present, partial(new_id, now)))
 
 
-def state_of(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
+def key_state(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
     """Return the state of a key at the instant `now`; a rotated one works until it expires."""
     if row["revoked_at"]:
         return "revoked"
@@ -160,9 +160,9 @@ def _check(order: NewKey, now: str) -> None:
     _check_names("scope", order.scopes, tuple(SCOPES))
     _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
     if order.type == "access_token" and "mcp" not in (order.scopes or USUAL_SCOPES[order.type]):
-        raise Problem("invalid", "scopes: an access token opens nothing without mcp")
+        raise Problem("invalid", "scopes: an access token needs the scope mcp")
     if order.expires_at is not None and order.expires_at <= now:
-        raise Problem("invalid", "expires: must lie in the future")
+        raise Problem("invalid", "expires: must be in the future")
 
 
 def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -176,12 +176,12 @@ def _is(key_id: str) -> tuple[Filter, ...]:
     return (Filter("id", "eq", key_id),)
 
 
-def end_grants(which: Filter, present: str) -> Update:
+def revoke_grants(which: Filter, present: str) -> Update:
     """Return the query that revokes grants."""
     return Update(OAUTH_GRANTS, {"revoked_at": present}, (which, _IN_FORCE))
 
 
-def hand_over_grants(old_key: str, new_key: str) -> Update:
+def transfer_grants(old_key: str, new_key: str) -> Update:
     """Return the query that passes the grants of a rotated key to its successor."""
     of_old = Filter("credential_id", "eq", old_key)
     return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _IN_FORCE))

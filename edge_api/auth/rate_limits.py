@@ -14,10 +14,10 @@ from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Limit, LimitDecision, Share, read_limit
+from edge_api.schema.credentials import LimitDecision, RateLimit, Share, read_limit
 from edge_api.settings import Settings
 
-Caller = tuple[str, str]
+CounterKey = tuple[str, str]
 """The name of a limit, and who is counted."""
 Hits = tuple[float, ...]
 """Instants, oldest first. Python's collector visits no tuple of numbers: of a hundred thousand
@@ -32,7 +32,7 @@ def _since(hits: Hits, ended: float) -> Hits:
     return hits[bisect_right(hits, ended) :] if hits and hits[0] <= ended else hits
 
 
-class Exchange(Protocol):
+class HitExchange(Protocol):
     """The place where edges exchange what each has counted by itself."""
 
     async def exchange(self, shares: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
@@ -52,18 +52,18 @@ class MemoryLimits:
     def __init__(self, now: Callable[[], float], *, shares: bool = False) -> None:
         """Take the clock; with `shares` the counted hits are kept for `exchange`."""
         self._now = now
-        self._hits: dict[Caller, Hits] = {}
+        self._hits: dict[CounterKey, Hits] = {}
         """Those of each caller within the longest window of the limit: at least one."""
-        self._heard: dict[Caller, tuple[Hits, ...]] = {}
+        self._heard: dict[CounterKey, tuple[Hits, ...]] = {}
         """The hits that other processes reported for each window of the limit."""
         self._longest: dict[str, float] = {}
         """The seconds of the longest window of each limit."""
         self._sweep_at = _SWEEP_FROM
         self._shares = shares
-        self._unsent: dict[Caller, Limit] = {}
-        self._sent: dict[Caller, Limit] = {}
+        self._unsent: dict[CounterKey, RateLimit] = {}
+        self._sent: dict[CounterKey, RateLimit] = {}
 
-    async def exchange(self, place: Exchange) -> None:
+    async def exchange(self, place: HitExchange) -> None:
         """Report the hits counted here since the last exchange, and count those of other processes.
 
         Each report is repeated once: other processes may have reported since. What cannot be
@@ -89,15 +89,15 @@ class MemoryLimits:
             ages = (heard.get(item.key_for(*caller), ()) for item in limit.items)
             self._heard[caller] = tuple(tuple(now - age for age in each) for each in ages)
 
-    def _share(self, caller: Caller, seconds: int, now: float) -> Share:
+    def _share(self, caller: CounterKey, seconds: int, now: float) -> Share:
         hits = _since(self._hits.get(caller, ()), now - seconds)
         return Share(seconds, tuple(now - hit for hit in hits))
 
-    async def hit(self, limit: Limit, key: str) -> LimitDecision:
+    async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         return self.count(limit, key)
 
-    def count(self, limit: Limit, key: str) -> LimitDecision:
+    def count(self, limit: RateLimit, key: str) -> LimitDecision:
         """Do as `hit` does, for callers that cannot wait."""
         now, caller = self._now(), (limit.name, key)
         windows = self._windows(limit, caller, now)
@@ -111,12 +111,12 @@ class MemoryLimits:
             taken=True, windows=tuple([(left - 1, wait) for left, wait in windows])
         )
 
-    async def peek(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         windows = self._windows(limit, (limit.name, key), self._now())
         return LimitDecision(taken=False, windows=windows)
 
-    async def refund(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
         caller = limit.name, key
         if hits := self._live(limit, caller, self._now()):
@@ -125,11 +125,13 @@ class MemoryLimits:
                 del self._hits[caller]
             self._note(limit, caller)
 
-    def _note(self, limit: Limit, caller: Caller) -> None:
+    def _note(self, limit: RateLimit, caller: CounterKey) -> None:
         if self._shares:
             self._unsent[caller] = limit
 
-    def _windows(self, limit: Limit, caller: Caller, now: float) -> tuple[tuple[int, float], ...]:
+    def _windows(
+        self, limit: RateLimit, caller: CounterKey, now: float
+    ) -> tuple[tuple[int, float], ...]:
         """Return the room in each window, and the seconds until its oldest hit stops counting.
 
         Of no hit, all seconds. Edges that have not heard of one another may together have taken
@@ -143,7 +145,7 @@ class MemoryLimits:
             windows.append((max(0, item.amount - len(own) - len(others)), oldest - ended))
         return tuple(windows)
 
-    def _live(self, limit: Limit, caller: Caller, now: float) -> Hits:
+    def _live(self, limit: RateLimit, caller: CounterKey, now: float) -> Hits:
         """Return the own hits that count in any window."""
         if limit.name not in self._longest:
             self._longest[limit.name] = max(item.get_expiry() for item in limit.items)
@@ -170,17 +172,17 @@ PAUSE_SECONDS: Final = 1.0  # between two attempts to reach the shared place
 class LimitBackend(Protocol):
     """Counts hits over the moving windows of a limit. Its methods may raise Problem."""
 
-    async def hit(self, limit: Limit, key: str) -> LimitDecision:
+    async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
 
-    async def peek(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
 
-    async def refund(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
 
 
-class SharedLimitBackend(LimitBackend, Exchange, Protocol):
+class SharedLimitBackend(LimitBackend, HitExchange, Protocol):
     """The place where edges count together, and exchange what each counts by itself."""
 
 
@@ -194,13 +196,13 @@ class _FallbackLimits:
         self._is_away = False
         self._again_at = 0.0
 
-    async def hit(self, limit: Limit, key: str) -> LimitDecision:
+    async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         return await self._ask(lambda windows: windows.hit(limit, key))
 
-    async def peek(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         return await self._ask(lambda windows: windows.peek(limit, key))
 
-    async def refund(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: RateLimit, key: str) -> None:
         await self._ask(lambda windows: windows.refund(limit, key))
 
     async def _ask(self, ask: Callable[[LimitBackend], Awaitable[T]]) -> T:
@@ -246,7 +248,7 @@ def list_rates(settings: Settings) -> Mapping[str, str]:
 class Quota:
     """The rest of a limit after a hit."""
 
-    limit: Limit
+    limit: RateLimit
     windows: tuple[tuple[int, int], ...]
     """For each item the hits left, and the whole seconds until one more."""
 
@@ -316,7 +318,7 @@ class Limiter:
             await self._windows[name].refund(limit, key)
 
 
-def _admit(limit: Limit, decision: LimitDecision) -> Quota:
+def _admit(limit: RateLimit, decision: LimitDecision) -> Quota:
     """Return what is left. Raises Problem `too_many_requests` (RFC 6585, section 4)."""
     quota = _quota(limit, decision)
     if decision.taken:
@@ -329,5 +331,5 @@ def _admit(limit: Limit, decision: LimitDecision) -> Quota:
     )
 
 
-def _quota(limit: Limit, decision: LimitDecision) -> Quota:
+def _quota(limit: RateLimit, decision: LimitDecision) -> Quota:
     return Quota(limit, tuple([(left, max(1, ceil(wait))) for left, wait in decision.windows]))

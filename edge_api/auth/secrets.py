@@ -47,7 +47,7 @@ def is_well_formed(secret: str, kind: SecretKind) -> bool:
     return secret.endswith(_checksum(secret[:-CHECK_WIDTH]))
 
 
-def digest_of(secret: str) -> str:
+def hash_secret(secret: str) -> str:
     """Return the SHA-256 of any text in hexadecimal, which is what the store has of a secret.
 
     A slow hash would be wrong: 256 random bits cannot be guessed, and each request looks the digest

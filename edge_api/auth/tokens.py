@@ -16,7 +16,7 @@ from joserfc import jwe, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet, OctKey
 
-from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry
+from edge_api.auth.actor import OPERATOR, SERVICE, Actor, AuditChange, Clock, audit_entry
 from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row, Table
@@ -51,7 +51,7 @@ class Issuer:
 
 
 ALGORITHM: Final = "ES256"
-TOKEN_LIFE: Final = timedelta(hours=1)
+JWT_LIFETIME: Final = timedelta(hours=1)
 TOKEN_LONGEST: Final = 8192  # characters; ours have some 700
 _TYPE: Final = "at+jwt"
 
@@ -82,7 +82,7 @@ def sign(token: AccessToken, issuer: str, key: ECKey) -> str:
         "sub": token.subject,
         "client_id": token.client_id,
         "scope": " ".join(token.scopes),
-        "iat": int((token.expires_at - TOKEN_LIFE).timestamp()),
+        "iat": int((token.expires_at - JWT_LIFETIME).timestamp()),
         "exp": int(token.expires_at.timestamp()),
         "jti": token.id,
     }
@@ -116,13 +116,13 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
 KEY_LIFE: Final = timedelta(days=90)  # until the next one takes over
 PUBLISHED_BEFORE: Final = timedelta(hours=1)
 """The time that a key is published before it signs: longer than any cache of the key set."""
-KEPT_AFTER: Final = TOKEN_LIFE + timedelta(hours=1)
+KEY_RETENTION: Final = JWT_LIFETIME + timedelta(hours=1)
 """The time that a key is kept after the next one took over: its last token must have expired."""
 
 _log = logging.getLogger(__name__)
 
 
-class Wrapping:
+class SecretBox:
     """Encryption for one purpose (JWE, RFC 7516: direct encryption with A256GCM)."""
 
     def __init__(self, secret: bytes, purpose: str) -> None:
@@ -156,7 +156,7 @@ class SigningKeys:
     def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
         self._store = store
         self._clock = clock
-        self._wrapping = Wrapping(secret, "signing keys")
+        self._wrapping = SecretBox(secret, "signing keys")
         self._opened: dict[str, SigningKey | None] = {}
         self._version = -1
         self._keys: Sequence[SigningKey] = ()
@@ -197,10 +197,10 @@ class SigningKeys:
         if keys and keys[-1].active_from + KEY_LIFE <= now:
             await self.rotate(SERVICE)
         unneeded = tuple(
-            old.id for old, new in pairwise(keys) if new.active_from + KEPT_AFTER <= now
+            old.id for old, new in pairwise(keys) if new.active_from + KEY_RETENTION <= now
         )
         if unneeded:
-            change = Change("forget", SIGNING_KEYS, len(unneeded), ("id",))
+            change = AuditChange("forget", SIGNING_KEYS, len(unneeded), ("id",))
             delete = Delete(SIGNING_KEYS, (Filter("id", "in", unneeded),))
             await self._store.run(delete, audit_entry(SERVICE, change, now))
 
@@ -235,13 +235,13 @@ class SigningKeys:
             "active_from": format_instant(active_from),
         }
         row = SIGNING_KEYS.new_row(given, format_instant(now), lambda: kid)
-        audit = audit_entry(actor, Change("issue", SIGNING_KEYS, 1), now)
+        audit = audit_entry(actor, AuditChange("issue", SIGNING_KEYS, 1), now)
         await self._store.run(Insert(SIGNING_KEYS, [row]), audit)
         return kid
 
 
 @dataclass(frozen=True, slots=True)
-class Bearer:
+class ValidatedToken:
     """The holder of a token, its expiry and its resource."""
 
     actor: Actor
@@ -257,11 +257,11 @@ class AccessTokenValidator:
         self._store = store
         self._keys = keys
 
-    def opens(self, bearer: Bearer, audience: Audience) -> bool:
+    def opens(self, bearer: ValidatedToken, audience: Audience) -> bool:
         """Return whether the token is meant for the audience."""
         return self._issuer.opens(bearer.resource, audience)
 
-    async def find(self, text: str) -> Bearer | None:
+    async def find(self, text: str) -> ValidatedToken | None:
         """Return the holder of an unrevoked token, expired or not. Raises Problem."""
         token = read(text, self._issuer.url, await self._keys.published())
         if token is None:
@@ -279,7 +279,7 @@ class AccessTokenValidator:
         end = token.expires_at  # or that of the key, if that is sooner
         if key is not None and key["expires_at"] is not None:
             end = min(end, datetime.fromisoformat(key["expires_at"]))
-        return Bearer(_actor(token, client, key), end, token.resource)
+        return ValidatedToken(_actor(token, client, key), end, token.resource)
 
     async def _key(self, grant: Row | None) -> Row | None:
         """Return the API key of a grant, if both are in force."""

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.backup.replica import CREDENTIALS
+from edge_api.backup.replica import LITESTREAM_PREFIXES
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.swap_file import REPLACED
@@ -77,7 +77,7 @@ def is_exposed(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
 
 
-def complain_of_dotenv(path: Path = Path(".env")) -> str:
+def check_dotenv_permissions(path: Path = Path(".env")) -> str:
     """Return a sentence if `.env` holds a secret and is exposed, else nothing. Raises DotenvError.
 
     Secret are credentials, and values that `settings` hides, wholly or in part.
@@ -88,7 +88,7 @@ def complain_of_dotenv(path: Path = Path(".env")) -> str:
     for name, value in read_dotenv(path).items():
         setting = SETTINGS.get(name)
         hidden = setting is not None and (setting.secret or setting.show(value) != value)
-        if value and (hidden or name.startswith(CREDENTIALS)):
+        if value and (hidden or name.startswith(LITESTREAM_PREFIXES)):
             names.append(name)
     held = ", ".join(names)
     return held and f"{path} holds {held} and can be read by others; run chmod 600 {path}"
@@ -106,7 +106,7 @@ def key_beside(backup: Path) -> Path:
     return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
 
 
-def digest_of(path: Path) -> str:
+def file_sha256(path: Path) -> str:
     """Return the SHA-256 of a file, in hexadecimal. Raises OSError."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -19,13 +19,13 @@ from typing import Any, Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
-from edge_api.db.sqlite.lock_file import is_claimed
+from edge_api.db.sqlite.lock_file import is_locked
 from edge_api.db.sqlite.replicator import (
     END_SECONDS,
     SOCKET_LONGEST,
     ReplicatorError,
-    claim_replicator,
     lock_of,
+    lock_replicator,
     socket_of,
     sync_replica,
 )
@@ -37,7 +37,7 @@ from edge_api.settings import Settings
 SNAPSHOT_HOURS: Final = 24
 """Between two whole copies in the replica: a restore reads one and what followed."""
 RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
-CREDENTIALS: Final = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
+LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
 """Prefixes of Litestream's variables for credentials."""
 _OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
 
@@ -67,7 +67,8 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
 def environment() -> Mapping[str, str]:
     """Return Litestream's environment: ours, and credentials from `.env`."""
     given = read_dotenv(Path(".env"))
-    return {**{name: given[name] for name in given if name.startswith(CREDENTIALS)}, **os.environ}
+    own = {name: given[name] for name in given if name.startswith(LITESTREAM_PREFIXES)}
+    return {**own, **os.environ}
 
 
 def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
@@ -112,12 +113,12 @@ def parse_instant(text: str) -> datetime:
     return instant.astimezone(UTC)
 
 
-LOOK_SECONDS: Final = 5.0  # between two checks of the replica
+REPLICA_POLL_SECONDS: Final = 5.0  # between two checks of the replica
 CATCH_UP_SECONDS: Final = 15.0
 """The time for a last process to replicate what is missing."""
 CATCH_UP_PAUSE: Final = 0.5  # seconds between two checks of that
 LAST_END_SECONDS: Final = 5.0  # for its end
-PATIENCE_SECONDS: Final = 10.0  # for new commits to reach the replica
+SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
 LAG_SECONDS: Final = 60.0  # that the replica may be behind
 RESTART_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
@@ -157,8 +158,8 @@ def find_lag(settings: Settings) -> Iterator[str]:
     try:
         store = _store_of(settings)
         find_program()
-        if is_claimed(store):
-            sync_replica(store, PATIENCE_SECONDS)
+        if is_locked(store):
+            sync_replica(store, SYNC_TIMEOUT_SECONDS)
     except StoreRefusal as refusal:
         yield str(refusal)
     except ReplicatorError as error:
@@ -201,14 +202,14 @@ class Replication:
     async def _sync(self) -> bool:
         """Return whether the replica has all commits."""
         try:
-            await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
+            await asyncio.to_thread(sync_replica, self._store, SYNC_TIMEOUT_SECONDS)
         except ReplicatorError:
             return False
         return True
 
     async def _catch_up(self) -> None:
         """Replicate what was committed while no process ran. Raises StoreRefusal and OSError."""
-        lock = await claim_replicator(self._store)
+        lock = await lock_replicator(self._store)
         try:
             process = await self._start(lock)
         finally:
@@ -255,7 +256,7 @@ class Replication:
 
     async def _replicate(self) -> bool:
         """Run one process; return whether it was asked to end. Raises StoreRefusal, OSError."""
-        lock = await claim_replicator(self._store)
+        lock = await lock_replicator(self._store)
         try:
             process = await self._start(lock)
         finally:
@@ -297,10 +298,10 @@ class Replication:
     async def _follow(self) -> None:
         reported = ""
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(REPLICA_POLL_SECONDS)
             began = time.monotonic()
             try:
-                await asyncio.to_thread(sync_replica, self._store, PATIENCE_SECONDS)
+                await asyncio.to_thread(sync_replica, self._store, SYNC_TIMEOUT_SECONDS)
             except ReplicatorError as error:
                 if str(error) != reported:
                     _log.warning("the store is not replicated: %s", error)

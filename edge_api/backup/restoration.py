@@ -8,11 +8,11 @@ stores by queries, and no files.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry
+from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
-from edge_api.db.table import Ending, Restored, Row, Table
+from edge_api.db.table import IrreversibleChange, Restored, Row, Table
 from edge_api.db.tables import TABLES
-from edge_api.db.transfer import any_of, missing, pages
+from edge_api.db.transfer import key_in, missing, pages
 from edge_api.outbox import run_unless_conflict
 
 
@@ -35,7 +35,7 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoratio
     carry = _CarryOver(former, restored, clock)
     compared = _tables("compared")
     return Restoration(
-        ended=sum([await carry.end(t, ending) for t in TABLES.values() for ending in t.endings])
+        ended=sum([await carry.end(t, e) for t in TABLES.values() for e in t.irreversible_changes])
         + sum([await carry.forget(table) for table in _tables("removed")]),
         remembered=sum([await carry.remember(table) for table in _tables("added")]),
         sent=sum([await carry.forget(table) for table in _tables("delivered")]),
@@ -56,7 +56,7 @@ class _CarryOver:
         self._restored = restored
         self._clock = clock
 
-    async def end(self, table: Table, ending: Ending) -> int:
+    async def end(self, table: Table, ending: IrreversibleChange) -> int:
         """End the rows that had ended."""
         number = 0
         async for rows in pages(self._former, Read(table, where=(_has_ended(ending),))):
@@ -83,13 +83,13 @@ class _CarryOver:
         """Delete rows that are gone: they were sent, or must not be."""
         number = 0
         async for rows in missing(self._restored, self._former, table):
-            await self._restored.run(Delete(table, (any_of(table, rows),)))
+            await self._restored.run(Delete(table, (key_in(table, rows),)))
             number += len(rows)
         return await self._note(table, number)
 
     async def _note(self, table: Table, number: int, *columns: str) -> int:
         if number:
-            change = Change("restore", table, number, columns)
+            change = AuditChange("restore", table, number, columns)
             await self._restored.run(audit_entry(OPERATOR, change, self._clock()))
         return number
 
@@ -98,14 +98,14 @@ async def _count_missing(source: Store, target: Store, table: Table) -> int:
     return sum([len(rows) async for rows in missing(source, target, table)])
 
 
-def _has_ended(ending: Ending) -> Filter:
+def _has_ended(ending: IrreversibleChange) -> Filter:
     """Return the filter of former rows that have ended."""
     if ending.value is not None:
         return Filter(ending.columns[0], "eq", ending.value)
     return Filter(ending.columns[0], "is", None, negated=True)
 
 
-def _goes_on(ending: Ending, row: Row) -> Filter:
+def _goes_on(ending: IrreversibleChange, row: Row) -> Filter:
     """Return the filter of a restored row that has not ended yet."""
     if ending.value is not None:
         return Filter(ending.columns[0], "in", ending.before)

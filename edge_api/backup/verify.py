@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Final
 
 from edge_api.auth.actor import system_clock
-from edge_api.backup.files import digest_of, read_checksum, write_private
-from edge_api.backup.replica import PATIENCE_SECONDS, fetch_latest
+from edge_api.backup.files import file_sha256, read_checksum, write_private
+from edge_api.backup.replica import SYNC_TIMEOUT_SECONDS, fetch_latest
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.copying import count_lost, note_keys, verify
-from edge_api.db.sqlite.lock_file import is_claimed
+from edge_api.db.sqlite.copying import count_lost, record_keys, verify
+from edge_api.db.sqlite.lock_file import is_locked
 from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
 from edge_api.db.types import format_instant
 from edge_api.settings import Settings, read_settings
@@ -237,8 +237,8 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     store, draft, keys = _store_of(settings), folder / "replica.db", folder / "keys.db"
     with _blaming("the replica cannot be verified"):
         _require_room(store)
-        note_keys(store, keys)
-        synced = sync_replica(store, PATIENCE_SECONDS) if is_claimed(store) else 0
+        record_keys(store, keys)
+        synced = sync_replica(store, SYNC_TIMEOUT_SECONDS) if is_locked(store) else 0
     with _blaming("the replica cannot be restored", _NEW_REPLICA):
         restored = fetch_latest(settings, draft)
     with _blaming("the replica is damaged", _NEW_REPLICA):
@@ -258,7 +258,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
 def _verify_backup(path: Path, digest: str) -> None:
     with _blaming("the newest backup cannot be read"):
         is_there = path.is_file()
-        found = digest_of(path) if is_there else ""
+        found = file_sha256(path) if is_there else ""
         is_same = found == digest and read_checksum(path) in (None, digest)
     if not is_there:
         raise _VerificationError(

@@ -11,7 +11,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
     BackupFolder,
     checksum_beside,
-    digest_of,
+    file_sha256,
     key_beside,
     secret_key_path,
     write_private,
@@ -19,7 +19,7 @@ from edge_api.backup.files import (
 from edge_api.backup.verify import Result, store_result
 from edge_api.cli import read_count
 from edge_api.db.errors import StoreRefusal, no_store
-from edge_api.db.sqlite.copying import Contents, copy_store, verify
+from edge_api.db.sqlite.copying import CopyContents, copy_store, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.types import format_instant
 from edge_api.open_store import embedded_store
@@ -33,7 +33,7 @@ class _Backup:
     """A backup that was made."""
 
     path: Path
-    contents: Contents
+    contents: CopyContents
     key: Path | None  # the copy of the secret key
     removed: Sequence[Path]
 
@@ -94,7 +94,7 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
                 draft = place.with_name(f".{place.stem}.partial-key")
                 write_private(draft, key.read_bytes())
                 kept = draft.rename(key_beside(place))
-            digest = digest_of(partial)
+            digest = file_sha256(partial)
             write_private(checksum_beside(place), f"{digest}  {place.name}\n".encode())
             partial.rename(place)
             sync(folder.path)
@@ -113,10 +113,10 @@ def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
     size = backup.path.stat().st_size
     made = f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"
     if backup.key:
-        words = f"the secret key lies beside it: {backup.key}"
+        words = f"the secret key is beside it: {backup.key}"
     elif settings.secret_key:
-        words = "SECRET_KEY is not in it: keep that elsewhere, what is sealed needs it"
+        words = "SECRET_KEY is not in it: keep that elsewhere, encrypted values need it"
     else:
-        words = "no secret key lies beside it: if one is used, keep it elsewhere"
+        words = "no secret key is beside it: if one is used, keep it elsewhere"
     removed = [f"removed {path}, which was older" for path in backup.removed]
     return [made, words, *removed]

@@ -20,7 +20,7 @@ from edge_api.cli import (
 )
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
-from edge_api.oauth.authlib_server import AUTH_METHODS, GRANTS
+from edge_api.oauth.authlib_server import AUTH_METHODS, GRANT_TYPES
 from edge_api.oauth.clients import Clients, NewClient, Registered
 from edge_api.open_store import command_store
 from edge_api.schema.credentials import UNVETTED_SCOPES
@@ -109,7 +109,7 @@ def _add_register(actions: Subparsers) -> None:
     auth = "how it authenticates (default: none with --redirect-uri, else client_secret_basic)"
     parser.add_argument("--auth", choices=AUTH_METHODS, help=auth)
     grants = (
-        f"of {', '.join(GRANTS)} "
+        f"of {', '.join(GRANT_TYPES)} "
         "(default: the first two with --redirect-uri, else client_credentials)"
     )
     parser.add_argument("--grants", type=words, metavar='"A B"', help=grants)

@@ -7,8 +7,8 @@ from contextlib import suppress
 
 from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
-from edge_api.auth.keys import Keys, state_of
-from edge_api.backup.files import complain_of_dotenv, is_exposed, secret_key_path
+from edge_api.auth.keys import Keys, key_state
+from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import find_lag
 from edge_api.backup.verify import report
 from edge_api.cli.serve import DEVELOPMENT, development_key_path
@@ -56,7 +56,7 @@ def _files(settings: Settings) -> Iterator[str]:
     with suppress(OSError):  # an unreadable lock means an unreadable store: see below
         if settings.database_path and is_outdated(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
-    if complaint := complain_of_dotenv():
+    if complaint := check_dotenv_permissions():
         yield complaint
     if not settings.is_loopback and settings.site_url.startswith("http://"):
         yield "SITE_URL is http: put a proxy that speaks https before the service"
@@ -94,5 +94,5 @@ async def _development_keys(assembly: Assembly) -> list[str]:
     return [
         f"a development key opens everything; run python -m edge_api keys revoke {row['id']}"
         for row in rows
-        if row["name"] == DEVELOPMENT and state_of(row, now) in ("valid", "rotated")
+        if row["name"] == DEVELOPMENT and key_state(row, now) in ("valid", "rotated")
     ]

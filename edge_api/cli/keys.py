@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from edge_api.auth.actor import system_clock
-from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, state_of
+from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, key_state
 from edge_api.cli import (
     Columns,
     Subparsers,
@@ -120,4 +120,4 @@ def _show_issued(issued: Issued, *, as_json: bool) -> None:
 
 def _shown(row: Row, now: str) -> dict[str, Any]:
     words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-    return {**{name: row[name] for name in _SHOWN}, **words, "state": state_of(row, now)}
+    return {**{name: row[name] for name in _SHOWN}, **words, "state": key_state(row, now)}

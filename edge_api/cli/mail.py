@@ -59,13 +59,13 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
     """Dispatch until SIGTERM or SIGINT; finish the message under way first."""
     # Both import aiohttp, which the other subcommands do not need.
     from edge_api.cli.logs import configure_logging  # noqa: PLC0415
-    from edge_api.http.server import heed_signals  # noqa: PLC0415
+    from edge_api.http.server import handle_signals  # noqa: PLC0415
 
     if settings.smtp_url is None:
         sys.stderr.write(f"{NO_RELAY}\n")
         return 2
     configure_logging(settings.log_format)
-    ending = heed_signals()
+    ending = handle_signals()
     async with command_store(settings, create=True) as store:
         mailing = make_mailing(settings, store, system_clock, secret_key(settings))
         running = asyncio.create_task(mailing.dispatcher.run())
@@ -90,7 +90,7 @@ async def _change(arguments: argparse.Namespace, settings: Settings) -> int:
         mail = OutboxAdmin(store, system_clock)
         is_retry = arguments.action == "retry"
         count = await (mail.retry if is_retry else mail.discard)(arguments.id)
-    done = "queued again" if is_retry else "forgotten"
+    done = "queued again" if is_retry else "deleted"
     print(f"{count} message{'s' * (count != 1)} {done}")
     return 0
 

@@ -28,8 +28,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
-        for engine, spelling in _ENGINES.items():
-            statements = (f"{each};" for each in create_all(TABLES.values(), spelling))
+        for engine, dialect in _ENGINES.items():
+            statements = (f"{each};" for each in create_all(TABLES.values(), dialect))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
     async with command_store(settings, create=True):

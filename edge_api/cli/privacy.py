@@ -139,7 +139,7 @@ def _report(found: Found) -> None:
             print(f"{table.name}: {table.personal.kept}")
     for row in found[ACCESS_REQUESTS]:
         for key_id in filter(None, (row["credential_id"], row["second_credential_id"])):
-            print(f"the credential {key_id} works on; keys revoke ends it")
+            print(f"the credential {key_id} is still valid; run keys revoke to end it")
     print(_BEYOND)
 
 

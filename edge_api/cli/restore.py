@@ -12,7 +12,7 @@ from pathlib import Path
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
     checksum_beside,
-    digest_of,
+    file_sha256,
     key_beside,
     read_checksum,
     secret_key_path,
@@ -24,10 +24,10 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import open_store
-from edge_api.db.sqlite.copying import Contents, copy_file, verify
+from edge_api.db.sqlite.copying import CopyContents, copy_file, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import end_replicator
-from edge_api.db.sqlite.swap_file import beside, claimed, clear, replace, require_whole
+from edge_api.db.sqlite.swap_file import beside, claimed, clear, replace, require_no_wal
 from edge_api.open_store import embedded_store
 from edge_api.settings import Settings
 
@@ -36,7 +36,7 @@ from edge_api.settings import Settings
 class _Restored:
     """The result of a restore."""
 
-    contents: Contents
+    contents: CopyContents
     aside: Path | None  # the former store
     carried: Restoration | str  # a sentence if nothing was carried over
     key: str  # a sentence about the secret key
@@ -141,8 +141,8 @@ def _compare(backup: Path) -> Sequence[str]:
     try:
         checksum = read_checksum(backup)
         if checksum is None:
-            return [f"no checksum lies beside {backup}: if it was changed, nothing shows it"]
-        is_same = digest_of(backup) == checksum
+            return [f"no checksum is beside {backup}: if it was changed, nothing shows it"]
+        is_same = file_sha256(backup) == checksum
     except OSError as error:
         raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
     if not is_same:
@@ -163,8 +163,8 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     else:
         copy_file(arguments.file, draft)
     contents = verify(draft)
-    carried = asyncio.run(_bring_up(draft, store if store.exists() else None))
-    require_whole(draft)
+    carried = asyncio.run(_migrate_and_carry_over(draft, store if store.exists() else None))
+    require_no_wal(draft)
     aside = beside(store, now) if store.exists() else None
     place = secret_key_path(embedded_store(settings, "restore"))
     key = RestoredKey(place, None if settings.secret_key else arguments.file, now)
@@ -178,7 +178,7 @@ def _draft(store: Path) -> Path:
     return store.with_name(f".{store.name}.restoring")
 
 
-async def _bring_up(draft: Path, former: Path | None) -> Restoration | str:
+async def _migrate_and_carry_over(draft: Path, former: Path | None) -> Restoration | str:
     """Migrate the draft, and carry over from the former store.
 
     Raises StoreRefusal for the draft.
@@ -222,7 +222,9 @@ def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
     return [*said, *_list_carried(restored.carried)]
 
 
-_SEALED = "SECRET_KEY is set: what is sealed in the store opens if it was set then, too"
+_SEALED = (
+    "SECRET_KEY is set: encrypted values in the store can be read only with the SECRET_KEY of then"
+)
 _REMINDER = (
     "check these: keys that were revoked since are valid again, erased people are back, "
     "mails and events that were sent may be sent again"

@@ -15,7 +15,7 @@ from typing import Final
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
-from edge_api.backup.files import complain_of_dotenv, write_private
+from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.logs import configure_logging
 from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
 from edge_api.db.email_address import MailFolder, parse_relay, read_relay
@@ -24,7 +24,7 @@ from edge_api.health import Health
 from edge_api.http.server import (
     Server,
     close_all,
-    heed_signals,
+    handle_signals,
     listen,
     raise_descriptor_limit,
     serve_until,
@@ -47,7 +47,7 @@ LOCAL_OWNER: Final = "owner@localhost"
 """The owner if mail only goes into a folder, and nobody is named."""
 
 DEVELOPMENT: Final = "development"  # the name of the development key in the store
-WITHOUT_FILE: Final = Path("var/edge.dev-key")
+DEFAULT_DEVELOPMENT_KEY_PATH: Final = Path("var/edge.dev-key")
 """The path of the development key if the store is on a server."""
 
 _log = logging.getLogger(__name__)
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     inherited: InheritedFds | None = arguments.inherited
     configure_logging(settings.log_format, inherited.number if inherited else None)
     raise_descriptor_limit()
-    if inherited is None and (complaint := complain_of_dotenv()):
+    if inherited is None and (complaint := check_dotenv_permissions()):
         _log.warning("%s", complaint)
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
@@ -161,7 +161,7 @@ async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
-    ending = heed_signals()
+    ending = handle_signals()
     async with assemble(settings, alone=True) as assembly:
         sockets = await _listen(arguments, settings)
         if not sockets:
@@ -179,7 +179,7 @@ async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
     except OSError:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
-    ending, line = heed_signals(), await ControlSocket.open(end)
+    ending, line = handle_signals(), await ControlSocket.open(end)
     async with assemble(settings, alone=True) as assembly:
         report = await assembly.service[Health].report()
         line.say(str(report.get("error", "")))
@@ -214,7 +214,7 @@ async def print_startup(assembly: Assembly, host: str, port: int) -> None:
     if service.settings.smtp_url:
         relay = parse_relay(service.settings.smtp_url)
         if isinstance(relay, MailFolder):
-            print(f"mail is not sent: it lies in {relay.path}/new", flush=True)
+            print(f"mail is not sent: it is in {relay.path}/new", flush=True)
     if service[BuildManager].error:
         print(f"the journal: {service[BuildManager].error}", flush=True)
     if service.settings.is_loopback and is_loopback(host):
@@ -226,7 +226,7 @@ async def print_startup(assembly: Assembly, host: str, port: int) -> None:
 def development_key_path(settings: Settings) -> Path:
     """Return where the development key is stored."""
     path = settings.database_path
-    return path.with_suffix(".dev-key") if path else WITHOUT_FILE
+    return path.with_suffix(".dev-key") if path else DEFAULT_DEVELOPMENT_KEY_PATH
 
 
 async def development_key(store: Store, path: Path, clock: Clock) -> str:

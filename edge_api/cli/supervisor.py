@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, Self
 
-from edge_api.metrics import forget_worker
+from edge_api.metrics import mark_worker_dead
 
 _OPTION: Final = "--inherited"
 _log = logging.getLogger(__name__)
@@ -160,7 +160,7 @@ class WorkerProcess:
         return self._is_wanted and not self.has_ended
 
     @property
-    def could_serve(self) -> bool:
+    def is_ready(self) -> bool:
         """Return whether it ever reported that it can serve."""
         return self.error is not None
 
@@ -176,7 +176,7 @@ class WorkerProcess:
                 self.error = await self._line.hear()
         except TimeoutError:
             self.kill()
-        if not self.could_serve:
+        if not self.is_ready:
             await self.wait()
 
     def want(self) -> None:
@@ -205,7 +205,7 @@ class WorkerProcess:
         """Return its exit status once it has ended, negative for a signal."""
         status = await self._process.wait()
         self._line.close()
-        forget_worker(self._process.pid)
+        mark_worker_dead(self._process.pid)
         return status
 
     async def wait_at_most(self) -> int:
@@ -224,9 +224,9 @@ def describe_status(status: int) -> str:
     return f"was ended by {signal.Signals(-status).name}"
 
 
-QUICK_SECONDS: Final = 10.0
+EARLY_EXIT_SECONDS: Final = 10.0
 """A worker that ends sooner has failed to start: the next may too."""
-QUICK_DEATHS_MOST: Final = 5
+MAX_EARLY_EXITS: Final = 5
 """So many in a row, while no other worker serves, end the service."""
 PAUSE_SECONDS: Final = 0.25
 """Before the second start in a row; doubled before each further one."""
@@ -307,7 +307,7 @@ class Supervisor:
     async def _start(self, number: int, *, greets: bool = False) -> WorkerProcess:
         """Start a worker, and return it when it serves or has ended."""
         worker = await self._try(number, greets=greets)
-        if worker.could_serve:
+        if worker.is_ready:
             worker.want()
         return worker
 
@@ -328,11 +328,11 @@ class Supervisor:
             async with slot.lock:
                 if slot.worker is not worker:
                     continue
-                is_early = not worker.could_serve or worker.age < QUICK_SECONDS
+                is_early = not worker.is_ready or worker.age < EARLY_EXIT_SECONDS
                 deaths = deaths + 1 if is_early else 0
                 _log.warning("%s %s; a new one replaces it", worker.name, describe_status(status))
                 any_serves = any(each.worker.serves for each in self._slots)
-                if deaths >= QUICK_DEATHS_MOST and not any_serves:
+                if deaths >= MAX_EARLY_EXITS and not any_serves:
                     return self._give_up(worker, status)
                 pause = PAUSE_SECONDS * 2 ** (deaths - 1) if deaths else 0.0
                 await asyncio.sleep(min(PAUSE_MOST, pause))

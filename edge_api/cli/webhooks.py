@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 from edge_api.auth.actor import system_clock
-from edge_api.auth.tokens import Wrapping
+from edge_api.auth.tokens import SecretBox
 from edge_api.backup.files import secret_key
 from edge_api.cli import (
     EXAMPLE_ID,
@@ -23,12 +23,12 @@ from edge_api.cli import (
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
-    OVERLAP,
     PURPOSE,
+    SECRET_ROTATION_OVERLAP,
     Endpoints,
     EndpointStatus,
     EndpointWithSecret,
-    Messenger,
+    EventSender,
 )
 
 _HOUR: Final = timedelta(hours=1)
@@ -60,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rotating.add_argument(
         "--overlap",
         type=_hours,
-        default=OVERLAP,
+        default=SECRET_ROTATION_OVERLAP,
         metavar="HOURS",
         help="how long the old secret signs as well (default: 24)",
     )
@@ -68,18 +68,18 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     retrying = add_command(actions, "retry", "queue undeliverable events again", EXAMPLE_ID)
     retrying.add_argument("id", metavar="ID", nargs="?", help="of an endpoint (default: all)")
     add_one("discard", "delete the undeliverable events of an endpoint")
-    add_one("test", "send a test event, and print what came of it")
+    add_one("test", "send a test event, and print the result")
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for a test that failed; raises Problem."""
     async with command_store(settings, create=arguments.action == "add") as store:
-        wrapping = Wrapping(secret_key(settings), PURPOSE)
+        wrapping = SecretBox(secret_key(settings), PURPOSE)
         endpoints = Endpoints(store, system_clock, wrapping, partial(_open_sender, settings))
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
 
-def _open_sender(settings: Settings) -> Messenger:
+def _open_sender(settings: Settings) -> EventSender:
     # It imports aiohttp, which only `add` and `test` need.
     from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
 
@@ -118,7 +118,7 @@ async def _retry(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 
 async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    print(f"{_events(await endpoints.discard(arguments.id))} forgotten")
+    print(f"{_events(await endpoints.discard(arguments.id))} deleted")
 
 
 async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
@@ -146,19 +146,19 @@ def _hours(text: str) -> timedelta:
     return int(text) * _HOUR
 
 
-def _show(keyed: EndpointWithSecret, *, as_json: bool) -> None:
+def _show(endpoint: EndpointWithSecret, *, as_json: bool) -> None:
     if as_json:
-        members = {"id": keyed.row["id"], "url": keyed.row["url"], "secret": keyed.secret}
+        members = {"id": endpoint.row["id"], "url": endpoint.row["url"], "secret": endpoint.secret}
         print(json.dumps(members, ensure_ascii=False))
         return
-    print(keyed.row["id"])
-    print(keyed.secret)
+    print(endpoint.row["id"])
+    print(endpoint.secret)
     sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
 
 
-def _shown(standing: EndpointStatus) -> dict[str, Any]:
-    members = {name: standing.row[name] for name in _SHOWN}
-    return {**members, "waiting": standing.waiting, "given_up": standing.given_up}
+def _shown(status: EndpointStatus) -> dict[str, Any]:
+    members = {name: status.row[name] for name in _SHOWN}
+    return {**members, "waiting": status.waiting, "given_up": status.dead}
 
 
 def _events(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Where rows are kept: queries in, rows out.
+"""The store: queries in, rows out.
 
-The only SQL of the service stands in this package, but for the literal steps of `schema.history`.
+All SQL of the service is in this package.
 """

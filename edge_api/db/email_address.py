@@ -193,7 +193,7 @@ def _configure_library() -> None:
 
 
 @lru_cache(_REMEMBERED)
-def fold_address(address: str) -> str:
+def normalize_address(address: str) -> str:
     """Return the canonical form of an address: equal for two spellings of the same mailbox.
 
     Quick for plain addresses: every lead and every look at a suppression comes through here. Lower

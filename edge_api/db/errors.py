@@ -7,15 +7,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 from typing import Final
 
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.problems import OVERDUE, Problem, is_unavailable
 from edge_api.db.table import Row, Table
 
-FRESH_SECONDS: Final = 2.0
+PROBE_CACHE_SECONDS: Final = 2.0
 """How long the outcome of a look stands."""
-PATIENCE_SECONDS: Final = 1.0
+PROBE_TIMEOUT_SECONDS: Final = 1.0
 """How long a look may take; longer than that nobody would want to wait for a row either."""
-RETURN_SECONDS: Final = 1.0
+RECOVERY_POLL_SECONDS: Final = 1.0
 """Between two looks at whether a store that is away is back."""
 
 _log = logging.getLogger(__name__)
@@ -33,7 +33,7 @@ class Probe:
         """Return when the store works, by a fresh look. Raises Problem `unavailable`."""
         if self._task is None or (self._task.done() and time.monotonic() > self._stale_at):
             self._task = asyncio.create_task(self._find_fault())
-            self._stale_at = time.monotonic() + FRESH_SECONDS
+            self._stale_at = time.monotonic() + PROBE_CACHE_SECONDS
         fault = await asyncio.shield(self._task)
         if fault:
             raise unavailable(fault)
@@ -41,7 +41,7 @@ class Probe:
     async def _find_fault(self) -> str:
         """Return what is wrong, or an empty text."""
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
                 await self._look()
         except TimeoutError:
             return "The store does not answer"
@@ -89,7 +89,7 @@ class Outage:
         began, failed = time.monotonic(), -1
         while failed != self._failed:
             failed = self._failed
-            await asyncio.sleep(RETURN_SECONDS)
+            await asyncio.sleep(RECOVERY_POLL_SECONDS)
             try:
                 await self._look()
             except Exception:  # noqa: BLE001  whatever it is, the store is not back
@@ -111,13 +111,13 @@ def unavailable(message: str) -> Problem:
     return Problem("unavailable", f"{message}{LATER}", headers=_RETRY)
 
 
-def overdue() -> Problem:
+def query_timeout() -> Problem:
     """Return the problem of a read that was ended because it took too long."""
     message = "The query took too long; narrow it, or sort by a column with an index"
     return Problem("unavailable", message, sqlstate=OVERDUE, headers=_RETRY)
 
 
-def changed_meanwhile() -> Problem:
+def stale_update() -> Problem:
     """Return the problem of a change that rested on what is no longer so."""
     return Problem("conflict", "What was to be changed has changed meanwhile: look again")
 
@@ -131,13 +131,13 @@ def too_many(most: int) -> Problem:
     )
 
 
-def broken_rule(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:
+def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:
     """Return the problem of a row that a rule of the schema refuses, with PostgreSQL's code."""
     names = _names(table, columns)
     return Problem("invalid", f"{names}: breaks a rule of {table.name}", sqlstate=sqlstate)
 
 
-def exists_already(table: Table, columns: Sequence[str], row: Row) -> Problem:
+def unique_violation(table: Table, columns: Sequence[str], row: Row) -> Problem:
     """Return the problem of a value that must be unique and is there already.
 
     `row` holds the values that were to be stored, as far as they are known.
@@ -162,9 +162,9 @@ class StoreRefusal(Exception):  # noqa: N818  it refuses; nothing is broken in t
 
 def refuse_newer(version: int, place: str) -> None:
     """Refuse a store that a later version of the edge has made. Raises StoreRefusal."""
-    if version > len(HISTORY):
+    if version > len(MIGRATIONS):
         raise StoreRefusal(
-            f"{place} has schema version {version} and this edge knows {len(HISTORY)}: "
+            f"{place} has schema version {version} and this edge knows {len(MIGRATIONS)}: "
             "start the version that made it, or a later one"
         )
 

@@ -1,4 +1,4 @@
-"""Work that waits together is done together: one transaction and one commit for many callers.
+"""Group commit: one transaction and one commit for all callers that wait.
 
 It is independent of the engine, which passes in the function that executes a group.
 """
@@ -31,7 +31,7 @@ class _Call(Generic[W]):
     answer: asyncio.Future[Any]
 
 
-class Groups(Generic[W]):
+class GroupCommitter(Generic[W]):
     """Gathers work while the last group is committed, and has it committed as the next.
 
     Each caller is answered after the commit and never before.

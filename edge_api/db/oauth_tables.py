@@ -4,21 +4,21 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import ColumnOptions, Json, Kind, NewId, Now, Text, Timestamp, Uuid
+from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
+from edge_api.db.types import ColumnOptions, ColumnType, Json, NewId, Now, Text, Timestamp, Uuid
 
 CLIENT_ID_LONGEST = 2048
 """Characters: a client may be known by the URL of its metadata document."""
 
-ClientKind = Annotated[Literal["registered", "dynamic", "document"], ColumnOptions(Kind.TEXT)]
+ClientKind = Annotated[Literal["registered", "dynamic", "document"], ColumnOptions(ColumnType.TEXT)]
 AuthMethod = Annotated[
     Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"],
-    ColumnOptions(Kind.TEXT),
+    ColumnOptions(ColumnType.TEXT),
 ]
 RequestStatus = Annotated[
-    Literal["pending", "approved", "denied", "claimed"], ColumnOptions(Kind.TEXT)
+    Literal["pending", "approved", "denied", "claimed"], ColumnOptions(ColumnType.TEXT)
 ]
-RequestedType = Annotated[Literal["api_key", "access_token"], ColumnOptions(Kind.TEXT)]
+RequestedType = Annotated[Literal["api_key", "access_token"], ColumnOptions(ColumnType.TEXT)]
 ClientId = Annotated[Text, Field(min_length=1, max_length=CLIENT_ID_LONGEST)]
 Digest = Annotated[Text, Field(min_length=64, max_length=64)]
 
@@ -126,9 +126,9 @@ OAUTH_CLIENTS = Table(
     "Programs that may ask for access.",
     (Index("oauth_clients_recent", ("kind", "created_at")),),
     personal=None,
-    endings=(
-        Ending(("revoked_at",)),
-        Ending(("secret_digest", "secret_last_four"), replaces=True),
+    irreversible_changes=(
+        IrreversibleChange(("revoked_at",)),
+        IrreversibleChange(("secret_digest", "secret_last_four"), replaces=True),
     ),
 )
 OAUTH_GRANTS = Table(
@@ -140,7 +140,7 @@ OAUTH_GRANTS = Table(
         Index("oauth_grants_client", ("client_id",)),
     ),
     personal=None,
-    endings=(Ending(("revoked_at",)),),
+    irreversible_changes=(IrreversibleChange(("revoked_at",)),),
 )
 AUTHORIZATION_CODES = Table(
     "oauth_codes",
@@ -148,7 +148,7 @@ AUTHORIZATION_CODES = Table(
     "Authorization codes, as digests.",
     (Index("oauth_codes_expiry", ("expires_at",)),),
     personal=None,
-    endings=(Ending(("used_at",)),),
+    irreversible_changes=(IrreversibleChange(("used_at",)),),
 )
 REFRESH_TOKENS = Table(
     "oauth_refresh_tokens",
@@ -159,7 +159,7 @@ REFRESH_TOKENS = Table(
         Index("oauth_refresh_tokens_grant", ("grant_id",)),
     ),
     personal=None,
-    endings=(Ending(("used_at",)),),
+    irreversible_changes=(IrreversibleChange(("used_at",)),),
 )
 REVOKED_TOKENS = Table(
     "oauth_revoked_tokens",
@@ -192,7 +192,11 @@ ACCESS_REQUESTS = Table(
     personal=PersonalData(("email",), withheld=frozenset({"claim_digest"})),
     retention=Retention(),
     restored="saved",
-    endings=(Ending(("status", "decided_at"), value="denied", before=("pending", "approved")),),
+    irreversible_changes=(
+        IrreversibleChange(
+            ("status", "decided_at"), value="denied", before=("pending", "approved")
+        ),
+    ),
 )
 
 OAUTH_TABLES: tuple[Table, ...] = (

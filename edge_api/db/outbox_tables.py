@@ -7,14 +7,14 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import ColumnOptions, Integer, Kind, NewId, Now, Text, Timestamp, Uuid
+from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
+from edge_api.db.types import ColumnOptions, ColumnType, Integer, NewId, Now, Text, Timestamp, Uuid
 
 URL_LONGEST = 2048
 """Characters of a webhook's address."""
 RECIPIENT_LONGEST = 255
 
-MailQueue = Annotated[Literal["auth", "transactional"], ColumnOptions(Kind.TEXT)]
+MailQueue = Annotated[Literal["auth", "transactional"], ColumnOptions(ColumnType.TEXT)]
 
 
 class EmailOutboxRow(RowModel):
@@ -89,7 +89,7 @@ WEBHOOK_ENDPOINTS = Table(
     (Index("webhook_endpoints_url", ("url",), unique=True),),
     personal=None,
     restored="removed",
-    endings=(Ending(("disabled_at", "disabled_for")),),
+    irreversible_changes=(IrreversibleChange(("disabled_at", "disabled_for")),),
 )
 WEBHOOK_DELIVERIES = Table(
     "webhook_deliveries",

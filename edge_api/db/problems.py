@@ -97,7 +97,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
     "idempotency_mismatch": ProblemKind(
         422, "This Idempotency-Key was used with another body", "PGRST102"
     ),
-    "fetch_failed": ProblemKind(422, "What stands at the address could not be fetched", "08006"),
+    "fetch_failed": ProblemKind(422, "The document at the address could not be fetched", "08006"),
     "too_many_requests": ProblemKind(
         429, "Too many requests", "PGRST003", "temporarily_unavailable"
     ),
@@ -157,7 +157,7 @@ def not_one_row(count: int) -> Problem:
     )
 
 
-def sentence_of(fault: ErrorDetails) -> str:
+def format_validation_error(fault: ErrorDetails) -> str:
     """Return a pydantic fault as half a sentence, to stand behind the value's name and a colon."""
     message = _SENTENCES.get(fault["type"])
     if message is None:

@@ -1,4 +1,4 @@
-"""The question as a value, without a word of SQL or of any engine; the patterns of `like` too.
+"""Queries as values, and the patterns of `like`; no SQL and no engine.
 
 A caller builds queries from the declared tables and passes them to a `Store`. Several queries
 passed together are one transaction: all of them happen, or none.
@@ -19,7 +19,7 @@ Characters = Sequence[str | None]
 """Characters that have to follow one another; `None` is any."""
 
 
-class Segment:
+class PatternSegment:
     """What stands between two runs of a pattern."""
 
     def __init__(self, characters: Characters) -> None:
@@ -62,7 +62,7 @@ class Pattern:
     """A pattern, to be held against many texts. Raises ValueError for a malformed one."""
 
     def __init__(self, pattern: str) -> None:
-        segments = [Segment(part) for part in _split(pattern)]
+        segments = [PatternSegment(part) for part in _split(pattern)]
         self._first, self._last = segments[0], segments[-1]
         self._middle = [segment for segment in segments[1:-1] if segment.length]
         self._has_runs = len(segments) > 1
@@ -226,7 +226,7 @@ class Insert:
 
 
 @dataclass(frozen=True, slots=True)
-class Derived:
+class InsertFromRead:
     """New rows that follow from what is read in the same transaction."""
 
     read: Read
@@ -262,7 +262,7 @@ class Delete:
     single: bool = False
 
 
-Query = Read | Insert | Derived | Update | Delete
+Query = Read | Insert | InsertFromRead | Update | Delete
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,15 +24,15 @@ from edge_api.db.query import (
     Where,
 )
 from edge_api.db.table import Column, Index, Row, Table, unknown_column
-from edge_api.db.types import Kind
+from edge_api.db.types import ColumnType
 
 
 @dataclass(frozen=True, slots=True)
 class DdlDialect:
     """How the DDL of an engine differs."""
 
-    types: Mapping[Kind, str]
-    rules: Mapping[Kind, str]
+    types: Mapping[ColumnType, str]
+    rules: Mapping[ColumnType, str]
     """What holds of every value of a kind, beside what its column declares."""
     ending: str = ""
     """What stands behind a table's columns."""
@@ -84,9 +84,9 @@ def _rules(table: Table, column: Column, dialect: DdlDialect) -> Iterator[str]:
     name = column.name
     if column.choices:
         yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
-    elif column.kind is Kind.TEXT:
+    elif column.kind is ColumnType.TEXT:
         yield from _range(f"length({name})", column.bounds)
-    elif column.kind is Kind.INTEGER:
+    elif column.kind is ColumnType.INTEGER:
         yield from _range(name, column.bounds)
     elif column.kind in dialect.rules:
         yield dialect.rules[column.kind].format(column=name)
@@ -149,7 +149,7 @@ COMPARISONS: Mapping[str, str] = {
 """What filter operators ask that every engine is asked alike."""
 
 
-SHAPES = 256
+STATEMENT_CACHE_SIZE = 256
 """Lists of columns that are kept as text, of each sort: people may ask for ever more of them."""
 
 
@@ -163,7 +163,7 @@ class Dialect:
     """How a condition's value becomes operands, where it is not simply the one operand."""
     no_limit: int | None
     """The limit that is none."""
-    case_marks: Mapping[Kind, str]
+    case_placeholders: Mapping[ColumnType, str]
     """The marks for parameters of a CASE, where an engine does not see their type."""
     mark: Callable[[str], str]
     """Gives a text with question marks the marks that the engine has for parameters."""
@@ -213,11 +213,11 @@ def insert_row(table: Table, dialect: Dialect) -> str:
     return dialect.mark(_insert_values(table, dict.fromkeys(table.columns, "?")))
 
 
-@lru_cache(SHAPES)
+@lru_cache(STATEMENT_CACHE_SIZE)
 def _insert_by_case(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
     marks = dict.fromkeys(table.columns, "?")
     for name in cases:
-        mark = dialect.case_marks.get(table.columns[name].kind, "?")
+        mark = dialect.case_placeholders.get(table.columns[name].kind, "?")
         # Of INSERT ... SELECT from the same table SQLite would keep the rows in another one first.
         met = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
         marks[name] = f"CASE WHEN {met} THEN {mark} ELSE {mark} END"
@@ -247,7 +247,7 @@ def _bind_row(
 ) -> tuple[Any, ...]:
     values = {name: row[name] for name in table.columns}
     for name in table.json_columns.difference(cases):
-        values[name] = _write_document(values[name])
+        values[name] = _serialize_json(values[name])
     if not cases:
         return tuple(values.values())
     bound: list[Any] = []
@@ -300,7 +300,7 @@ def column_of(table: Table, name: str) -> Column:
         raise unknown_column(table, name) from None
 
 
-@lru_cache(SHAPES)
+@lru_cache(STATEMENT_CACHE_SIZE)
 def _names(table: Table, names: tuple[str, ...]) -> str:
     return ", ".join(quote(column_of(table, name).name) for name in names)
 
@@ -357,7 +357,7 @@ def _refuse_malformed(condition: Filter) -> None:
         raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
 
 
-@lru_cache(SHAPES)
+@lru_cache(STATEMENT_CACHE_SIZE)
 def _order(table: Table, orders: tuple[Order, ...]) -> str:
     """Return the terms to sort by; with the key among them no two rows are equal.
 
@@ -379,8 +379,8 @@ def _order_term(table: Table, order: Order) -> str:
 
 
 def _bind(column: Column, value: Any) -> Any:
-    return _write_document(value) if column.kind is Kind.JSON else value
+    return _serialize_json(value) if column.kind is ColumnType.JSON else value
 
 
-def _write_document(value: Any) -> str | None:
+def _serialize_json(value: Any) -> str | None:
     return None if value is None else write_json(value)

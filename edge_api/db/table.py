@@ -17,8 +17,8 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from edge_api.db.problems import Problem, sentence_of
-from edge_api.db.types import VALUE_FAULTS, ColumnOptions, Kind
+from edge_api.db.problems import Problem, format_validation_error
+from edge_api.db.types import VALUE_FAULTS, ColumnOptions, ColumnType
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical form of its kind."""
@@ -35,7 +35,7 @@ class Column:
     """One column, as read off the row model."""
 
     name: str
-    kind: Kind
+    kind: ColumnType
     nullable: bool
     default: Any
     """The literal default; `None` where there is none or where the column is nullable."""
@@ -108,7 +108,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class IrreversibleChange:
     """A change of a row that a restore of an older state must not undo."""
 
     columns: tuple[str, ...]
@@ -162,7 +162,7 @@ class Table:
     """When its rows go; by default when somebody deletes them."""
     restored: Restored | None = field(default=None, kw_only=True)
     """What a restore does with its rows; by default `saved`."""
-    endings: tuple[Ending, ...] = field(default=(), kw_only=True)
+    irreversible_changes: tuple[IrreversibleChange, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         unknown = set(self._named()) - self.row.model_fields.keys()
@@ -187,7 +187,7 @@ class Table:
             yield from (*data.subject, *data.withheld, *data.cleared, *filter(None, [data.mailed]))
         if rule := self.retention:
             yield from filter(None, (rule.since, *(rule.row_of or ())[:1]))
-        yield from chain.from_iterable(ending.columns for ending in self.endings)
+        yield from chain.from_iterable(ending.columns for ending in self.irreversible_changes)
 
     @property
     def parents(self) -> tuple[str, ...]:
@@ -205,7 +205,9 @@ class Table:
     @cached_property
     def json_columns(self) -> frozenset[str]:
         """The columns that hold JSON."""
-        return frozenset(name for name, column in self.columns.items() if column.kind is Kind.JSON)
+        return frozenset(
+            name for name, column in self.columns.items() if column.kind is ColumnType.JSON
+        )
 
     @cached_property
     def readable(self) -> tuple[str, ...]:
@@ -265,8 +267,8 @@ class Table:
                 values[name] = column.check.validate_python(value, strict=True)
             except ValidationError as error:
                 raise _as_problem(error, self, name) from None
-        on_update_now = {name: now for name, column in self.columns.items() if column.on_update_now}
-        return self._fold({**on_update_now, **values})
+        touched = {name: now for name, column in self.columns.items() if column.on_update_now}
+        return self._fold({**touched, **values})
 
     def _writable(self, name: str) -> Column:
         column = self.columns.get(name)
@@ -358,10 +360,10 @@ def _as_problem(error: ValidationError, table: Table, column: str = "") -> Probl
     if fault["type"] == "extra_forbidden":
         return unknown_column(table, name)
     sqlstate = _sqlstate(fault["type"], fault["input"], table.columns[name].kind)
-    return Problem("invalid", f"{name}: {sentence_of(fault)}", sqlstate=sqlstate)
+    return Problem("invalid", f"{name}: {format_validation_error(fault)}", sqlstate=sqlstate)
 
 
-def _sqlstate(fault: str, value: Any, kind: Kind) -> str:
+def _sqlstate(fault: str, value: Any, kind: ColumnType) -> str:
     """Return PostgreSQL's code for a value that a column of the kind does not take."""
     if value is None:
         return "23502"

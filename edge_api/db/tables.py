@@ -1,6 +1,6 @@
-"""The tables: five that administrators reach, and the service's own.
+"""The tables: those that administrators reach, and the service's own.
 
-A sixth administrative table is one more entry here and one more step in `migrations/`, as
+Another table is one more entry here and one more step in `migrations/`, as
 ARCHITECTURE.md describes.
 """
 
@@ -12,12 +12,12 @@ from pydantic import Field
 
 from edge_api.db.oauth_tables import OAUTH_TABLES
 from edge_api.db.outbox_tables import OUTBOX_TABLES
-from edge_api.db.table import Ending, Index, PersonalData, Retention, RowModel, Table
+from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
     ColumnOptions,
+    ColumnType,
     Integer,
     Json,
-    Kind,
     NewId,
     Now,
     OnUpdateNow,
@@ -29,9 +29,9 @@ EMAIL_LONGEST = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 
 LeadStatus = Annotated[
-    Literal["new", "contacted", "qualified", "won", "lost", "spam"], ColumnOptions(Kind.TEXT)
+    Literal["new", "contacted", "qualified", "won", "lost", "spam"], ColumnOptions(ColumnType.TEXT)
 ]
-LeadSource = Annotated[Literal["api", "form", "mcp", "admin"], ColumnOptions(Kind.TEXT)]
+LeadSource = Annotated[Literal["api", "form", "mcp", "admin"], ColumnOptions(ColumnType.TEXT)]
 SendStatus = Annotated[
     Literal[
         "pending",
@@ -44,12 +44,12 @@ SendStatus = Annotated[
         "rate_limited",
         "soft_bounced",
     ],
-    ColumnOptions(Kind.TEXT),
+    ColumnOptions(ColumnType.TEXT),
 ]
 SuppressionReason = Annotated[
-    Literal["unsubscribe", "bounce", "complaint"], ColumnOptions(Kind.TEXT)
+    Literal["unsubscribe", "bounce", "complaint"], ColumnOptions(ColumnType.TEXT)
 ]
-CredentialType = Annotated[Literal["api_key", "access_token"], ColumnOptions(Kind.TEXT)]
+CredentialType = Annotated[Literal["api_key", "access_token"], ColumnOptions(ColumnType.TEXT)]
 Address = Annotated[Text, Field(min_length=3, max_length=EMAIL_LONGEST)]
 
 
@@ -89,7 +89,7 @@ class EmailSendLogRow(RowModel):
 
 
 class EmailSendStateRow(RowModel):
-    """How the dispatcher of mail goes about it."""
+    """State and settings of the mail dispatcher."""
 
     id: Annotated[Integer, Field(ge=1, le=1)] = 1
     retry_after_until: Timestamp | None = None
@@ -205,7 +205,7 @@ EMAIL_SEND_LOG = Table(
 EMAIL_SEND_STATE = Table(
     "email_send_state",
     EmailSendStateRow,
-    "How the dispatcher of mail goes about it: one row.",
+    "State and settings of the mail dispatcher: one row.",
     administrative=True,
     singleton=True,
     personal=None,
@@ -223,7 +223,7 @@ EMAIL_UNSUBSCRIBE_TOKENS = Table(
     personal=PersonalData(("email",), withheld=frozenset({"token"})),
     retention=Retention(),
     restored="added",
-    endings=(Ending(("used_at",)),),
+    irreversible_changes=(IrreversibleChange(("used_at",)),),
 )
 SUPPRESSED_EMAILS = Table(
     "suppressed_emails",
@@ -246,7 +246,10 @@ CREDENTIALS = Table(
     "API keys and access tokens, as digests.",
     (Index("credentials_digest", ("digest",), unique=True),),
     personal=None,
-    endings=(Ending(("revoked_at",)), Ending(("rotated_at", "expires_at"))),
+    irreversible_changes=(
+        IrreversibleChange(("revoked_at",)),
+        IrreversibleChange(("rotated_at", "expires_at")),
+    ),
 )
 IDEMPOTENCY_KEYS = Table(
     "idempotency_keys",
@@ -279,7 +282,9 @@ def by_name(*tables: Table) -> Mapping[str, Table]:
     for table in tables:
         for name in table.parents:
             parent = found.get(name)
-            if not (parent and parent.personal and parent.columns[parent.key].kind is Kind.UUID):
+            if not (
+                parent and parent.personal and parent.columns[parent.key].kind is ColumnType.UUID
+            ):
                 raise ValueError(
                     f"{table.name}: {name} must be declared before it, hold personal data and have "
                     "a UUID as its key"

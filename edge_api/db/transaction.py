@@ -8,7 +8,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from edge_api.db import sql
-from edge_api.db.query import Delete, Derived, Insert, Query, QueryResult, Read, Update
+from edge_api.db.query import Delete, Insert, InsertFromRead, Query, QueryResult, Read, Update
 from edge_api.db.table import Row, Table
 
 
@@ -21,13 +21,13 @@ class NewRows(NamedTuple):
     rows: list[Row]
 
 
-Step = NewRows | Read | Update | Delete
+TransactionStep = NewRows | Read | Update | Delete
 """What an engine does at once."""
-Steps = Generator[Step, Any, list[list[QueryResult]]]
+Steps = Generator[TransactionStep, Any, list[list[QueryResult]]]
 """Takes the outcome of each query, and returns the outcomes of each list of queries."""
 
 
-def steps_of(
+def plan_steps(
     lists: Sequence[Sequence[Query]], dialect: sql.Dialect, *, holds: bool = False
 ) -> Steps:
     """Yield what to do for lists of queries, each in its order; with `holds`, rows come later.
@@ -54,8 +54,8 @@ class _Transaction:
 
     def run(
         self, query: Query, earlier: Sequence[QueryResult]
-    ) -> Generator[Step, Any, QueryResult]:
-        if isinstance(query, Derived):
+    ) -> Generator[TransactionStep, Any, QueryResult]:
+        if isinstance(query, InsertFromRead):
             query = query.insert((yield from self._look(query.read)))
         if isinstance(query, Insert):
             rows = sql.resolve_counts(query, [len(outcome.rows) for outcome in earlier])
@@ -74,14 +74,14 @@ class _Transaction:
         outcome: QueryResult = yield query
         return outcome
 
-    def _look(self, read: Read) -> Generator[Step, Any, list[Row]]:
+    def _look(self, read: Read) -> Generator[TransactionStep, Any, list[Row]]:
         """Read once for all rows that derive from it, until its table changes."""
         if read.table not in self._known or self._known[read.table][0] != read:
             yield from self.store(read.table)
             self._known[read.table] = read, (yield read).rows
         return self._known[read.table][1]
 
-    def store(self, table: Table | None = None) -> Generator[Step, Any, None]:
+    def store(self, table: Table | None = None) -> Generator[TransactionStep, Any, None]:
         """Yield the rows that are held back: those of a table, or all."""
         for text in [text for text, new in self._held.items() if table in (None, new.table)]:
             yield self._held.pop(text)

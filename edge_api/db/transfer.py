@@ -40,12 +40,12 @@ async def pages(
 async def missing(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
     """Yield the rows of one store whose keys another one lacks. Raises Problem."""
     async for rows in pages(source, Read(table)):
-        (known,) = await target.run(Read(table, (table.key,), (any_of(table, rows),)))
+        (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
         keys = {row[table.key] for row in known.rows}
         yield [row for row in rows if row[table.key] not in keys]
 
 
-def any_of(table: Table, rows: Sequence[Row]) -> Filter:
+def key_in(table: Table, rows: Sequence[Row]) -> Filter:
     """Return what holds of the rows with the keys of these."""
     return Filter(table.key, "in", tuple(row[table.key] for row in rows))
 
@@ -58,7 +58,7 @@ SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
+class TableDigest:
     """What one store holds of a table."""
 
     rows: int
@@ -71,7 +71,7 @@ class Copied:
     """One table that both stores hold now."""
 
     table: Table
-    proof: Proof
+    proof: TableDigest
     stored: int
     """How many of its rows were stored by this run."""
 
@@ -124,7 +124,7 @@ async def _find_others(source: Store, target: Store, table: Table) -> Sequence[s
     keys: list[Any] = []
     extra = [row[table.key] async for rows in missing(target, source, table) for row in rows]
     async for rows in pages(target, Read(table)):
-        (same,) = await source.run(Read(table, where=(any_of(table, rows),)))
+        (same,) = await source.run(Read(table, where=(key_in(table, rows),)))
         known = {row[table.key]: row for row in same.rows}
         keys += [row[table.key] for row in rows if known.get(row[table.key], row) != row]
     return [*_say(table, "differ", keys), *_say(table, "are not in the source", extra)]
@@ -143,7 +143,7 @@ async def _copy(source: Store, target: Store, table: Table, tell: Tell) -> int:
         await _copy_singleton(source, target, table)
     looked = stored = 0
     async for rows in pages(source, Read(table)):
-        (known,) = await target.run(Read(table, (table.key,), (any_of(table, rows),)))
+        (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
         keys = {row[table.key] for row in known.rows}
         new = [row for row in rows if row[table.key] not in keys]
         if new:
@@ -165,25 +165,25 @@ async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
         await target.run(Update(table, values, (Filter(table.key, "eq", row[table.key]),)))
 
 
-async def _prove_same(source: Store, target: Store, table: Table) -> Proof:
+async def _prove_same(source: Store, target: Store, table: Table) -> TableDigest:
     ours, theirs = await prove(source, table), await prove(target, table)
     if ours != theirs:
         raise Problem(
             "conflict",
-            f"{table.name} differs after all: {ours.rows} rows in the source and {theirs.rows} in "
-            "the target; copy again while nobody writes to either",
+            f"{table.name} differs after the copy: {ours.rows} rows in the source and "
+            f"{theirs.rows} in the target; copy again while nobody writes to either",
         )
     return ours
 
 
-async def prove(store: Store, table: Table) -> Proof:
+async def prove(store: Store, table: Table) -> TableDigest:
     """Return how many rows a table has, and their digest. Raises Problem."""
     digest, number = hashlib.sha256(), 0
     async for rows in pages(store, Read(table)):
         for row in rows:
             digest.update(_serialize(table.columns, row))
         number += len(rows)
-    return Proof(number, digest.hexdigest())
+    return TableDigest(number, digest.hexdigest())
 
 
 def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:

@@ -21,7 +21,7 @@ from pydantic import (
 )
 
 
-class Kind(StrEnum):
+class ColumnType(StrEnum):
     """What a column holds."""
 
     TEXT = "text"
@@ -31,11 +31,11 @@ class Kind(StrEnum):
     JSON = "json"
 
 
-VALUE_FAULTS: Mapping[Kind, str] = {
-    Kind.TEXT: "22021",
-    Kind.INTEGER: "22P02",
-    Kind.UUID: "22P02",
-    Kind.TIMESTAMP: "22007",
+VALUE_FAULTS: Mapping[ColumnType, str] = {
+    ColumnType.TEXT: "22021",
+    ColumnType.INTEGER: "22P02",
+    ColumnType.UUID: "22P02",
+    ColumnType.TIMESTAMP: "22007",
 }
 """PostgreSQL's code for text that is no value of the kind."""
 
@@ -44,7 +44,7 @@ VALUE_FAULTS: Mapping[Kind, str] = {
 class ColumnOptions:
     """What a column is, beyond what its pydantic annotation can say."""
 
-    kind: Kind
+    kind: ColumnType
     filled: Literal["", "id", "now"] = ""
     """What the service puts in when a new row leaves the member out."""
     on_update_now: bool = False
@@ -69,18 +69,20 @@ _HOUR = r"(?:[01][0-9]|2[0-3])"
 _TIME = rf"{_HOUR}:[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{{1,9}})?)?"
 _ZONE = rf"(?:[Zz]|[+-]{_HOUR}(?::?[0-5][0-9])?)"
 
-PATTERNS: Mapping[Kind, str] = {
-    Kind.TEXT: r"[^\u0000]*",
-    Kind.INTEGER: r"[+-]?[0-9]{1,18}",
-    Kind.UUID: r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
+PATTERNS: Mapping[ColumnType, str] = {
+    ColumnType.TEXT: r"[^\u0000]*",
+    ColumnType.INTEGER: r"[+-]?[0-9]{1,18}",
+    ColumnType.UUID: r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}",
     # The first and the last day admit no zone that carries them beyond four-digit years.
-    Kind.TIMESTAMP: (rf"(?!1000-01-01[^,]*\+|9999-12-31[^,]*-){_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?"),
+    ColumnType.TIMESTAMP: (
+        rf"(?!1000-01-01[^,]*\+|9999-12-31[^,]*-){_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?"
+    ),
 }
 """How the whole text of a value must look: regular expressions that Python and JSON Schema
 (ECMA-262) read alike. What fits is a value, real dates included; JSON columns take no text."""
 
 
-def _fits(kind: Kind, text: str) -> bool:
+def _fits(kind: ColumnType, text: str) -> bool:
     return re.fullmatch(PATTERNS[kind], text) is not None
 
 
@@ -108,7 +110,7 @@ def parse_timestamp(text: str) -> str:
     """
     if _is_canonical(text):
         return text
-    if not _fits(Kind.TIMESTAMP, text):
+    if not _fits(ColumnType.TIMESTAMP, text):
         raise ValueError("is not an instant such as 2026-01-31T08:05:09Z")
     instant = datetime.fromisoformat(text.upper())
     return format_instant(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
@@ -116,14 +118,14 @@ def parse_timestamp(text: str) -> str:
 
 def parse_uuid(text: str) -> str:
     """Return the canonical form of a UUID (RFC 9562, section 4). Raises ValueError."""
-    if not _fits(Kind.UUID, text):
+    if not _fits(ColumnType.UUID, text):
         raise ValueError("is not a UUID")
     return text.lower()
 
 
 def parse_integer(text: str) -> int:
     """Return the integer that `text` holds, of up to 18 digits. Raises ValueError."""
-    if not _fits(Kind.INTEGER, text):
+    if not _fits(ColumnType.INTEGER, text):
         raise ValueError("is not an integer")
     return int(text)
 
@@ -137,11 +139,11 @@ def refuse_nul(text: str) -> str:
     return text
 
 
-PARSERS: dict[Kind, Callable[[str], str | int]] = {
-    Kind.TEXT: refuse_nul,
-    Kind.INTEGER: parse_integer,
-    Kind.UUID: parse_uuid,
-    Kind.TIMESTAMP: parse_timestamp,
+PARSERS: dict[ColumnType, Callable[[str], str | int]] = {
+    ColumnType.TEXT: refuse_nul,
+    ColumnType.INTEGER: parse_integer,
+    ColumnType.UUID: parse_uuid,
+    ColumnType.TIMESTAMP: parse_timestamp,
 }
 """How the text of a filter becomes a value of the column's kind. JSON columns have no filter."""
 
@@ -151,30 +153,32 @@ def whole(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(Kind.TEXT)]
+Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(ColumnType.TEXT)]
 Integer = Annotated[
     int,
     BeforeValidator(whole),
     Field(ge=-INTEGER_MOST, le=INTEGER_MOST),
-    ColumnOptions(Kind.INTEGER),
+    ColumnOptions(ColumnType.INTEGER),
 ]
 Uuid = Annotated[
     str,
     StringConstraints(max_length=64),
     AfterValidator(parse_uuid),
-    ColumnOptions(Kind.UUID),
+    ColumnOptions(ColumnType.UUID),
     WithJsonSchema({"type": "string", "format": "uuid"}),
 ]
 Timestamp = Annotated[
     str,
     StringConstraints(max_length=64),
     AfterValidator(parse_timestamp),
-    ColumnOptions(Kind.TIMESTAMP),
-    WithJsonSchema({"type": "string", "pattern": f"^{PATTERNS[Kind.TIMESTAMP]}$"}),
+    ColumnOptions(ColumnType.TIMESTAMP),
+    WithJsonSchema({"type": "string", "pattern": f"^{PATTERNS[ColumnType.TIMESTAMP]}$"}),
 ]
-NewId = Annotated[Uuid, ColumnOptions(Kind.UUID, filled="id")]
-Now = Annotated[Timestamp, ColumnOptions(Kind.TIMESTAMP, filled="now")]
-OnUpdateNow = Annotated[Timestamp, ColumnOptions(Kind.TIMESTAMP, filled="now", on_update_now=True)]
+NewId = Annotated[Uuid, ColumnOptions(ColumnType.UUID, filled="id")]
+Now = Annotated[Timestamp, ColumnOptions(ColumnType.TIMESTAMP, filled="now")]
+OnUpdateNow = Annotated[
+    Timestamp, ColumnOptions(ColumnType.TIMESTAMP, filled="now", on_update_now=True)
+]
 
 
 def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:
@@ -193,4 +197,4 @@ def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:
     return value
 
 
-Json = Annotated[JsonValue, BeforeValidator(_check_within), ColumnOptions(Kind.JSON)]
+Json = Annotated[JsonValue, BeforeValidator(_check_within), ColumnOptions(ColumnType.JSON)]

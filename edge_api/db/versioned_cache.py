@@ -1,7 +1,4 @@
-"""Work that is done once for all who need it at the same time, and what is kept of it in memory.
-
-What the work is, and how long its outcome is kept, is not known here.
-"""
+"""Single-flight execution, and caches in memory."""
 
 import asyncio
 from collections import Counter, OrderedDict
@@ -17,19 +14,19 @@ CACHE_MOST: Final = 64 * 1024 * 1024
 """Bytes; some 10,000 pages of a journal in their compressed form."""
 ANSWERS_MOST: Final = 4 * 1024 * 1024
 """Bytes of answers that are kept at a time."""
-ANSWER_LEAST: Final = 16 * 1024
+MIN_ENTRY_BYTES: Final = 16 * 1024
 """Bytes that each counts for at least, with what holds it."""
 
 
 class SingleFlight(Generic[T]):
     """Work under way, by a key of the caller's.
 
-    A cancelled caller leaves the work running for the others. With `ends_unwaited` the work is
+    A cancelled caller leaves the work running for the others. With `cancel_when_unused` the work is
     cancelled with its last caller, and the next caller starts it again.
     """
 
-    def __init__(self, *, ends_unwaited: bool = False) -> None:
-        self._ends_unwaited = ends_unwaited
+    def __init__(self, *, cancel_when_unused: bool = False) -> None:
+        self._ends_unwaited = cancel_when_unused
         self._tasks: dict[Hashable, asyncio.Future[T]] = {}
         self._waiting: Counter[asyncio.Future[T]] = Counter()
 
@@ -93,7 +90,7 @@ class SizedCache(Generic[T]):
             self._size -= gone
 
 
-class AnswerCache(Generic[T]):
+class SingleFlightCache(Generic[T]):
     """Answers by their questions, up to a size; `weigh` gives their bytes.
 
     All who ask meanwhile share one read, so that a crowd costs no more than one does.
@@ -102,7 +99,7 @@ class AnswerCache(Generic[T]):
     def __init__(self, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
         self._weigh = weigh
         self._answers: SizedCache[tuple[T]] = SizedCache(most)
-        self._reads: SingleFlight[T] = SingleFlight(ends_unwaited=True)
+        self._reads: SingleFlight[T] = SingleFlight(cancel_when_unused=True)
 
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
         """Return the answer: what `read` gives, unless it is kept.
@@ -117,7 +114,7 @@ class AnswerCache(Generic[T]):
 
     async def _read(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int) -> T:
         answer = await read()
-        weight = max(self._weigh(answer) + length, ANSWER_LEAST)
+        weight = max(self._weigh(answer) + length, MIN_ENTRY_BYTES)
         self._answers.keep(question, (answer,), weight)
         return answer
 
@@ -127,12 +124,12 @@ class VersionedCache(Generic[T]):
 
     def __init__(self, store: Store, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
         self._store = store
-        self._make = partial(AnswerCache, weigh, most)
+        self._make = partial(SingleFlightCache, weigh, most)
         self._version: int | None = None
-        self._answers: AnswerCache[T] = self._make()
+        self._answers: SingleFlightCache[T] = self._make()
 
     async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
-        """Return the answer as `AnswerCache.get` does, while the store is as it was then.
+        """Return the answer as `SingleFlightCache.get` does, while the store is as it was then.
 
         Raises Problem as `Store.version` does.
         """

@@ -10,7 +10,7 @@ from edge_api.auth.client_address import client_address
 from edge_api.auth.rate_limits import AUTHENTICATED, Quota
 from edge_api.db.problems import Problem
 from edge_api.health import Health
-from edge_api.http.request import Fields, Request
+from edge_api.http.request import HeaderFields, Request
 from edge_api.http.response import move_limit_headers
 from edge_api.operation.model import AnyOperation, authorise
 from edge_api.operation.service import Service
@@ -33,7 +33,7 @@ class Admitted:
     """The client's address as rate limits count it; empty where nothing is counted by it."""
 
 
-ANYBODY: Final = Admitted()
+UNAUTHENTICATED: Final = Admitted()
 
 
 class Admission:
@@ -52,7 +52,7 @@ class Admission:
         """
         if operation.check_sender is not None:
             peer = request.remote or ""
-            operation.check_sender(self._service, Fields(request.headers), peer)
+            operation.check_sender(self._service, HeaderFields(request.headers), peer)
         secret = None if operation.credential == "none" else secret_of(request.headers)
         if secret is None and operation.credential != "required":
             return await self._admit_anybody(operation, request)
@@ -63,10 +63,10 @@ class Admission:
 
     async def _admit_anybody(self, operation: AnyOperation, request: Request) -> Admitted:
         if not operation.limit and not operation.needs_address:
-            return ANYBODY
+            return UNAUTHENTICATED
         address = self._address_of(request)
         if operation.limit:
-            _tell(request, await self._service.limiter.hit(operation.limit, address))
+            _set_limit_headers(request, await self._service.limiter.hit(operation.limit, address))
         return Admitted(address=address)
 
     async def _identify(
@@ -75,8 +75,8 @@ class Admission:
         access = self._service.access
         try:
             if secret is None:
-                raise access.no_credential(operation.audience)
-            return await access.actor_for(secret, operation.audience)
+                raise access.missing_credential(operation.audience)
+            return await access.authenticate(secret, operation.audience)
         except Problem as problem:
             if problem.code == "unauthenticated":
                 await self._service.limiter.hit("failed_auth", self._address_of(request))
@@ -84,12 +84,12 @@ class Admission:
 
     def count(self, request: Request, actor: Actor) -> None:
         """Count one request, or one more message of it. Raises Problem `too_many_requests`."""
-        _tell(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
+        _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
 
-    async def still_holds(self, operation: AnyOperation, secret: str) -> bool:
+    async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
         """Return whether a credential is still good for an operation whose answer goes on."""
         try:
-            actor = await self._service.access.actor_for(secret, operation.audience)
+            actor = await self._service.access.authenticate(secret, operation.audience)
         except Problem:
             return False
         return operation.scope is None or operation.scope in actor.scopes
@@ -101,7 +101,7 @@ class Admission:
         return caller.key
 
 
-def _tell(request: Request, quota: Quota | None) -> None:
+def _set_limit_headers(request: Request, quota: Quota | None) -> None:
     if quota is not None:
         move_limit_headers(request, quota.headers)
 

@@ -12,7 +12,7 @@ from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
 
 from edge_api.db.versioned_cache import SizedCache
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.request import Request, whole_list
+from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse
 from edge_api.operation.negotiation import best_coding
 from edge_api.operation.result import Document
@@ -51,7 +51,7 @@ def range_holds(condition: str | None, etag: str) -> bool:
     return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
 
 
-class Span(NamedTuple):
+class ByteRange(NamedTuple):
     """Part of a body: `length` bytes from `start` on."""
 
     start: int
@@ -62,7 +62,7 @@ class Span(NamedTuple):
         return f"bytes {self.start}-{self.start + self.length - 1}/{size}"
 
 
-def asked_span(header: str, size: int) -> Span | Literal["whole", "unsatisfiable"]:
+def requested_range(header: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
     """Return the part of `size` bytes that a `Range` asks for (section 14.1.2).
 
     `whole` for another unit, broken syntax and several ranges at once.
@@ -85,8 +85,8 @@ def _number(digits: str) -> int | None:
     return int(digits) if len(digits) <= _DIGITS_MOST else 10**_DIGITS_MOST
 
 
-def _span(first: int, last: int, size: int) -> Span | Literal["unsatisfiable"]:
-    return Span(first, last - first + 1) if first < size else "unsatisfiable"
+def _span(first: int, last: int, size: int) -> ByteRange | Literal["unsatisfiable"]:
+    return ByteRange(first, last - first + 1) if first < size else "unsatisfiable"
 
 
 SMALLEST_CODED: Final = 1024
@@ -111,7 +111,7 @@ class DocumentAnswers:
     ) -> PreparedResponse:
         """Return the best form of `document`, with the headers `always`, or 304 (section 13.2)."""
         coding = _coding(document.body, request)
-        condition = whole_list(request.headers, IF_NONE_MATCH)
+        condition = joined_header(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
             return PreparedResponse(304, _validators(document, coding, always))
         kept = self._cache.get((id(document), coding))
@@ -123,7 +123,7 @@ class DocumentAnswers:
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
         response = PreparedResponse(200, [*content, *_validators(document, coding, always)], body)
-        if document.is_lasting:
+        if document.is_reused:
             size = len(body) + len(document.body)
             self._cache.keep((id(document), coding), response, size, owner=document)
         return response
@@ -135,7 +135,7 @@ def coded_etag(etag: str, coding: str) -> str:
 
 
 def _coding(body: bytes, request: Request) -> str:
-    accepted = whole_list(request.headers, ACCEPT_ENCODING)
+    accepted = joined_header(request.headers, ACCEPT_ENCODING)
     if accepted is None or len(body) <= SMALLEST_CODED:
         return ""
     return best_coding(accepted, _CODINGS)

@@ -20,12 +20,12 @@ from yarl import URL
 from edge_api.db.problems import Code, Problem
 from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
-from edge_api.http.admission import ANYBODY, Admission, Admitted
+from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
 from edge_api.http.conditional import DocumentAnswers
 from edge_api.http.endpoint import Endpoint, options, preflight
-from edge_api.http.errors import error_answer, error_page, report_internal_error
+from edge_api.http.errors import error_page, error_response, report_internal_error
 from edge_api.http.headers import transport
-from edge_api.http.request import Request, mark, whole_list
+from edge_api.http.request import Request, joined_header, mark
 from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers, send
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
@@ -34,7 +34,7 @@ from edge_api.operation.service import Service
 API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 
-Answer = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
+RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
 """Takes the variable parts of the path beside the request. Raises Problem."""
 Target = TypeVar("Target")
 
@@ -50,7 +50,7 @@ class Route:
 
     name: str
     """Of the operation; in metrics and in the access log."""
-    answer: Answer
+    answer: RouteHandler
     error_format: ErrorFormat = "plain"
     operation: AnyOperation | None = None
     """What the sender is checked for; `None`: anybody may ask."""
@@ -101,7 +101,7 @@ class App:
         service: Service,
         operations: Sequence[AnyOperation],
         site: Site,
-        answers: Mapping[str, Answer] = MappingProxyType({}),
+        answers: Mapping[str, RouteHandler] = MappingProxyType({}),
         observers: Sequence[Observer] = (),
     ) -> None:
         """Take `answers` in place of the handlers of the operations of these names."""
@@ -133,7 +133,7 @@ class App:
         request.is_last = self._health.draining
         route, variables = self._find(request)
         try:
-            admitted = ANYBODY
+            admitted = UNAUTHENTICATED
             if route.operation is not None:
                 admitted = await self.admission.admit(route.operation, request)
             response = await route.answer(request, variables, admitted)
@@ -150,7 +150,7 @@ class App:
     def refuse(self, request: Request, problem: Problem) -> PreparedResponse:
         """Answer what never became a request, and close the connection."""
         mark(request)
-        response = error_answer(problem).closing()
+        response = error_response(problem).closing()
         for observe in self._observers:
             observe(request, "malformed", response, 0.0)
         return response
@@ -170,9 +170,9 @@ class App:
     async def _explain(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)
         if route.error_format == "page":
-            accepted = whole_list(request.headers, "Accept") or ""
+            accepted = joined_header(request.headers, "Accept") or ""
             return await error_page(self._pages, problem, accepted)
-        return error_answer(problem, route.error_format)
+        return error_response(problem, route.error_format)
 
 
 def _refusing(name: str, code: Code, message: str) -> Route:

@@ -12,10 +12,10 @@ from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.conditional import DocumentAnswers, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
-from edge_api.http.request import Fields, Request
+from edge_api.http.request import HeaderFields, Request
 from edge_api.http.response import PreparedResponse, move_limit_headers
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
-from edge_api.operation.result import Document, OperationResult, Page
+from edge_api.operation.result import Document, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.site_policy import Headers
 
@@ -69,15 +69,15 @@ class Endpoint:
             query=read_query(operation.query, request) if operation.query else None,
             pairs=tuple(request.query.items()) if request.rel_url.raw_query_string else (),
             body=await self._body(request, operation.body) if operation.body else None,
-            headers=Fields(request.headers),
+            headers=HeaderFields(request.headers),
         )
-        request.ends_with_client = operation.ends_with_client
+        request.cancel_on_disconnect = operation.cancel_on_disconnect
         result = await operation.handler(self._service, asked)
         if isinstance(result.value, Document):
             return await self._documents.answer(result.value, request, _always(result))
         result.headers = move_limit_headers(request, result.headers)
         response = encode(result)
-        if operation.is_page or operation.hands_out_secrets:
+        if operation.is_page or operation.returns_secret:
             return response
         return await compress(response, request)
 
@@ -85,7 +85,7 @@ class Endpoint:
         check_media_type(request, body)
         raw = await read_bytes(request, body.most)
         if body.verify_signature is not None:
-            body.verify_signature(self._service, Fields(request.headers), raw)
+            body.verify_signature(self._service, HeaderFields(request.headers), raw)
         return decode(raw, body)
 
 
@@ -97,7 +97,7 @@ def read_query(model: type[BaseModel], request: Request) -> BaseModel:
     known = {name: query.getall(name) for name in model.model_fields if name in query}
     for name, values in known.items():
         if len(values) > 1:
-            raise Problem("invalid", f"{name}: stands more than once")
+            raise Problem("invalid", f"{name}: is given more than once")
     return check_query(model, {name: values[0] for name, values in known.items()})
 
 
@@ -106,17 +106,17 @@ def _default(model: type[BaseModel]) -> BaseModel:
     return model()
 
 
-def encode(reply: OperationResult) -> PreparedResponse:
+def encode(result: OperationResult) -> PreparedResponse:
     """Return a reply in its wire form."""
-    body = reply.value if isinstance(reply.value, bytes) else orjson.dumps(reply.value)
+    body = result.value if isinstance(result.value, bytes) else orjson.dumps(result.value)
     headers = [
-        *([("Content-Type", reply.media_type)] if reply.media_type else []),
-        ("Cache-Control", reply.cache_control),
-        *_always(reply),
-        *reply.headers.items(),
+        *([("Content-Type", result.media_type)] if result.media_type else []),
+        ("Cache-Control", result.cache_control),
+        *_always(result),
+        *result.headers.items(),
     ]
-    return PreparedResponse(reply.status, headers, body)
+    return PreparedResponse(result.status, headers, body)
 
 
-def _always(reply: OperationResult) -> Headers:
-    return page_headers(reply.form_action) if isinstance(reply, Page) else API_HEADERS
+def _always(result: OperationResult) -> Headers:
+    return page_headers(result.form_action) if isinstance(result, HtmlResult) else API_HEADERS

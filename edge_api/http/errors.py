@@ -14,7 +14,7 @@ from edge_api.http.response import PreparedResponse
 from edge_api.operation.model import ErrorFormat
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.operation.result import HTML, JSON, MARKDOWN, NO_STORE, escape
-from edge_api.operation.service import Pages
+from edge_api.operation.service import PageRenderer
 
 _log = logging.getLogger(__name__)
 _TITLE: Final = "This did not work"
@@ -65,7 +65,7 @@ _MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
 }
 
 
-def error_answer(problem: Problem, error_format: ErrorFormat = "plain") -> PreparedResponse:
+def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> PreparedResponse:
     """Return the answer that reports a problem to the client."""
     headers = [
         ("Content-Type", JSON),
@@ -82,7 +82,7 @@ def report_internal_error(fault: BaseException) -> Problem:
     return Problem("internal")
 
 
-async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> PreparedResponse:
+async def error_page(pages: PageRenderer, problem: Problem, accepted: str = "") -> PreparedResponse:
     """Return the error as a page, as Markdown if `accepted` prefers that, or else as JSON."""
     media_type = MARKDOWN if prefers_markdown(accepted) else HTML
     try:
@@ -91,7 +91,7 @@ async def error_page(pages: Pages, problem: Problem, accepted: str = "") -> Prep
         else:
             body = await pages.render("notice", _TITLE, sentences=[f"{problem.message}."])
     except Problem:
-        return error_answer(problem)
+        return error_response(problem)
     own = (("Content-Type", media_type), *problem.headers.items(), ("Vary", "Accept"))
     return PreparedResponse(
         problem.status, (*own, ("Cache-Control", NO_STORE), *PAGE_HEADERS), body

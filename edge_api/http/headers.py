@@ -66,7 +66,7 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
     return (("Content-Security-Policy", policy), *ALWAYS, EMBEDDED_HERE, _LINK)
 
 
-def embedding(media_type: str) -> Header:
+def resource_policy(media_type: str) -> Header:
     """Return how far other origins may embed a file: pictures and feeds are made for that."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
     return ("Cross-Origin-Resource-Policy", "cross-origin") if is_shared else EMBEDDED_HERE

@@ -15,7 +15,7 @@ from edge_api.http.try_out import SCRIPTS, SHEETS, read_parts
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, SiteFile
 from edge_api.operation.reference.pages import write_markdown
-from edge_api.operation.reference.values import Page
+from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import (
     CONTACT_PAGE,
@@ -31,7 +31,7 @@ from edge_api.schema.page_templates import (
     Form,
     PageName,
 )
-from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_DOCS
+from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
 
 _RETRY_SECONDS = 60
 
@@ -112,7 +112,7 @@ _TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, SHELL, DOCS_TRY)
 
 _ENVIRONMENT: Final = make_environment()
 
-MakePages = Callable[[str | None], tuple[Page, ...]]
+MakePages = Callable[[str | None], tuple[ReferencePage, ...]]
 """Takes the slug of a post that exists, for the examples."""
 
 
@@ -148,7 +148,7 @@ class Reference:
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
                 each: SiteFile(_name(each), tuple(CODINGS))
-                for each in (*pages, TRY_DOCS, *self._parts)
+                for each in (*pages, TRY_OUT_PATH, *self._parts)
             }
         )
         """What there is, by the path at which it answers."""
@@ -176,9 +176,11 @@ class Reference:
 
 
 class _ReferenceRenderer:
-    """Makes each page of one set of makings when it is first asked for."""
+    """Renders each page of one build's templates when it is first asked for."""
 
-    def __init__(self, sources: _TemplateSources, pages: tuple[Page, ...], site_url: str) -> None:
+    def __init__(
+        self, sources: _TemplateSources, pages: tuple[ReferencePage, ...], site_url: str
+    ) -> None:
         self.sources = sources
         self._docs = _compile(sources.docs)
         self._try_out = _compile(sources.try_out)
@@ -193,7 +195,7 @@ class _ReferenceRenderer:
         return self._made[name]
 
     def _make(self, name: str) -> str:
-        if name == _name(TRY_DOCS):
+        if name == _name(TRY_OUT_PATH):
             return self._render_try()
         page = self._by_folder[name.rpartition("/")[0]]
         if name.endswith(MARKDOWN_INDEX):

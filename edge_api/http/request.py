@@ -21,7 +21,7 @@ class Request(BaseRequest):
     """The id that the answer repeats."""
     is_last = False
     """Whether the connection is to end with the answer, since the service is about to."""
-    ends_with_client = False
+    cancel_on_disconnect = False
     """Whether what answers it stops when its client goes away."""
     always: Headers = ()
     """Headers that the origin gives to each of its answers."""
@@ -56,14 +56,14 @@ class RequestIdFilter(logging.Filter):
         return True
 
 
-class Fields(Mapping[str, str]):
+class HeaderFields(Mapping[str, str]):
     """Header fields by name, whatever its case; one on several lines is one list."""
 
     def __init__(self, headers: CIMultiDictProxy[str]) -> None:
         self._headers = headers
 
     def __getitem__(self, name: str) -> str:
-        value = whole_list(self._headers, name)
+        value = joined_header(self._headers, name)
         if value is None:
             raise KeyError(name)
         return value
@@ -75,7 +75,7 @@ class Fields(Mapping[str, str]):
         return len(self._headers)
 
 
-def whole_list(headers: CIMultiDictProxy[str], name: str) -> str | None:
+def joined_header(headers: CIMultiDictProxy[str], name: str) -> str | None:
     """Return every member of a list field on one line (RFC 9110, section 5.3); `None` if absent."""
     first = headers.get(name)
     if first is None:

@@ -20,7 +20,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import error_answer, report_internal_error
+from edge_api.http.errors import error_response, report_internal_error
 from edge_api.http.request import Request, mark
 
 KEEPALIVE_SECONDS: Final = 75.0
@@ -59,7 +59,7 @@ Refuse = Callable[[Request, Problem], web.StreamResponse]
 def refuse_plainly(request: Request, problem: Problem) -> web.StreamResponse:
     """Return an error in the service's shape, after which the connection is closed."""
     mark(request)
-    return error_answer(problem).closing()
+    return error_response(problem).closing()
 
 
 _log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Protocol(RequestHandler):
         """Stop what is done for nobody any more, where that is allowed."""
         super().connection_lost(exc)
         self._connections.remove(self)
-        if self.under_way is not None and self.under_way[0].ends_with_client:
+        if self.under_way is not None and self.under_way[0].cancel_on_disconnect:
             self.under_way[1].cancel()
 
     def handle_error(
@@ -217,14 +217,14 @@ class Connections:
         """Close connections whose head takes too long, and report those closed for others."""
         now = self._loop.time()
         latest = now - self._head_seconds
-        overdue = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
+        query_timeout = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
         for connection, (size, since) in list(self._sending.items()):
             if connection.response.get_write_buffer_size() < size:
                 self.note_sent(connection)
                 self.note_sending(connection)
             elif since < now - SEND_SECONDS:
-                overdue.append((connection, since))
-        for connection, _ in overdue:
+                query_timeout.append((connection, since))
+        for connection, _ in query_timeout:
             self._close(connection)
         if self._closed and now >= self._report_at:
             _log.warning(
@@ -346,7 +346,7 @@ async def start_on(
     return Server(runner, listeners, connections, port)
 
 
-def heed_signals() -> asyncio.Event:
+def handle_signals() -> asyncio.Event:
     """Return an event that SIGTERM or SIGINT sets from now on, in place of ending the process."""
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

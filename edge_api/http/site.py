@@ -14,7 +14,7 @@ from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options, preflight
 from edge_api.http.headers import PAGE_HEADERS
 from edge_api.http.pages import Reference, RenderContext
-from edge_api.http.request import Request, whole_list
+from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, send
 from edge_api.http.static import (
     BRIEFLY,
@@ -30,7 +30,7 @@ from edge_api.http.static import (
     markdown_alternate,
 )
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.site_files import Nearby, SiteFile
+from edge_api.journal.site_files import PathSuggester, SiteFile
 from edge_api.operation.negotiation import best_coding, prefers_markdown
 from edge_api.operation.result import NEGOTIATED, escape
 from edge_api.operation.service import Service
@@ -58,7 +58,7 @@ class _Choice(NamedTuple):
     negotiated: bool
 
 
-class Pages:
+class SitePages:
     """The files of one build's site and the reference, and what was made ready of them."""
 
     def __init__(self, build: Build, reference: Reference) -> None:
@@ -102,14 +102,14 @@ class Pages:
         return elsewhere or address_of(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
-        accepted = whole_list(request.headers, "Accept")
+        accepted = joined_header(request.headers, "Accept")
         alternate = None
         if accepted is not None and prefers_markdown(accepted):
             alternate = markdown_alternate(self.files, file)
         chosen = alternate or file
         is_added_to = alternate is not None and status == HTTPStatus.NOT_FOUND
         is_coded = bool(chosen.codings) and not is_added_to
-        codings = whole_list(request.headers, "Accept-Encoding") if is_coded else None
+        codings = joined_header(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
         return _Choice(chosen, coding, status, alternate is not None)
 
@@ -131,7 +131,7 @@ class Site:
     def __init__(self, service: Service) -> None:
         self._builds = service[BuildManager]
         self._reference = Reference(service.documents.reference, service.settings.site_url)
-        self._pages: Pages | None = None
+        self._pages: SitePages | None = None
 
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
@@ -158,10 +158,10 @@ class Site:
         headers = {"Retry-After": "5"}
         raise Problem("unavailable", "This file cannot be read now", headers=headers)
 
-    def _current(self) -> Pages:
+    def _current(self) -> SitePages:
         build = self._builds.build()
         if self._pages is None or self._pages.built is not build.files:
-            self._pages = Pages(build, self._reference)
+            self._pages = SitePages(build, self._reference)
         return self._pages
 
 
@@ -170,8 +170,8 @@ class MissingPages:
 
     def __init__(self, files: Mapping[str, SiteFile]) -> None:
         self._files = files
-        self._work: SingleFlight[Nearby] = SingleFlight()
-        self._nearby: Nearby | None = None
+        self._work: SingleFlight[PathSuggester] = SingleFlight()
+        self._nearby: PathSuggester | None = None
         """The paths that are worth naming, made ready when somebody first needs them."""
 
     async def answer(self, path: str, general: bytes) -> PreparedResponse:
@@ -188,8 +188,8 @@ class MissingPages:
         )
         return PreparedResponse(404, headers, general + near.encode())
 
-    async def _prepare(self) -> Nearby:
-        self._nearby = await asyncio.to_thread(Nearby, self._list_pages())
+    async def _prepare(self) -> PathSuggester:
+        self._nearby = await asyncio.to_thread(PathSuggester, self._list_pages())
         return self._nearby
 
     def _list_pages(self) -> Iterator[str]:

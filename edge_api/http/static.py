@@ -13,9 +13,9 @@ from urllib.parse import quote
 from aiohttp import web
 
 from edge_api.db.problems import Problem
-from edge_api.http.conditional import CODERS, Span, asked_span, etag_matches, range_holds
-from edge_api.http.headers import ANY_ORIGIN, API_LINKS, embedding
-from edge_api.http.request import Request, whole_list
+from edge_api.http.conditional import CODERS, ByteRange, etag_matches, range_holds, requested_range
+from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
+from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse, send
 from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATED
@@ -73,7 +73,7 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
         ("Vary", varies),
         *location,
         *_links(files, file),
-        embedding(kind),
+        resource_policy(kind),
         *((ANY_ORIGIN,) if is_for_scripts(file) else ()),
         *(PART_HEADERS if is_part(kind) else SITE_HEADERS),
     )
@@ -87,8 +87,8 @@ def is_for_scripts(file: SiteFile) -> bool:
 def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
     if file.name.endswith(".md"):
         page = f"/{file.name.removesuffix(MARKDOWN_INDEX)}"
-        is_twin = file.name.endswith(MARKDOWN_INDEX) and page in files
-        return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_twin else ()
+        is_alternate = file.name.endswith(MARKDOWN_INDEX) and page in files
+        return (("Link", f'<{quote(page)}>; rel="canonical"'),) if is_alternate else ()
     if not file.name.endswith(".html"):
         return ()
     alternate = markdown_alternate(files, file)
@@ -144,7 +144,7 @@ _KNOWN: Final = frozenset({"Content-Type", "Link"})
 
 
 class ResponseHead(NamedTuple):
-    """What an answer says before its form is known."""
+    """Headers of a response before its representation is chosen."""
 
     status: int
     headers: Headers
@@ -218,7 +218,7 @@ async def answer_file(form: Representation, request: Request) -> web.StreamRespo
     Raises Problem `range_not_satisfiable`, and OSError while nothing is sent yet.
     """
     if form.status == HTTPStatus.OK:
-        condition = whole_list(request.headers, "If-None-Match")
+        condition = joined_header(request.headers, "If-None-Match")
         if condition is not None and etag_matches(condition, form.etag):
             return send(form.unchanged, request)
         span = _span(form, request)
@@ -226,22 +226,22 @@ async def answer_file(form: Representation, request: Request) -> web.StreamRespo
             return await _part(form, span, request)
     if form.whole is not None:
         return send(form.whole, request)
-    return await _stream(form, form.status, form.headers, Span(0, form.size), request)
+    return await _stream(form, form.status, form.headers, ByteRange(0, form.size), request)
 
 
-def _span(form: Representation, request: Request) -> Span | None:
+def _span(form: Representation, request: Request) -> ByteRange | None:
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
         return None
     if not range_holds(request.headers.get("If-Range"), form.etag):
         return None
-    span = asked_span(asked, form.size)
+    span = requested_range(asked, form.size)
     if span == "unsatisfiable":
         raise Problem("range_not_satisfiable", headers={"Content-Range": f"bytes */{form.size}"})
     return None if span == "whole" else span
 
 
-async def _part(form: Representation, span: Span, request: Request) -> web.StreamResponse:
+async def _part(form: Representation, span: ByteRange, request: Request) -> web.StreamResponse:
     headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
     if form.body is None:
         return await _stream(form, 206, headers, span, request)
@@ -251,7 +251,7 @@ async def _part(form: Representation, span: Span, request: Request) -> web.Strea
 
 
 async def _stream(
-    form: Representation, status: int, headers: Headers, span: Span, request: Request
+    form: Representation, status: int, headers: Headers, span: ByteRange, request: Request
 ) -> web.StreamResponse:
     response = StreamedResponse(request, status, (*headers, *request.always), span.length)
     with await asyncio.to_thread(form.path.open, "rb") as file:
@@ -266,7 +266,7 @@ async def _stream(
     return response
 
 
-async def _copy(file: BinaryIO, span: Span, response: web.StreamResponse) -> None:
+async def _copy(file: BinaryIO, span: ByteRange, response: web.StreamResponse) -> None:
     await asyncio.to_thread(file.seek, span.start)
     left = span.length
     while left > 0:

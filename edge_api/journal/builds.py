@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import orjson
 from pydantic import ValidationError
 
-from edge_api.db.problems import Problem, sentence_of
-from edge_api.db.versioned_cache import AnswerCache
+from edge_api.db.problems import Problem, format_validation_error
+from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
 from edge_api.operation.result import Document
@@ -70,7 +70,7 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
         raise BuildRefusal(
             f"the posts index announces {head.count} posts and holds {len(entries)}: build again"
         )
-    if not all(first.place.is_before(second.place) for first, second in pairwise(entries)):
+    if not all(first.cursor.is_before(second.cursor) for first, second in pairwise(entries)):
         raise BuildRefusal("the posts of the index are out of order: build again")
     return head, Posts(entries, head.renamed, digest.hexdigest())
 
@@ -115,7 +115,7 @@ def _read_record(number: int, post: bytes) -> PostRecord:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in fault["loc"]) or "the line"
-        raise _damaged(number, f" ({where} {sentence_of(fault)})") from None
+        raise _damaged(number, f" ({where} {format_validation_error(fault)})") from None
     if record.published_at != record.publishedAt:
         raise _damaged(number, " (its two times of publication differ)")
     return record
@@ -150,7 +150,7 @@ class Search(Protocol):
         """Let go of the index."""
 
 
-class Contents(NamedTuple):
+class BuildContents(NamedTuple):
     """What a build consists of, but for its search."""
 
     head: IndexHead
@@ -158,7 +158,7 @@ class Contents(NamedTuple):
     files: Mapping[str, SiteFile]
 
 
-OpenSearch = Callable[[Path, Awaitable[Contents]], Awaitable[Search]]
+SearchFactory = Callable[[Path, Awaitable[BuildContents]], Awaitable[Search]]
 """Opens the search of the build in a folder, whose contents are being read meanwhile."""
 
 
@@ -173,8 +173,8 @@ class Build:
     """The folder of the build, free of links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
     """Every public file by the path at which it answers."""
-    answers: AnswerCache[Document] = field(
-        default_factory=lambda: AnswerCache(lambda document: len(document.body))
+    answers: SingleFlightCache[Document] = field(
+        default_factory=lambda: SingleFlightCache(lambda document: len(document.body))
     )
     """Parts of the list and what was searched for, while the build is served."""
 
@@ -196,7 +196,7 @@ class Build:
     @property
     def newest_slug(self) -> str | None:
         """The slug of the newest post."""
-        return self.posts.entries[0].place.slug if self.posts.entries else None
+        return self.posts.entries[0].cursor.slug if self.posts.entries else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,7 +215,7 @@ class BuildManager:
         self,
         build_dir: Path,
         site_url: str,
-        open_search: OpenSearch,
+        open_search: SearchFactory,
         retry_seconds: float = RETRY_SECONDS,
     ) -> None:
         self._retry_seconds = retry_seconds
@@ -297,7 +297,7 @@ class BuildManager:
         self.error = error
 
 
-def _read_contents(folder: Path, before: Iterable[Entry]) -> Contents:
+def _read_contents(folder: Path, before: Iterable[Entry]) -> BuildContents:
     head, posts = read_index(folder / INDEX_FILE, before)
     try:
         files = list_site(folder / SITE_FOLDER, is_bare=head.is_bare)
@@ -309,7 +309,7 @@ def _read_contents(folder: Path, before: Iterable[Entry]) -> Contents:
         raise BuildRefusal("pages of its site are missing: build again")
     # Pages at former addresses are for servers that cannot redirect.
     files = {path: file for path, file in files.items() if path not in head.moved}
-    return Contents(head, posts, files)
+    return BuildContents(head, posts, files)
 
 
 def _look(link: Path) -> _BuildState | None:

@@ -24,12 +24,12 @@ from typing import Final
 
 from edge_api.db.fts import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import BuildRefusal, Contents, digested, list_posts, read_head
+from edge_api.journal.builds import BuildContents, BuildRefusal, digested, list_posts, read_head
 from edge_api.journal.posts import read_text
 from edge_api.schema.index import INDEX_FILE, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
-KEPT_FROM: Final = 500
+MIN_POSTS_FOR_INDEX_FILE: Final = 500
 """Posts: the index of fewer is made sooner than a process starts."""
 MAKE_SECONDS: Final = 300.0
 """What a process may take, with its turn behind those of other edges."""
@@ -125,12 +125,14 @@ def _take(texts: Iterator[SearchText]) -> list[SearchText]:
 class SearchOpener:
     """Opens the search of a build."""
 
-    def __init__(self, prefix: Path | None = None, kept_from: int = KEPT_FROM) -> None:
+    def __init__(
+        self, prefix: Path | None = None, kept_from: int = MIN_POSTS_FOR_INDEX_FILE
+    ) -> None:
         """Without a prefix nothing is kept: each index is made in a thread, in a nameless file."""
         self._files = IndexFiles(prefix) if prefix else None
         self._kept_from = kept_from
 
-    async def __call__(self, folder: Path, reading: Awaitable[Contents]) -> Search:
+    async def __call__(self, folder: Path, reading: Awaitable[BuildContents]) -> Search:
         """Return the search of the build in `folder`. Raises BuildRefusal, Problem."""
         files, index = self._files, folder / INDEX_FILE
         is_tried = files is not None and await self._is_missing(files, index)

@@ -14,12 +14,12 @@ from pydantic import (
     WithJsonSchema,
 )
 
-from edge_api.db.types import PATTERNS, Kind, Timestamp, parse_integer, refuse_nul
+from edge_api.db.types import PATTERNS, ColumnType, Timestamp, parse_integer, refuse_nul
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import CACHING, PostCursor, Selection, Slice, encode_list
+from edge_api.journal.posts import CACHING, PostCursor, PostFilter, Slice, encode_list
 from edge_api.operation.model import (
     ETAG,
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Json,
     Operation,
@@ -40,7 +40,7 @@ LIMIT_MOST: Final = 1000
 _CURSOR: Final = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9][a-z0-9-]*"
 )
-_NO_NUL: Final = {"pattern": f"^{PATTERNS[Kind.TEXT]}$"}
+_NO_NUL: Final = {"pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 
 
 def _check_cursor(text: str) -> str:
@@ -49,7 +49,7 @@ def _check_cursor(text: str) -> str:
     return text
 
 
-Limit = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
+LimitParameter = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
 Cursor = Annotated[
     str,
     Field(max_length=300),
@@ -68,7 +68,7 @@ Words = Annotated[AnyWords, Field(min_length=1)]
 class ListQuery(BaseModel):
     """Which part of the list is wanted; without any, the whole list comes."""
 
-    limit: Limit | None = Field(
+    limit: LimitParameter | None = Field(
         default=None, description="How many posts at the most.", examples=[20]
     )
     cursor: Cursor | None = Field(
@@ -107,7 +107,7 @@ async def list_posts(
     query = request.query
     if not query.model_fields_set:
         return OperationResult(build.posts.whole)
-    make = partial(_part, build, query)
+    make = partial(_list_page, build, query)
     return OperationResult(await build.answers.get(("posts", query.model_dump_json()), make))
 
 
@@ -116,17 +116,17 @@ async def get_post(service: Service, request: OperationRequest[None, None]) -> O
     return OperationResult(service[BuildManager].build().posts.document(request.path["slug"]))
 
 
-async def _part(build: Build, query: ListQuery) -> Document:
+async def _list_page(build: Build, query: ListQuery) -> Document:
     found = None
     if query.q is not None:
         found = frozenset(await build.search.find(query.q, build.count))
     after = PostCursor(*query.cursor.split("_", 1)) if query.cursor else None
-    wanted = Selection(query.limit, after, query.tag, query.since)
+    wanted = PostFilter(query.limit, after, query.tag, query.since)
     part = build.posts.select(wanted, found)
     following = _next(query, part)
     body = encode_list(part.entries, following)
     link = (("Link", f'<{following}>; rel="next"'),) if following else ()
-    return Document(body, cache_control=CACHING, headers=link, is_lasting=False)
+    return Document(body, cache_control=CACHING, headers=link, is_reused=False)
 
 
 def _next(query: ListQuery, part: Slice) -> str | None:
@@ -142,14 +142,18 @@ def link_to_post(member: str) -> dict[str, Any]:
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
-LISTED: Final = 20
+DEFAULT_LIST_LIMIT: Final = 20
 """Posts of one answer, where nobody says how many: an agent reads all that it is given."""
-FOUND: Final = 50
+MAX_SEARCH_RESULTS: Final = 50
 """Results of one search."""
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
-_BRIEF: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
-_RESULT: Final = {"type": "object", "properties": _BRIEF, "required": list(_BRIEF)}
+_RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
+_RESULT: Final = {
+    "type": "object",
+    "properties": _RESULT_PROPERTIES,
+    "required": list(_RESULT_PROPERTIES),
+}
 
 
 def next_cursor(value: Json) -> str | None:
@@ -191,7 +195,7 @@ def list_tool(schema: Json) -> Tool:
         title="List posts",
         description="List the journal's posts, newest first, without their text. Narrow the list "
         "by tag, words or date; page through it with the cursor of the answer before.",
-        defaults={"limit": LISTED},
+        defaults={"limit": DEFAULT_LIST_LIMIT},
         schemas={
             "cursor": {"type": "string", "description": "`next_cursor` of the answer before."}
         },
@@ -203,7 +207,8 @@ def list_tool(schema: Json) -> Tool:
 SEARCH: Final = Tool(
     name="search",
     title="Search the journal",
-    description=f"Find posts with all the words of the query, best first, at most {FOUND}; where "
+    description=f"Find posts with all the words of the query, best first, at most "
+    f"{MAX_SEARCH_RESULTS}; where "
     "few have them all, posts with some of them follow. The last word may be a beginning; words in "
     "double quotes stand side by side. Read a result with fetch.",
     scope="posts:read",
@@ -217,7 +222,7 @@ SEARCH: Final = Tool(
             "description": "Words that posts should have.",
         }
     },
-    defaults={"limit": FOUND},
+    defaults={"limit": MAX_SEARCH_RESULTS},
     present=_as_results,
     output={
         "type": "object",
@@ -248,7 +253,7 @@ FETCH: Final = Tool(
     output={
         "type": "object",
         "properties": {
-            **_BRIEF,
+            **_RESULT_PROPERTIES,
             "text": _POST["content"],
             "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
         },
@@ -267,12 +272,12 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="posts",
         credential="required",
         scope="posts:read",
-        ends_with_client=True,
+        cancel_on_disconnect=True,
         handler=list_posts,
         query=ListQuery,
         responses=(
             SuccessResponse(200, "Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
         tools=(list_tool(_LIST),),
     ),
@@ -295,7 +300,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         ),
         responses=(
             SuccessResponse(200, "The post", output_schema(PostRecord), headers=ETAG),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
         problems=("not_found",),
         tools=(FETCH, GET),

@@ -53,7 +53,7 @@ class PostCursor:
 class Entry:
     """One post, as answers need it."""
 
-    place: PostCursor
+    cursor: PostCursor
     tags: frozenset[str]
     """Folded, for comparison."""
     summary: bytes
@@ -63,7 +63,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class PostFilter:
     """Which part of the list is wanted; all that is given must hold."""
 
     limit: int | None = None
@@ -82,7 +82,7 @@ class Slice:
     next: PostCursor | None = None
 
 
-def fold(tag: str) -> str:
+def normalize_tag(tag: str) -> str:
     """Return what two spellings of one tag have in common."""
     return normalize("NFC", tag.strip()).casefold()
 
@@ -90,8 +90,8 @@ def fold(tag: str) -> str:
 def make_entry(record: PostRecord) -> Entry:
     """Return what answers need of a checked record."""
     return Entry(
-        place=PostCursor(format_instant(record.published_at), record.slug),
-        tags=frozenset(map(fold, record.tags)),
+        cursor=PostCursor(format_instant(record.published_at), record.slug),
+        tags=frozenset(map(normalize_tag, record.tags)),
         summary=_RECORD.dump_json(record, exclude=_CONTENT),
         document=Document(_RECORD.dump_json(record), cache_control=CACHING),
     )
@@ -119,7 +119,7 @@ class Posts:
         """SHA-256 of the index that they were read from."""
         self.whole = Document(encode_list(self.entries), cache_control=CACHING)
         """The list without any parameter."""
-        self._by_slug = MappingProxyType({entry.place.slug: entry for entry in entries})
+        self._by_slug = MappingProxyType({entry.cursor.slug: entry for entry in entries})
         by_tag: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             for tag in entry.tags:
@@ -149,24 +149,30 @@ class Posts:
         urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
         return frozenset(unquote(urlsplit(url).path) for url in urls)
 
-    def select(self, wanted: Selection, found: Collection[str] | None = None) -> Slice:
+    def select(self, wanted: PostFilter, found: Collection[str] | None = None) -> Slice:
         """Return the wanted part; `found` keeps only the posts with one of these slugs."""
         limit = len(self.entries) if wanted.limit is None else wanted.limit
         some = tuple(islice(self._matching(wanted, found), limit + 1))
         entries = some[:limit]
-        return Slice(entries, entries[-1].place if len(some) > limit else None)
+        return Slice(entries, entries[-1].cursor if len(some) > limit else None)
 
-    def _matching(self, wanted: Selection, found: Collection[str] | None) -> Iterator[Entry]:
-        entries = self.entries if wanted.tag is None else self._by_tag.get(fold(wanted.tag), ())
+    def _matching(self, wanted: PostFilter, found: Collection[str] | None) -> Iterator[Entry]:
+        entries = (
+            self.entries if wanted.tag is None else self._by_tag.get(normalize_tag(wanted.tag), ())
+        )
         after, since = wanted.after, wanted.since
-        start = 0 if after is None else _first(entries, lambda item: after.is_before(item.place))
+        start = (
+            0
+            if after is None
+            else _bisect_first(entries, lambda item: after.is_before(item.cursor))
+        )
         end = (
             len(entries)
             if since is None
-            else _first(entries, lambda item: item.place.published < since)
+            else _bisect_first(entries, lambda item: item.cursor.published < since)
         )
         for entry in islice(entries, start, end):
-            if found is None or entry.place.slug in found:
+            if found is None or entry.cursor.slug in found:
                 yield entry
 
 
@@ -184,7 +190,7 @@ def read_text(body: bytes) -> SearchText:
     )
 
 
-def _first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
+def _bisect_first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
     return bisect_left(entries, x=True, key=follows)
 
 

@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapt
 
 from edge_api.db.types import parse_integer
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.operations import FOUND, SEARCH, AnyWords, link_to_post
+from edge_api.journal.operations import MAX_SEARCH_RESULTS, SEARCH, AnyWords, link_to_post
 from edge_api.journal.search_results import (
     PAGE_SIZE,
     Result,
@@ -20,7 +20,7 @@ from edge_api.journal.search_results import (
 from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.operation.model import (
     ETAG,
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Operation,
     OperationRequest,
@@ -34,8 +34,8 @@ from edge_api.operation.result import (
     NEGOTIATED,
     REVALIDATED,
     Document,
+    HtmlResult,
     OperationResult,
-    Page,
     escape,
 )
 from edge_api.operation.service import Service
@@ -60,8 +60,8 @@ class SearchQuery(BaseModel):
         "them follow.",
         examples=["edge"],
     )
-    limit: Annotated[int, Field(ge=1, le=FOUND), BeforeValidator(parse_integer)] = Field(
-        default=PAGE_SIZE, description="How many posts at the most."
+    limit: Annotated[int, Field(ge=1, le=MAX_SEARCH_RESULTS), BeforeValidator(parse_integer)] = (
+        Field(default=PAGE_SIZE, description="How many posts at the most.")
     )
 
 
@@ -112,7 +112,7 @@ async def show_search(service: Service, request: OperationRequest[None, None]) -
     is_markdown = prefers_markdown(request.headers.get("Accept", ""))
     build = service[BuildManager].build()
     make = partial(_make_page, service, build, words, page, is_markdown=is_markdown)
-    return Page(await build.answers.get(("search page", words, page, is_markdown), make))
+    return HtmlResult(await build.answers.get(("search page", words, page, is_markdown), make))
 
 
 async def _make_page(
@@ -138,7 +138,7 @@ def _links(build: Build, results: Results) -> Headers:
 
 def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Document:
     headers = (_ROBOTS, *links)
-    return Document(body, media_type, caching, headers, is_lasting=False, varies=("Accept",))
+    return Document(body, media_type, caching, headers, is_reused=False, varies=("Accept",))
 
 
 def title_of(words: str) -> str:
@@ -167,7 +167,7 @@ async def _make_answer(build: Build, query: SearchQuery) -> Document:
         "suggestion": results.suggestion,
         "results": [_result(result) for result in results.results],
     }
-    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_lasting=False)
+    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_reused=False)
 
 
 def _result(result: Result) -> dict[str, Any]:
@@ -221,7 +221,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         description="Any words are taken. With `Accept: text/markdown` the page comes as Markdown.",
         tag="search",
         limit="search",
-        ends_with_client=True,
+        cancel_on_disconnect=True,
         error_format="page",
         handler=show_search,
         parameters=(
@@ -236,7 +236,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 headers=ETAG,
                 media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
             ),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
         problems=("unavailable",),
     ),
@@ -249,7 +249,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         "their other forms. A query in a script without spaces finds any part of a text.",
         tag="search",
         limit="search",
-        ends_with_client=True,
+        cancel_on_disconnect=True,
         handler=search_posts,
         query=SearchQuery,
         responses=(
@@ -261,7 +261,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 headers=ETAG,
                 links=link_to_post("results"),
             ),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
         problems=("unavailable",),
         tools=(SEARCH,),

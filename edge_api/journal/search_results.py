@@ -1,4 +1,4 @@
-"""Search results, joined with what is said of each post."""
+"""The page of search results: each result with its post."""
 
 import re
 from collections.abc import Mapping

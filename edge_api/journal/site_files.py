@@ -15,7 +15,7 @@ _CANDIDATES: Final = 40  # paths that are compared letter by letter
 _LIKENESS: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
 
 
-class Nearby:
+class PathSuggester:
     """The paths of one build, by their trigrams."""
 
     def __init__(self, paths: Iterable[str]) -> None:

@@ -21,7 +21,7 @@ from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
 KEPT_FOR: Final = timedelta(hours=24)
-PATIENCE_SECONDS: Final = 5.0
+WAIT_SECONDS: Final = 5.0
 """How long a repeated request waits for the first one."""
 RETRY_SECONDS: Final = 1
 """When a request that waited in vain may come again."""
@@ -32,7 +32,7 @@ _KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class IdempotentRequest:
     """A request that carries a key: which one, within its scope, and what it asks for."""
 
     id: str
@@ -40,7 +40,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredResponse:
     """An answer, with what had been asked for."""
 
     request_digest: str
@@ -53,7 +53,7 @@ Act = Callable[[Remember], Awaitable[str]]
 """Does what was asked for, together with the queries that keep its answer, and returns that."""
 
 
-def make_claim(secret: bytes, scope: str, key: str, request: bytes) -> Claim:
+def identify_request(secret: bytes, scope: str, key: str, request: bytes) -> IdempotentRequest:
     """Return the claim of a request; `scope` says whose key it is. Raises Problem `invalid`.
 
     Its id is a keyed hash, so that the store does not reveal the sender (RFC 2104).
@@ -61,7 +61,7 @@ def make_claim(secret: bytes, scope: str, key: str, request: bytes) -> Claim:
     if _KEY.fullmatch(key) is None:
         raise Problem("invalid", "Idempotency-Key: must have 1 to 255 visible ASCII characters")
     claim_id = hmac.digest(secret, f"{scope}\n{key}".encode(), "sha256").hex()
-    return Claim(claim_id, sha256(request).hexdigest())
+    return IdempotentRequest(claim_id, sha256(request).hexdigest())
 
 
 class Idempotency:
@@ -71,7 +71,7 @@ class Idempotency:
         self,
         store: Store,
         clock: Clock,
-        patience: float = PATIENCE_SECONDS,
+        patience: float = WAIT_SECONDS,
         kept_for: timedelta = KEPT_FOR,
         status: int = CREATED,
     ) -> None:
@@ -80,9 +80,9 @@ class Idempotency:
         self._patience = patience
         self._kept_for = kept_for
         self._status = status
-        self._running: dict[str, asyncio.Future[Kept | None]] = {}
+        self._running: dict[str, asyncio.Future[StoredResponse | None]] = {}
 
-    async def once(self, claim: Claim, act: Act) -> tuple[str, bool]:
+    async def once(self, claim: IdempotentRequest, act: Act) -> tuple[str, bool]:
         """Return the answer, and whether it was given before.
 
         Raises Problem `idempotency_mismatch` for a key of another request, `in_progress` when the
@@ -95,7 +95,7 @@ class Idempotency:
             raise Problem("idempotency_mismatch")
         return kept.response, replayed
 
-    async def _wait(self, claim: Claim) -> Kept | None:
+    async def _wait(self, claim: IdempotentRequest) -> StoredResponse | None:
         deadline = asyncio.get_running_loop().time() + self._patience
         while running := self._running.get(claim.id):
             try:
@@ -108,7 +108,7 @@ class Idempotency:
                 return kept
         return None
 
-    async def _go_first(self, claim: Claim, act: Act) -> tuple[Kept, bool]:
+    async def _go_first(self, claim: IdempotentRequest, act: Act) -> tuple[StoredResponse, bool]:
         """Answer while others with the same key wait; if this fails, the next of them goes."""
         done = self._running[claim.id] = asyncio.get_running_loop().create_future()
         kept = None
@@ -119,7 +119,7 @@ class Idempotency:
             del self._running[claim.id]
             done.set_result(kept)
 
-    async def _answer(self, claim: Claim, act: Act) -> tuple[Kept, bool]:
+    async def _answer(self, claim: IdempotentRequest, act: Act) -> tuple[StoredResponse, bool]:
         kept = await self._find(claim)
         if kept is not None:
             return kept, True
@@ -130,23 +130,23 @@ class Idempotency:
             if kept is None:
                 raise
             return kept, True
-        return Kept(claim.request_digest, response), False
+        return StoredResponse(claim.request_digest, response), False
 
-    async def forget_expired(self) -> None:
+    async def delete_expired(self) -> None:
         """Delete answers whose time is over: they say who sent what. Raises Problem."""
         expired = self._expired()
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
             await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
 
-    async def _find(self, claim: Claim) -> Kept | None:
+    async def _find(self, claim: IdempotentRequest) -> StoredResponse | None:
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        kept = [Kept(row["request_digest"], row["response"]) for row in outcome.rows]
+        kept = [StoredResponse(row["request_digest"], row["response"]) for row in outcome.rows]
         return kept[0] if kept else None
 
-    def _remember(self, claim: Claim, response: str) -> tuple[Query, ...]:
+    def _remember(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()
         row = {
             "id": claim.id,

@@ -12,9 +12,9 @@ import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
 from pydantic.json_schema import SkipJsonSchema
 
-from edge_api.db.email_address import fold_address
+from edge_api.db.email_address import normalize_address
 from edge_api.db.tables import EMAIL_LONGEST
-from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, unfold
+from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
 
 _NAME = TextRule(100)
 _BUDGET_TIER = TextRule(50)
@@ -67,7 +67,7 @@ class LeadInput(BaseModel, strict=True, frozen=True):
         ]
         | None
     ) = None
-    trapped: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
+    filled_honeypot: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
         default=False, alias=HONEYPOT
     )
 
@@ -82,7 +82,7 @@ _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
     """Return the input of a posted form. Raises FormFaults."""
-    given = unfold(fields)
+    given = normalize_newlines(fields)
     given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
     if not fields.get("consent_text", ""):
         given["consent_text"] = None
@@ -102,7 +102,7 @@ _SHOUTED: Final = 20  # letters that a text needs before its capitals mean somet
 
 
 _REPEATED: Final = 3  # what it weighs that the same was sent a short time ago
-HELD_FROM: Final = 3
+SPAM_THRESHOLD: Final = 3
 """The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
 
 
@@ -128,7 +128,7 @@ def score_spam(lead: LeadInput) -> SpamScore:
 def likeness(lead: LeadInput) -> str:
     """Return a digest of sender and message, without case, white space and compatibility forms."""
     message = " ".join(unicodedata.normalize("NFKC", lead.message).casefold().split())
-    return sha256(f"{fold_address(lead.email)}\n{message}".encode()).hexdigest()
+    return sha256(f"{normalize_address(lead.email)}\n{message}".encode()).hexdigest()
 
 
 def _mixes_scripts(lead: LeadInput) -> bool:
@@ -147,7 +147,7 @@ def _shouts(lead: LeadInput) -> bool:
 
 
 _SIGNS: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
-    ("honeypot", 10, lambda lead: lead.trapped),
+    ("honeypot", 10, lambda lead: lead.filled_honeypot),
     ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
     ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),
     ("link_in_name", 5, lambda lead: bool(_LINK.search(f"{lead.name} {lead.budget_tier}"))),

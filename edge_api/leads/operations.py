@@ -11,7 +11,7 @@ from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Created, Leads, Sender
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import Fields, check_own_form, give_back, redirect
+from edge_api.operation.forms import FormFields, check_own_form, redirect, render_form_errors
 from edge_api.operation.input import FormFaults
 from edge_api.operation.model import (
     ADDS,
@@ -85,10 +85,10 @@ async def create_lead(
     created = await service[Leads].create(
         request.body, sender, request.headers.get(IDEMPOTENCY_KEY)
     )
-    return reply_with(created)
+    return lead_response(created)
 
 
-def reply_with(created: Created) -> OperationResult:
+def lead_response(created: Created) -> OperationResult:
     """Return the answer to the sender of a lead."""
     headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
     if created.replayed:
@@ -172,7 +172,9 @@ _LIST = Tool(
 )
 
 
-async def take_form(service: Service, request: OperationRequest[None, Fields]) -> OperationResult:
+async def take_form(
+    service: Service, request: OperationRequest[None, FormFields]
+) -> OperationResult:
     """Store the lead and redirect to the thanks, or show the form again; to scripts send JSON."""
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:
@@ -180,15 +182,15 @@ async def take_form(service: Service, request: OperationRequest[None, Fields]) -
     except FormFaults as faults:
         if for_script:
             raise Problem("invalid", str(faults)) from None
-        return await give_back(service, CONTACT_FORM, request, faults)
+        return await render_form_errors(service, CONTACT_FORM, request, faults)
     except Problem as problem:
         if for_script:
             raise
-        return await give_back(service, CONTACT_FORM, request, problem)
-    return reply_with(created) if for_script else redirect(THANKS)
+        return await render_form_errors(service, CONTACT_FORM, request, problem)
+    return lead_response(created) if for_script else redirect(THANKS)
 
 
-async def _take(service: Service, request: OperationRequest[None, Fields]) -> Created:
+async def _take(service: Service, request: OperationRequest[None, FormFields]) -> Created:
     if service.settings.leads_require_credential:
         raise Problem("forbidden", "This form is closed; write to us by the API with a key")
     await service.limiter.hit("leads_attempts", request.address)
@@ -257,7 +259,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         credential="required",
         scope="leads:read",
         handler=list_leads,
-        ends_with_client=True,
+        cancel_on_disconnect=True,
         query=RecentQuery,
         responses=(
             SuccessResponse(

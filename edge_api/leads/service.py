@@ -11,14 +11,14 @@ import orjson
 
 from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.rate_limits import Limiter, Quota
-from edge_api.db.email_address import fold_address
+from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import CaseResult, Filter, Insert, Order, Query, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import VersionedCache
-from edge_api.leads.idempotency import Idempotency, Remember, make_claim
+from edge_api.leads.idempotency import Idempotency, Remember, identify_request
 from edge_api.leads.input import LeadInput, SpamScore, likeness, score_spam
 
 PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
@@ -94,14 +94,14 @@ class Leads:
             answer, replayed = await take(lambda _answer: ()), False
         else:
             scope, request = _scope(lead, sender), lead.canonical()
-            claim = make_claim(self._secret, scope, idempotency_key, request)
+            claim = identify_request(self._secret, scope, idempotency_key, request)
             answer, replayed = await self._idempotency.once(claim, take)
         quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
-    async def forget_expired(self) -> None:
+    async def delete_expired(self) -> None:
         """Delete what was kept for repetitions that can no longer come. Raises Problem."""
-        await self._idempotency.forget_expired()
+        await self._idempotency.delete_expired()
 
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
@@ -148,7 +148,7 @@ class Leads:
             "budget_tier": lead.budget_tier,
             "message": lead.message,
             "source": sender.source,
-            "status": "spam" if lead.trapped and not sender.actor else "new",
+            "status": "spam" if lead.filled_honeypot and not sender.actor else "new",
             "spam_score": spam.score,
             "spam_reasons": list(spam.reasons) or None,
             "consent_at": present if lead.consent else None,
@@ -181,4 +181,4 @@ def _scope(lead: LeadInput, sender: Sender) -> str:
     """Return whose key an Idempotency-Key is: two people behind one address may use the same."""
     if sender.actor is not None:
         return sender.actor.label
-    return f"address:{sender.address} {fold_address(lead.email)}"
+    return f"address:{sender.address} {normalize_address(lead.email)}"

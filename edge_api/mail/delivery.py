@@ -20,9 +20,9 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import Refused, Session, Stage, Transport
-from edge_api.mail.preparation import Preparation, Withheld
-from edge_api.mail.queue import Claims, pause, persists_for, time_to_live, transition
+from edge_api.mail.messages import MailSession, Refused, Stage, Transport
+from edge_api.mail.preparation import MessageComposer, NotSent
+from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_live
 from edge_api.mail.suppressions import Suppression, is_suppressed
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
@@ -82,7 +82,7 @@ def classify(refused: Refused) -> RefusalKind:
 _AFTER: Final = timedelta(microseconds=1)
 """Between two rows of one transaction: the log is sorted by time."""
 
-BEHIND: Final = timedelta(seconds=30)
+DUE_AFTER_PAUSE: Final = timedelta(seconds=30)
 """The time after a pause at which its cause is due: after all other messages."""
 
 _log = logging.getLogger(__name__)
@@ -99,14 +99,14 @@ class DeliveryLog(Claims):
         """
         unchanged, where = {"lease": entry["lease"]}, outbox.named(entry["id"])
         here = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
-        logged = transition(entry, "sent", self._clock())
+        logged = log_insert(entry, "sent", self._clock())
         if not await outbox.run_unless_conflict(self._store, here, logged, _drop(entry)):
             await self._store.run(_drop(entry))
 
     async def suppressed(self, entry: Row, reason: str) -> None:
         """Log why it must not be sent; delete the entry."""
         now = self._clock()
-        await self._end(entry, transition(entry, "suppressed", now, reason))
+        await self._end(entry, log_insert(entry, "suppressed", now, reason))
 
     async def failed(
         self, entry: Row, reason: str, again: datetime | None, status: str = "failed"
@@ -114,27 +114,27 @@ class DeliveryLog(Claims):
         """Log that the relay refused it; it is due `again`, or dead if that is `None`."""
         now = self._clock()
         values = outbox.failed(EMAIL_OUTBOX, entry, again, now)
-        logged = [transition(entry, status, now, reason)]
+        logged = [log_insert(entry, status, now, reason)]
         if again is None:
             said = f"given up at attempt {values['attempts']}: {reason}"
-            logged.append(transition(entry, "dlq", now + _AFTER, said))
+            logged.append(log_insert(entry, "dlq", now + _AFTER, said))
         await self._write(entry, values, *logged)
 
     async def dead(self, entry: Row, reason: str) -> None:
         """Give it up untried, until an operator queues it again."""
         now = self._clock()
-        logged = transition(entry, "dlq", now, reason)
-        await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), logged)
+        logged = log_insert(entry, "dlq", now, reason)
+        await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), logged)
 
     async def bounced(self, entry: Row, reason: str) -> None:
         """Suppress the address; delete the entry, or keep it dead if it must not get lost."""
         now, address = self._clock(), entry["recipient_email"]
-        queries: list[Query] = [transition(entry, "bounced", now, reason)]
+        queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
             queries.append(Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now))
-        if persists_for(entry):
-            queries.append(transition(entry, "dlq", now + _AFTER, f"given up: {reason}"))
-            await self._write(entry, outbox.given_up(EMAIL_OUTBOX, now), *queries)
+        if retry_for(entry):
+            queries.append(log_insert(entry, "dlq", now + _AFTER, f"given up: {reason}"))
+            await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
         else:
             await self._end(entry, *queries)
 
@@ -144,9 +144,12 @@ class DeliveryLog(Claims):
         After the pause the others go first: the relay may refuse only this message.
         """
         now = self._clock()
-        values = {**outbox.released(EMAIL_OUTBOX), "due_at": format_instant(until + BEHIND)}
+        values = {
+            **outbox.released(EMAIL_OUTBOX),
+            "due_at": format_instant(until + DUE_AFTER_PAUSE),
+        }
         pausing = await pause(self._store, until, now)
-        await self._write(entry, values, transition(entry, status, now, reason), pausing)
+        await self._write(entry, values, log_insert(entry, status, now, reason), pausing)
 
     async def _end(self, entry: Row, *queries: Query) -> None:
         await self._write(entry, {"lease": entry["lease"]}, *queries, _drop(entry))
@@ -187,7 +190,7 @@ class Connection(AsyncExitStack):
     def __init__(self, transport: Transport) -> None:
         super().__init__()
         self._transport = transport
-        self._session: Session | None = None
+        self._session: MailSession | None = None
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Return when the relay has the message. Raises Refused."""
@@ -199,7 +202,9 @@ class Connection(AsyncExitStack):
 class Delivery:
     """Delivers entries; `sender` is the address on the envelope."""
 
-    def __init__(self, store: Store, clock: Clock, preparation: Preparation, sender: str) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, preparation: MessageComposer, sender: str
+    ) -> None:
         self._clock = clock
         self._preparation = preparation
         self._sender = sender
@@ -230,8 +235,8 @@ class Delivery:
             _log.error("mail %s %s", entry["id"], reason)
             await self._outcomes.dead(entry, reason)
             return None
-        if isinstance(message, Withheld):
-            end = self._outcomes.suppressed if message.is_lasting else self._outcomes.dead
+        if isinstance(message, NotSent):
+            end = self._outcomes.suppressed if message.is_permanent else self._outcomes.dead
             await end(entry, message.reason)
             return None
         return message
@@ -290,7 +295,7 @@ def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> d
     """Return when to try again, `least` from now or later; `None` to give up."""
     if entry["attempts"] < len(BACKOFF):
         pause = BACKOFF[entry["attempts"]]
-    elif persists_for(entry):
+    elif retry_for(entry):
         pause = PERSISTENT_PAUSE
     else:
         return None
@@ -301,7 +306,7 @@ def find_expiry(entry: Row, state: Row, now: datetime) -> str | None:
     """Return why an entry is given up before it is tried, or `None`."""
     if entry["claims"] > CLAIMS_MOST:
         return f"the process ended {CLAIMS_MOST} times while this message was being sent"
-    life = max(time_to_live(state, entry["queue"]), persists_for(entry) or timedelta())
+    life = max(time_to_live(state, entry["queue"]), retry_for(entry) or timedelta())
     if now >= datetime.fromisoformat(entry["queued_at"]) + life:
         minutes = round(life.total_seconds() / 60)
         hours, rest = divmod(minutes, 60)

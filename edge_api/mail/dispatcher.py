@@ -1,4 +1,4 @@
-"""The parts of mail, made from the settings: the dispatcher, which delivers in batches, and more.
+"""Mail, made from the settings: its dispatcher delivers in batches.
 
 Leads are accepted whatever happens to mail. Anybody may read readiness, so it names no addresses.
 """
@@ -23,7 +23,7 @@ from edge_api.health import Check
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.mail.delivery import Connection, Delivery
 from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Transport
-from edge_api.mail.preparation import Acknowledgements, Letterhead, Preparation
+from edge_api.mail.preparation import Acknowledgements, MessageComposer, MessageDefaults
 from edge_api.mail.queue import (
     LEASE,
     READ_STATE,
@@ -31,7 +31,7 @@ from edge_api.mail.queue import (
     MailRules,
     Outbox,
     paused_until,
-    state_of,
+    send_state,
     time_to_live,
 )
 from edge_api.mail.samples import open_templates
@@ -58,14 +58,14 @@ class Dispatcher(outbox.Dispatcher):
         """Send one batch of what is due; return whether there may be more. Raises Problem."""
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
-        state = state_of(found.rows, now)
+        state = send_state(found.rows, now)
         if paused_until(state, now):
             return False
         batch = await self._claims.take(state["batch_size"])
         return await self._send(batch.entries, state) and not batch.is_all
 
     async def _take_turn(self) -> bool:
-        with outbox.outages_logged(_log, "mail waits"):
+        with outbox.log_errors(_log, "mail waits"):
             return await self.tick()
         return False
 
@@ -86,10 +86,10 @@ class Dispatcher(outbox.Dispatcher):
         return not self._ending.is_set()
 
 
-_LOST = Filter(
+_MUST_ARRIVE = Filter(
     "template_name",
     "in",
-    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.persists_for),
+    tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.retry_for),
 )
 """Somebody must look after these; for others, anybody could make us write in vain."""
 
@@ -114,9 +114,9 @@ class MailStatus:
     async def _sentences(self) -> AsyncIterator[str]:
         now, owner = self.clock(), self.rules.owner
         found, dead, suppressed = await self.store.run(
-            READ_STATE, _any(outbox.GIVEN_UP, _LOST), read_suppression(owner or "")
+            READ_STATE, _any(outbox.GIVEN_UP, _MUST_ARRIVE), read_suppression(owner or "")
         )
-        state = state_of(found.rows, now)
+        state = send_state(found.rows, now)
         since = {queue: format_instant(now - time_to_live(state, queue) / 2) for queue in QUEUES}
         filters = (
             (Filter("queue", "eq", queue), Filter("queued_at", "lte", since[queue]))
@@ -136,7 +136,7 @@ class MailStatus:
             yield "the owner's address is suppressed: delete its row in suppressed_emails"
         beat = self.dispatcher and self.dispatcher.beat
         if beat and self.clock() - beat > LEASE:
-            yield "the dispatcher of mail does not move: restart the service"
+            yield "the mail dispatcher is stuck: restart the service"
 
 
 def _any(*where: Filter) -> Read:
@@ -168,9 +168,9 @@ def make_mailing(
         transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
     sender = settings.mail_from or NO_SENDER
     links = UnsubscribeLinks(store, clock, settings.site_url)
-    preparation = Preparation(
+    preparation = MessageComposer(
         store,
-        Letterhead(sender, settings.site_url, lambda: site_title(settings)),
+        MessageDefaults(sender, settings.site_url, lambda: site_title(settings)),
         Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
         links,
         open_templates(settings),

@@ -34,7 +34,7 @@ from jinja2 import (
 from markupsafe import Markup
 
 from edge_api.db.email_address import Mailbox, parse_mailbox
-from edge_api.leads.input import HELD_FROM
+from edge_api.leads.input import SPAM_THRESHOLD
 
 TemplateName = Literal["lead_notification", "lead_acknowledgement", "access_decision"]
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
@@ -53,7 +53,7 @@ class Refused(Exception):  # noqa: N818  an answer, which may well be expected
     """What happened, without an address or a word of the message: it may be logged."""
 
 
-class Session(Protocol):
+class MailSession(Protocol):
     """One connection to a relay."""
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
@@ -63,7 +63,7 @@ class Session(Protocol):
 class Transport(Protocol):
     """Opens connections to the relay."""
 
-    def session(self) -> AbstractAsyncContextManager[Session]:
+    def session(self) -> AbstractAsyncContextManager[MailSession]:
         """Return a connection that lasts for a batch. Entering it raises Refused."""
 
 
@@ -80,7 +80,7 @@ class MessageType:
     queue: Queue
     subject: str  # a template too
     values: tuple[str, ...]  # of the templates, no more and no less
-    persists_for: timedelta | None = None
+    retry_for: timedelta | None = None
     """The time that it is tried each hour after the usual attempts."""
     auto_submitted: AutoSubmitted = "auto-generated"
     unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
@@ -94,7 +94,7 @@ NOTIFICATION: Final = MessageType(
     "{% if lead is suspect %}[looks like spam] {% elif lead is repeated %}[repeated] "
     "{% endif %}New enquiry from {{ lead.name }}",
     ("lead", *_SITE),
-    persists_for=timedelta(hours=72),
+    retry_for=timedelta(hours=72),
 )
 """To the owner. It may be late, but must arrive: somebody waits for an answer."""
 ACKNOWLEDGEMENT: Final = MessageType(
@@ -147,7 +147,7 @@ def _is_repeated(lead: Mapping[str, Any]) -> bool:
 
 
 def _is_suspect(lead: Mapping[str, Any]) -> bool:
-    return lead["spam_score"] >= HELD_FROM and not _is_repeated(lead)
+    return lead["spam_score"] >= SPAM_THRESHOLD and not _is_repeated(lead)
 
 
 def _mailto(address: str) -> str:
@@ -231,7 +231,7 @@ def one_line(text: str) -> str:
     Line ends, tabs and other control characters become spaces; characters of Unicode's category Cf,
     such as those that turn the direction of writing, and lone surrogates are removed.
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_tame, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_sanitize_sign, text))
 
 
 def label(text: str) -> str:
@@ -240,7 +240,7 @@ def label(text: str) -> str:
     return " ".join("".join(kept).split())
 
 
-def _tame(sign: str) -> str:
+def _sanitize_sign(sign: str) -> str:
     category = unicodedata.category(sign)
     if category in ("Cc", "Zl", "Zp"):
         return " "
@@ -271,7 +271,7 @@ class Envelope:
     unsubscribe_url: str | None = None  # one POST there unsubscribes (RFC 8058)
 
 
-class _Whole(UnstructuredHeader, BaseHeader):
+class _UnfoldedHeader(UnstructuredHeader, BaseHeader):
     """A header on one line: folding would encode a long word of it."""
 
     def fold(self, *, policy: Policy) -> str:
@@ -280,7 +280,7 @@ class _Whole(UnstructuredHeader, BaseHeader):
 
 _HEADERS: Final = HeaderRegistry()
 for _name in ("Message-ID", "List-Unsubscribe", "List-Unsubscribe-Post"):
-    _HEADERS.map_to_type(_name, _Whole)
+    _HEADERS.map_to_type(_name, _UnfoldedHeader)
 _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 
 

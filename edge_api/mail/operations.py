@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, WithJsonSchema
 
-from edge_api.db.email_address import fold_address
+from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.tables import EMAIL_LONGEST
 from edge_api.leads.operations import REPLAYED
@@ -24,7 +24,7 @@ from edge_api.mail.suppressions import (
     Status,
     UnsubscribeLinks,
 )
-from edge_api.net.signatures import SIGNED, is_signed
+from edge_api.net.signatures import SIGNATURE_HEADERS, is_signed
 from edge_api.operation.model import (
     AnyOperation,
     Body,
@@ -35,7 +35,7 @@ from edge_api.operation.model import (
     SuccessResponse,
     check_body,
 )
-from edge_api.operation.result import HTML, OperationResult, Page
+from edge_api.operation.result import HTML, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
@@ -71,19 +71,19 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
     try:
         return await _say_done(service, subscriber.masked, title)
     except Problem:  # it was done, though no build is there to say so in the look of the site
-        return Page(f"{title}.\n".encode(), headers=_PAGE_HEADERS, media_type=_PLAIN)
+        return HtmlResult(f"{title}.\n".encode(), headers=_PAGE_HEADERS, media_type=_PLAIN)
 
 
 def _token(request: OperationRequest[Any, Any]) -> str:
     return dict(request.pairs).get("token", "")
 
 
-async def _say_done(service: Service, masked: str, title: str) -> Page:
+async def _say_done(service: Service, masked: str, title: str) -> HtmlResult:
     sentences = [f"Nothing more is mailed to {masked} by this site."]
     return await _page(service, "notice", title, sentences=sentences)
 
 
-async def _refuse(service: Service, problem: Problem) -> Page:
+async def _refuse(service: Service, problem: Problem) -> HtmlResult:
     """Return the page for an unknown link. Raises any other problem."""
     if problem.code != "not_found":
         raise problem
@@ -97,9 +97,9 @@ async def _refuse(service: Service, problem: Problem) -> Page:
 
 async def _page(
     service: Service, name: PageName, title: str, *, status: int = 200, **values: Any
-) -> Page:
+) -> HtmlResult:
     body = await service.pages.render(name, title, **values)
-    return Page(body, status=status, headers=_PAGE_HEADERS)
+    return HtmlResult(body, status=status, headers=_PAGE_HEADERS)
 
 
 _CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks realm="email"'})
@@ -107,7 +107,7 @@ _CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks real
 
 def _check_address(text: str) -> str:
     address = text.strip()
-    fold_address(address)
+    normalize_address(address)
     return address
 
 
@@ -118,7 +118,7 @@ class Event(BaseModel, strict=True, frozen=True):
     data: dict[str, Any]
 
 
-class EmailFacts(BaseModel, strict=True, frozen=True):
+class EmailEventData(BaseModel, strict=True, frozen=True):
     """What came of one message."""
 
     email: Annotated[
@@ -141,7 +141,7 @@ class EmailEvent(BaseModel, strict=True, frozen=True):
     """An event that has an effect."""
 
     type: ReportType
-    data: EmailFacts
+    data: EmailEventData
 
 
 class Taken(BaseModel, extra="forbid"):
@@ -174,13 +174,13 @@ async def take_email_event(
     """Log the outcome of a message; suppress its address after a bounce, a complaint or a wish."""
     event: Event = request.body
     if event.type not in REPORT_TYPES:
-        message = f"Of {event.type} nothing is made here; known are {', '.join(REPORT_TYPES)}"
+        message = f"Events of type {event.type} are ignored; known are {', '.join(REPORT_TYPES)}"
         return OperationResult({"status": "ignored", "sentence": message}, status=202)
     known: EmailEvent = check_body(_EMAIL_EVENT, event.model_dump())
     facts = known.data
     is_transient = known.type == "email.bounced" and facts.bounce_type == "transient"
     report = Report(known.type, facts.email, facts.message_id, is_transient)
-    answer, replayed = await service[Feedback].take(report, request.headers[SIGNED[0]])
+    answer, replayed = await service[Feedback].take(report, request.headers[SIGNATURE_HEADERS[0]])
     return OperationResult(answer, headers={REPLAYED: "true"} if replayed else {})
 
 
@@ -246,8 +246,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=UNSUBSCRIBE,
         summary="Unsubscribe the address that a link belongs to, at once (RFC 8058)",
         description=(
-            "The link says all. A body is not looked at, be it `List-Unsubscribe=One-Click` or "
-            "another, in whatever media type. Again is as good as once."
+            "The link has all that is needed. A body is ignored, be it "
+            "`List-Unsubscribe=One-Click` or another, in any media type. "
+            "Repeating it changes nothing."
         ),
         tag="mail",
         error_format="page",
@@ -277,7 +278,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=take_email_event,
         parameters=tuple(
             Parameter(name, "header", _TEXT, description, required=True)
-            for name, description in zip(SIGNED, _SENTENCES, strict=True)
+            for name, description in zip(SIGNATURE_HEADERS, _SENTENCES, strict=True)
         ),
         body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, verify_signature=check_signature),
         responses=(
@@ -292,7 +293,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 202,
                 "Nothing is made of events of this type",
                 Ignored.model_json_schema(),
-                {"status": "ignored", "sentence": "Of email.opened nothing is made here"},
+                {"status": "ignored", "sentence": "Events of type email.opened are ignored"},
             ),
         ),
         problems=("unauthenticated", "not_found", "unavailable"),

@@ -19,7 +19,7 @@ from edge_api.db.query import Delete, Filter, Insert, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
-from edge_api.leads.input import HELD_FROM
+from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
@@ -29,12 +29,12 @@ from edge_api.mail.messages import (
     MailTemplates,
     compose,
 )
-from edge_api.mail.queue import message_type_of, persists_for
-from edge_api.mail.suppressions import UnsubscribeLinks, fold_recipient, is_suppressed
+from edge_api.mail.queue import message_type_of, retry_for
+from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
 from edge_api.outbox import named, run_unless_conflict
 from edge_api.schema.paths import CLAIM_CREDENTIAL
 
-ONCE_IN: Final = timedelta(hours=24)
+ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
 _HOUR: Final = timedelta(hours=1)
 _SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
 
@@ -50,7 +50,7 @@ class Acknowledgements:
 
     async def suppression_reason(self, entry: Row, lead: Row) -> str | None:
         """Return why a lead is not acknowledged; `None` reserves its turn. Raises Problem."""
-        if lead["status"] == "spam" or lead["spam_score"] >= HELD_FROM:
+        if lead["status"] == "spam" or lead["spam_score"] >= SPAM_THRESHOLD:
             return "the lead looks like spam"
         where = (
             Filter("template_name", "eq", "lead_acknowledgement"),
@@ -78,27 +78,27 @@ class Acknowledgements:
         return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
 
     def _reservation(self, entry: Row, now: datetime) -> Row:
-        about = f"acknowledgement\n{fold_recipient(entry['recipient_email'])}"
+        about = f"acknowledgement\n{normalize_recipient(entry['recipient_email'])}"
         return {
             "id": hmac.digest(self._secret, about.encode(), "sha256").hex(),
             "request_digest": sha256(entry["id"].encode()).hexdigest(),
             "status": _SENT,
             "response": "",
             "created_at": format_instant(now),
-            "expires_at": format_instant(now + ONCE_IN),
+            "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Withheld:
+class NotSent:
     """A message that is not sent, with the reason for the log."""
 
     reason: str
-    is_lasting: bool = True  # whether nobody can fix it
+    is_permanent: bool = True  # whether nobody can fix it
 
 
 @dataclass(frozen=True, slots=True)
-class Letterhead:
+class MessageDefaults:
     """Values that all messages share."""
 
     sender: str  # a mailbox
@@ -107,30 +107,30 @@ class Letterhead:
 
 
 @dataclass(frozen=True, slots=True)
-class Preparation:
+class MessageComposer:
     """Prepares the messages of one installation."""
 
     store: Store
-    head: Letterhead
+    head: MessageDefaults
     acknowledgements: Acknowledgements
     links: UnsubscribeLinks
     templates: MailTemplates = SHIPPED
 
-    async def prepare(self, entry: Row) -> EmailMessage | Withheld:
+    async def prepare(self, entry: Row) -> EmailMessage | NotSent:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
-            return Withheld("the address is suppressed", is_lasting=not persists_for(entry))
+            return NotSent("the address is suppressed", is_permanent=not retry_for(entry))
         table = ACCESS_REQUESTS if message_type_of(entry) == DECISION else LEADS
         (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
         subject = outcome.rows[0] if outcome.rows else None
         if subject is None:
-            return Withheld(
+            return NotSent(
                 f"the {'request' if message_type_of(entry) == DECISION else 'lead'} is gone"
             )
         if message_type_of(entry) == ACKNOWLEDGEMENT and (
             reason := await self.acknowledgements.suppression_reason(entry, subject)
         ):
-            return Withheld(reason)
+            return NotSent(reason)
         values = self._values(entry, subject)
         envelope = await self._envelope(entry)
         return compose(entry["template_name"], envelope, values, self.templates)

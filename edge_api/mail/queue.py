@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
-from edge_api.db.email_address import fold_address, parse_mailbox
+from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.db.email_address import normalize_address, parse_mailbox
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
@@ -40,12 +40,12 @@ from edge_api.mail.messages import (
     MessageType,
     Queue,
 )
-from edge_api.outbox import GIVEN_UP, Leases, due, queued_again, run_unless_conflict
+from edge_api.outbox import GIVEN_UP, Leases, due, requeued_values, run_unless_conflict
 
 READ_STATE = Read(EMAIL_SEND_STATE)
 
 
-def state_of(rows: list[Row], now: datetime) -> Row:
+def send_state(rows: list[Row], now: datetime) -> Row:
     """Return the state of sending that `READ_STATE` has found; the defaults where it is missing."""
     return rows[0] if rows else _default_row(now)
 
@@ -62,7 +62,7 @@ def time_to_live(state: Row, queue: Queue) -> timedelta:
 
 
 async def pause(store: Store, until: datetime, now: datetime) -> Update:
-    """Return the query that has every dispatcher wait; see to it that its row is there.
+    """Return the query that pauses every dispatcher; insert its row where that is missing.
 
     Raises Problem.
     """
@@ -93,20 +93,20 @@ def new_entry(message_type: MessageType, recipient: str, subject_id: str, now: d
 
 
 def message_type_of(entry: Row) -> MessageType | None:
-    """Return what kind of letter an entry is; `None` for one of another version of the service."""
+    """Return the message type of an entry; `None` for one of another version of the service."""
     return MESSAGE_TYPES.get(entry["template_name"])
 
 
-def persists_for(entry: Row) -> timedelta | None:
+def retry_for(entry: Row) -> timedelta | None:
     """Return how long an entry is tried each hour; `None` unless it must not get lost.
 
     Such a one is given up in the end, and never dropped.
     """
     message_type = message_type_of(entry)
-    return message_type.persists_for if message_type else None
+    return message_type.retry_for if message_type else None
 
 
-def transition(
+def log_insert(
     entry: Row,
     status: str,
     at: datetime,
@@ -127,7 +127,7 @@ def transition(
 
 
 LEASE: Final = timedelta(seconds=120)
-SUSPECT: Final = 3
+ISOLATE_AFTER_CLAIMS: Final = 3
 """Claims that came to nothing after which an entry is claimed alone: it may be what ends the
 process, and those that were claimed with it are innocent."""
 _ORDER: Final = (Order("due_at"),)
@@ -156,7 +156,7 @@ class Claims(Leases):
         reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=most) for where in wheres)
         outcomes = await self._store.run(*reads)
         found = [row for outcome in outcomes for row in outcome.rows]
-        calm = [row for row in found if row["claims"] < SUSPECT]
+        calm = [row for row in found if row["claims"] < ISOLATE_AFTER_CLAIMS]
         chosen = calm[:most] or found[:1]
         is_all = len(found) < most and len(chosen) == len(found)
         return Batch(await self.claim(chosen, now), is_all)
@@ -192,7 +192,7 @@ class MailRules:
 
 
 class Outbox:
-    """Herald of leads, and of decisions about access."""
+    """Adds mail about leads and access decisions to their transactions."""
 
     def __init__(
         self, rules: MailRules, clock: Clock, wake: Callable[[], None] = lambda: None
@@ -236,15 +236,15 @@ class Outbox:
         reason = suppression_reason if self._rules.configured else NO_RELAY
         if reason is not None:
             entry = {"template_name": message_type.template, "recipient_email": recipient}
-            return (transition({"id": new_id(now), **entry}, "suppressed", now, reason),)
+            return (log_insert({"id": new_id(now), **entry}, "suppressed", now, reason),)
         entry = new_entry(message_type, recipient, subject["id"], now)
-        return Insert(EMAIL_OUTBOX, [entry]), transition(entry, "pending", now)
+        return Insert(EMAIL_OUTBOX, [entry]), log_insert(entry, "pending", now)
 
 
 def undeliverable(address: str) -> str | None:
     """Return why an address is never mailed, in a sentence without it; None where it may be."""
     try:
-        fold_address(address)
+        normalize_address(address)
         mailbox = parse_mailbox(address)
     except ValueError:
         return "The address cannot be written on an envelope"
@@ -271,7 +271,7 @@ class Waiting:
 
 
 class OutboxAdmin:
-    """The outbox of one store, before a person."""
+    """The outbox of one store, as the command line shows and changes it."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -299,7 +299,7 @@ class OutboxAdmin:
 
         Raises Problem `not_found` for an id that was not given up.
         """
-        change = Change("discard", EMAIL_OUTBOX, RowCount(0), ("id",))
+        change = AuditChange("discard", EMAIL_OUTBOX, RowCount(0), ("id",))
         (gone, _) = await self._store.run(
             Delete(EMAIL_OUTBOX, _given_up(entry_id)), audit_entry(OPERATOR, change, self._clock())
         )
@@ -308,10 +308,10 @@ class OutboxAdmin:
     async def _requeue(self, dead: Sequence[Row]) -> None:
         now = self._clock()
         ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
-        fresh = {**queued_again(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
+        fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
         update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
-        moves = (transition(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
-        change = Change("retry", EMAIL_OUTBOX, RowCount(0), ("id",))
+        moves = (log_insert(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
+        change = AuditChange("retry", EMAIL_OUTBOX, RowCount(0), ("id",))
         await self._store.run(update, *moves, audit_entry(OPERATOR, change, now))
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:

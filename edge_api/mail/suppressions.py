@@ -16,23 +16,23 @@ from urllib.parse import quote
 import orjson
 
 from edge_api.auth.actor import Clock, new_id
-from edge_api.db.email_address import fold_address
+from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
-from edge_api.leads.idempotency import Idempotency, Remember, make_claim
+from edge_api.leads.idempotency import Idempotency, Remember, identify_request
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 
 Reason = Literal["unsubscribe", "bounce", "complaint"]
 
 
-def fold_recipient(address: str) -> str:
+def normalize_recipient(address: str) -> str:
     """Return the canonical form of an address; also of `owner@localhost`, unlike leads."""
     try:
-        return fold_address(address)
+        return normalize_address(address)
     except ValueError:
         return address.lower()
 
@@ -42,7 +42,7 @@ def read_suppression(address: str) -> Read:
 
     Administrators may have stored a domain as `xn--`; the service stores Unicode.
     """
-    spellings = tuple({fold_recipient(address), address.lower()})
+    spellings = tuple({normalize_recipient(address), address.lower()})
     return Read(SUPPRESSED_EMAILS, ("id",), (Filter("email", "in", spellings),), limit=1)
 
 
@@ -63,7 +63,7 @@ class Suppression:
     def insert(self, now: datetime) -> Insert:
         """Return the query that stores it."""
         given = {
-            "email": fold_recipient(self.address),
+            "email": normalize_recipient(self.address),
             "reason": self.reason,
             "metadata": self.metadata,
         }
@@ -113,7 +113,7 @@ class UnsubscribeLinks:
 
     async def link(self, address: str) -> str:
         """Return the link of an address, the same each time. Raises Problem `unavailable`."""
-        folded = fold_recipient(address)
+        folded = normalize_recipient(address)
         row = await self._find("email", folded) or await self._make(folded)
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
@@ -205,7 +205,7 @@ class Feedback:
 
         Returns the answer in JSON, and whether it is a repetition of `delivery_id`. Raises Problem.
         """
-        claim = make_claim(self._secret, "email hook", delivery_id, b"")
+        claim = identify_request(self._secret, "email hook", delivery_id, b"")
         answer, replayed = await self._once.once(claim, partial(self._take, report, delivery_id))
         return answer.encode(), replayed
 

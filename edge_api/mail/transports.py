@@ -23,7 +23,7 @@ from typing import Final, Never, Self
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
 from edge_api.db.email_address import Mailbox, MailFolder, SmtpRelay, parse_mailbox, parse_relay
-from edge_api.mail.messages import Refused, Session, Stage, Transport
+from edge_api.mail.messages import MailSession, Refused, Stage, Transport
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 
@@ -42,7 +42,7 @@ _WHAT: Final[Mapping[Stage, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class SmtpTimeouts:
     """Time limits for a relay, in seconds."""
 
     envelope: float = 30.0  # for opening a connection with its login, and for each envelope
@@ -59,10 +59,10 @@ class SmtpTransport:
     """A relay; `ssl` says which certificates to trust (default: those that the system trusts)."""
 
     def __init__(
-        self, relay: SmtpRelay, patience: Patience | None = None, ssl: SSLContext | None = None
+        self, relay: SmtpRelay, patience: SmtpTimeouts | None = None, ssl: SSLContext | None = None
     ) -> None:
         self._relay = relay
-        self._patience = patience or Patience()
+        self._patience = patience or SmtpTimeouts()
         self._ssl = ssl or create_default_context()
 
     def session(self) -> "SmtpSession":
@@ -80,7 +80,7 @@ class _Outgoing:
 class SmtpSession:
     """One connection, opened again if the relay closed it between two messages."""
 
-    def __init__(self, relay: SmtpRelay, patience: Patience, ssl: SSLContext) -> None:
+    def __init__(self, relay: SmtpRelay, patience: SmtpTimeouts, ssl: SSLContext) -> None:
         self._relay = relay
         self._patience = patience
         self._stage: Stage = "connect"
@@ -323,10 +323,10 @@ def _sentence(fault: Exception) -> str:
     return f"the mail folder cannot be written: {reason or 'another program is in the way'}"
 
 
-class NullTransport(AbstractAsyncContextManager[Session]):
+class NullTransport(AbstractAsyncContextManager[MailSession]):
     """The transport where no relay is configured: messages wait as for a relay that is down."""
 
-    def session(self) -> AbstractAsyncContextManager[Session]:
+    def session(self) -> AbstractAsyncContextManager[MailSession]:
         """Return a session that raises Refused when it is entered."""
         return self
 

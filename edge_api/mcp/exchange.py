@@ -25,11 +25,11 @@ from mcp_types import ErrorData, ProgressToken, RequestId
 from edge_api.db.problems import Problem
 from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.request import Request, whole_list
+from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, move_limit_headers
 from edge_api.mcp.caller import Caller
 from edge_api.mcp.message import Call, Rejection, decode, read_message
-from edge_api.mcp.transport import Conversation, Event, Message, Outbox
+from edge_api.mcp.transport import Event, EventQueue, Message, ResponseStream
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON, NO_STORE
 
@@ -50,7 +50,7 @@ class RequestContext:
     request_id: RequestId
     message_metadata: ServerMessageMetadata
     progress_token: ProgressToken | None
-    outbox: Outbox | None
+    outbox: EventQueue | None
     """Takes events before the answer; `None` if the answer is no stream."""
     cancel_requested: anyio.Event = field(default_factory=anyio.Event)
     can_send_request: bool = False
@@ -87,14 +87,14 @@ class RequestContext:
         await self.notify("notifications/progress", params)
 
 
-class Exchange:
+class SdkMessageHandler:
     """Answers messages with one SDK server, whose handlers get the `Caller` as `ctx.request`."""
 
     def __init__(self, server: Server[Any]) -> None:
         self._server = server
 
     async def answer(
-        self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
+        self, request: Request, raw: bytes, caller: Caller, conversation: ResponseStream
     ) -> web.StreamResponse:
         """Return the answer to a message, or to a batch, each message of which counts."""
         try:
@@ -104,13 +104,13 @@ class Exchange:
             call = read_message(said, request.headers, self._server)
         except Rejection as rejection:
             status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
-            return _wire(status, _failure(rejection.request_id, rejection.error))
+            return _json_response(status, _failure(rejection.request_id, rejection.error))
         if call is None:
             return _ACCEPTED
         try:
-            return await Serving(self._server, call, request, caller).answer(conversation)
+            return await RequestExecution(self._server, call, request, caller).answer(conversation)
         except Problem as problem:  # no stream can be had; the client waits for this id
-            return _wire(problem.status, jsonrpc_error(problem, call.id), problem.headers)
+            return _json_response(problem.status, jsonrpc_error(problem, call.id), problem.headers)
 
     async def _answer_batch(
         self, said: list[Any], request: Request, caller: Caller
@@ -125,13 +125,13 @@ class Exchange:
                 answers.append(_failure(rejection.request_id, rejection.error))
                 continue
             if call is not None:
-                serving = Serving(self._server, call, request, caller)
+                serving = RequestExecution(self._server, call, request, caller)
                 answers.append(await serving.work(None))
                 move_limit_headers(request, serving.problem.headers if serving.problem else {})
-        return _wire(200, answers) if answers else _ACCEPTED
+        return _json_response(200, answers) if answers else _ACCEPTED
 
 
-class Serving:
+class RequestExecution:
     """One request while it is served."""
 
     def __init__(self, server: Server[Any], call: Call, request: Request, caller: Caller) -> None:
@@ -141,10 +141,10 @@ class Serving:
         self._caller = caller
         self.problem: Problem | None = None
 
-    async def answer(self, conversation: Conversation) -> web.StreamResponse:
+    async def answer(self, conversation: ResponseStream) -> web.StreamResponse:
         """Return JSON, or a stream if events come before it. Raises Problem if it cannot be."""
         is_endless = self._call.method == LISTEN and self._call.route is not None
-        takes_events = media_weight(whole_list(self._request.headers, "Accept") or "*/*", EVENTS)
+        takes_events = media_weight(joined_header(self._request.headers, "Accept") or "*/*", EVENTS)
         if is_endless and not takes_events:
             raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
         if is_endless or (takes_events and self._progress_token is not None):
@@ -157,7 +157,7 @@ class Serving:
     def _progress_token(self) -> str | int | None:
         return progress_token_from_params(self._call.params)
 
-    async def work(self, outbox: Outbox | None) -> Message:
+    async def work(self, outbox: EventQueue | None) -> Message:
         """Return the last message, whatever happens."""
         headers = self._request.headers
         context = RequestContext(
@@ -187,12 +187,12 @@ class Serving:
         """Return a message alone, with the status of its problem and revision."""
         problem = self.problem
         if problem is not None and problem.status in _HTTP_STATUSES:
-            return _wire(
+            return _json_response(
                 problem.status, message, move_limit_headers(self._request, problem.headers)
             )
         if self._call.route is None or "error" not in message:
-            return _wire(200, message)
-        return _wire(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)
+            return _json_response(200, message)
+        return _json_response(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)
 
 
 def _failure(request_id: str | int | None, error: ErrorData) -> Message:
@@ -200,7 +200,7 @@ def _failure(request_id: str | int | None, error: ErrorData) -> Message:
     return {"jsonrpc": "2.0", "id": request_id, "error": content}
 
 
-def _wire(
+def _json_response(
     status: int, message: Message | list[Message], headers: Mapping[str, str] | None = None
 ) -> PreparedResponse:
     said = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]

@@ -16,7 +16,7 @@ from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import (
-    UNCHANGED,
+    NOT_MODIFIED,
     VERSION,
     AnyOperation,
     Body,
@@ -159,7 +159,7 @@ REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "202
 NAME: Final = "fore-edge"
 TITLE: Final = "Journal"  # the title while there is no build that names the site
 _TITLES_MOST: Final = 4  # whose documents are cached: a build may change the title
-SENTENCE: Final = (
+SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
 
@@ -173,12 +173,12 @@ _QUERIES: Final = (
 # The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
 # of their values goes with each body, while their point is that they repeat what the body says.
 _ABOUT: Final = f"""\
-One JSON-RPC message. Both eras are spoken: revisions {REVISIONS[0]} to {REVISIONS[-2]} without a
-session, so that every request stands alone, and {REVISIONS[-1]}, whose requests say the revision,
-the client's capabilities and the method in `params._meta` and again in the headers
-`MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the revision is
-2025-03-26, the one that has batches: an array of up to {BATCH_MOST} messages, each of which counts
-as a request, is answered with an array.
+One JSON-RPC message. The protocol's two eras are supported: revisions {REVISIONS[0]} to
+{REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose
+requests say the revision, the client's capabilities and the method in `params._meta` and again in
+the headers `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the
+revision is 2025-03-26, the one that has batches: an array of up to {BATCH_MOST} messages, each of
+which counts as a request, is answered with an array.
 
 The answer is JSON; with `subscriptions/listen`, or where progress is reported, a stream of events,
 for which `Accept` has to name `text/event-stream` beside `application/json`. Only access tokens are
@@ -226,7 +226,7 @@ def _describe_server(site_url: str, title: str) -> dict[str, Any]:
         "name": server_name(site_url),
         "version": VERSION,
         "title": title,
-        "description": SENTENCE,
+        "description": SERVER_DESCRIPTION,
         "websiteUrl": f"{site_url}/",
         "remotes": [
             {
@@ -247,7 +247,7 @@ def ai_catalog(site_url: str, title: str) -> Document:
         "displayName": title,
         "type": CARD_TYPE,
         "url": f"{site_url}{SERVER_CARD}",
-        "description": SENTENCE,
+        "description": SERVER_DESCRIPTION,
         "tags": ["journal", "search", "reading"],
         "representativeQueries": list(_QUERIES),
         "version": VERSION,
@@ -270,7 +270,7 @@ Give = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResu
 def _give(make: Callable[[str, str], Document]) -> Give:
     """Return the handler that answers with a document about the site."""
 
-    async def give(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+    async def give(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
         return OperationResult(make(service.settings.site_url, site_title(service)))
 
     return give
@@ -295,7 +295,7 @@ def _is_local(origin: str) -> bool:
         return False
 
 
-async def exchange(_service: Service, _ask: OperationRequest[Any, Any]) -> OperationResult:
+async def exchange(_service: Service, _request: OperationRequest[Any, Any]) -> OperationResult:
     """Refuse: this operation is routed to a handler of its own."""
     raise Problem("internal")
 
@@ -350,7 +350,10 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
         handler=_give(server_card),
-        responses=(SuccessResponse(200, "The card", CARD, media_types=(CARD_TYPE,)), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The card", CARD, media_types=(CARD_TYPE,)),
+            NOT_MODIFIED,
+        ),
     ),
     Operation(
         name="mcp_well_known_server_card",
@@ -358,7 +361,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="The server card for clients that look for it in the root",
         tag="mcp",
         handler=_give(well_known_card),
-        responses=(SuccessResponse(200, "The card", EARLIER_CARD), UNCHANGED),
+        responses=(SuccessResponse(200, "The card", EARLIER_CARD), NOT_MODIFIED),
     ),
     Operation(
         name="ai_catalog",
@@ -368,7 +371,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=_give(ai_catalog),
         responses=(
             SuccessResponse(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
     ),
 )

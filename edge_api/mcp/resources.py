@@ -105,7 +105,7 @@ class Journal:
 
     def slugs(self) -> list[str]:
         """Return the slug of every post, newest first."""
-        return [entry.place.slug for entry in self.build.posts.entries]
+        return [entry.cursor.slug for entry in self.build.posts.entries]
 
     def tags(self) -> tuple[str, ...]:
         """Return the name of every tag, in the order of the alphabet."""

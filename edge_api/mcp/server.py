@@ -36,7 +36,7 @@ from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import Entry
-from edge_api.mcp.operations import SENTENCE, server_name, site_title
+from edge_api.mcp.operations import SERVER_DESCRIPTION, server_name, site_title
 from edge_api.mcp.resources import (
     DIGEST,
     SUMMARIZE,
@@ -51,7 +51,7 @@ from edge_api.mcp.tools import BoundTool, Toolbox
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
 
-LOOK_SECONDS: Final = 0.5  # between two checks for a new build
+POLL_SECONDS: Final = 0.5  # between two checks for a new build
 
 _log = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Announcements:
         """Announce each new build; close the listeners when the service ends."""
         before = self._service[BuildManager].current
         while not self._service[Health].draining:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             now = self._service[BuildManager].current
             if now is not before:
                 await self._announce(before, now)
@@ -126,7 +126,7 @@ def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent
 
 
 def _entries(build: Build | None) -> Mapping[str, Entry]:
-    return {entry.place.slug: entry for entry in build.posts.entries} if build else {}
+    return {entry.cursor.slug: entry for entry in build.posts.entries} if build else {}
 
 
 def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
@@ -162,7 +162,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         server_name(service.settings.site_url),
         version=VERSION,
         title=site_title(service),
-        description=SENTENCE,
+        description=SERVER_DESCRIPTION,
         instructions=_INSTRUCTIONS,
         website_url=f"{service.settings.site_url}/",
         cache_hints=hints,

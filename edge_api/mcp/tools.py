@@ -182,10 +182,10 @@ class BoundTool:
         """The JSON Schema of the arguments."""
         properties = {name: for_models(item.schema) for name, item in self._offered.items()}
         required = [name for name, item in self._offered.items() if item.required]
-        if self.tool.chooser:
+        if self.tool.discriminator:
             choice = {"type": "string", "enum": list(self.operations)}
-            properties = {self.tool.chooser: choice, **properties}
-            required = [self.tool.chooser, *required]
+            properties = {self.tool.discriminator: choice, **properties}
+            required = [self.tool.discriminator, *required]
         return {
             "type": "object",
             "properties": properties,
@@ -218,17 +218,19 @@ class BoundTool:
         return result
 
     def _chosen(self, arguments: Mapping[str, Any]) -> AnyOperation:
-        chooser = self.tool.chooser
-        if not chooser:
+        discriminator = self.tool.discriminator
+        if not discriminator:
             return self._first
-        choice = arguments.get(chooser)
+        choice = arguments.get(discriminator)
         if not isinstance(choice, str) or choice not in self.operations:
-            raise Problem("invalid", f"{chooser}: must be one of {', '.join(self.operations)}")
+            raise Problem(
+                "invalid", f"{discriminator}: must be one of {', '.join(self.operations)}"
+            )
         return self.operations[choice]
 
     def _refuse_unknown(self, arguments: Mapping[str, Any]) -> None:
         """Raise Problem `invalid` for an unknown argument."""
-        known = [*([self.tool.chooser] if self.tool.chooser else []), *self._offered]
+        known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
         for name in arguments:
             if name not in known:
                 message = f"{name[:100]}: is no argument; known are {', '.join(known)}"
@@ -271,7 +273,7 @@ class Toolbox:
         tools: dict[str, Tool] = {}
         for operation in operations:
             for tool in operation.tools:
-                choice = operation.path.rpartition("/")[2] if tool.chooser else ""
+                choice = operation.path.rpartition("/")[2] if tool.discriminator else ""
                 grouped[tool.name][choice] = operation
                 tools.setdefault(tool.name, tool)
         self.tools: Mapping[str, BoundTool] = {

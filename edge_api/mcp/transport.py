@@ -20,7 +20,7 @@ from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.conditional import compress
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.request import Request, whole_list
+from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.mcp.caller import Caller, Slots
 from edge_api.mcp.operations import BODY, MCP
@@ -57,8 +57,8 @@ class Event:
     is_last: bool = False
 
 
-Outbox = asyncio.Queue[Event]
-Work = Callable[[Outbox], Awaitable[Message]]
+EventQueue = asyncio.Queue[Event]
+Work = Callable[[EventQueue], Awaitable[Message]]
 """Puts events into the outbox and returns the last message; raises nothing but cancellation."""
 
 
@@ -100,7 +100,7 @@ def _own_headers(request: Request) -> Headers:
     return tuple((name, value) for name, _, value in pairs)
 
 
-class Conversation:
+class ResponseStream:
     """One request whose answer becomes a stream when something is said before its end."""
 
     def __init__(
@@ -110,7 +110,7 @@ class Conversation:
         self._caller = caller
         self._slots = slots
         self._is_draining = is_draining
-        self._outbox = Outbox(OUTBOX_MOST)
+        self._outbox = EventQueue(OUTBOX_MOST)
         self._stream: EventStream | None = None
         self._is_mute = False
         self._silence = 0.0
@@ -202,23 +202,23 @@ def _encode(message: Message) -> bytes:
     return b"event: message\ndata: " + orjson.dumps(message) + b"\n\n"
 
 
-class Exchange(Protocol):
+class MessageHandler(Protocol):
     """Answers messages; `mcp.exchange` has the only one."""
 
     async def answer(
-        self, request: Request, raw: bytes, caller: Caller, conversation: Conversation
+        self, request: Request, raw: bytes, caller: Caller, conversation: ResponseStream
     ) -> web.StreamResponse:
         """Return the answer to one message, or to a batch of them."""
 
 
-Load = Callable[[], Exchange]
+Load = Callable[[], MessageHandler]
 """Loads the SDK, which takes half a second, and returns what answers."""
 
 
-class CredentialWatch(Protocol):
+class CredentialChecker(Protocol):
     """Looks after a request that was admitted: `http.admission` has it."""
 
-    async def still_holds(self, operation: AnyOperation, secret: str) -> bool:
+    async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
         """Return whether its credential is still good."""
 
     def count(self, request: Request, actor: Actor) -> None:
@@ -232,13 +232,13 @@ class McpEndpoint:
     """
 
     def __init__(
-        self, admission: CredentialWatch, load: Load, *, is_draining: Callable[[], bool]
+        self, admission: CredentialChecker, load: Load, *, is_draining: Callable[[], bool]
     ) -> None:
         self.slots = Slots()
         self._admission = admission
         self._load = load
         self._is_draining = is_draining
-        self._exchange: Exchange | None = None
+        self._exchange: MessageHandler | None = None
         self._turn = asyncio.Lock()
 
     async def answer(
@@ -246,12 +246,12 @@ class McpEndpoint:
     ) -> web.StreamResponse:
         """Answer one message, or a batch of them. Raises Problem."""
         check_media_type(request, BODY)
-        if media_weight(whole_list(request.headers, "Accept") or "*/*", JSON) == 0:
+        if media_weight(joined_header(request.headers, "Accept") or "*/*", JSON) == 0:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
         raw = await read_bytes(request, BODY.most)
         exchange = self._exchange or await self._loaded()
         caller = self._caller(request, admitted)
-        conversation = Conversation(request, caller, self.slots, self._is_draining)
+        conversation = ResponseStream(request, caller, self.slots, self._is_draining)
         answer = await exchange.answer(request, raw, caller, conversation)
         if isinstance(answer, PreparedResponse):
             return await compress(answer, request)
@@ -262,22 +262,22 @@ class McpEndpoint:
         assert actor is not None  # noqa: S101  the operation requires a credential
         return Caller(
             actor,
-            partial(self._admission.still_holds, MCP, admitted.secret),
+            partial(self._admission.is_still_valid, MCP, admitted.secret),
             partial(self._admission.count, request, actor),
         )
 
-    async def _loaded(self) -> Exchange:
+    async def _loaded(self) -> MessageHandler:
         async with self._turn:
             if self._exchange is None:
                 self._exchange = await asyncio.to_thread(self._load)
             return self._exchange
 
 
-def load_exchange(make_server: str, *parts: Any) -> Exchange:
+def load_exchange(make_server: str, *parts: Any) -> MessageHandler:
     """Load the SDK and return what answers for one of our servers.
 
     `make_server` is a module with a function of that name, which takes `parts`.
     """
     server = import_module(make_server).make_server(*parts)
-    exchange: Exchange = import_module("edge_api.mcp.exchange").Exchange(server)
+    exchange: MessageHandler = import_module("edge_api.mcp.exchange").SdkMessageHandler(server)
     return exchange

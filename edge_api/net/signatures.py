@@ -11,7 +11,7 @@ from typing import Final
 from standardwebhooks import Webhook, WebhookVerificationError
 
 SECRET_BYTES: Final = 32
-SIGNED: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
+SIGNATURE_HEADERS: Final = ("webhook-id", "webhook-timestamp", "webhook-signature")
 """The headers of a signature; the first two are signed with the body."""
 
 _ID: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
@@ -27,12 +27,12 @@ def sign(given: Sequence[str], message_id: str, at: datetime, body: bytes) -> di
     text = body.decode()
     signatures = [Webhook(secret).sign(message_id, at, text) for secret in given]
     values = message_id, str(int(at.timestamp())), " ".join(signatures)
-    return dict(zip(SIGNED, values, strict=True))
+    return dict(zip(SIGNATURE_HEADERS, values, strict=True))
 
 
 def is_signed(given: Sequence[str], headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a secret signed within five minutes of now; `SIGNED` names the `headers`."""
-    found = {name: headers.get(name, "") for name in SIGNED}
+    """Return whether a secret signed within five minutes of now; `headers`: of a request."""
+    found = {name: headers.get(name, "") for name in SIGNATURE_HEADERS}
     if _ID.fullmatch(found["webhook-id"]) is None:
         return False
     for webhook in map(Webhook, given):

@@ -1,4 +1,4 @@
-"""The only way to addresses that others name: public unicast alone.
+"""Connections to addresses that others name: to public unicast addresses alone (SSRF).
 
 A name is resolved once, all its addresses are checked, and only those are connected to, so that the
 name cannot change its addresses in between.
@@ -83,7 +83,7 @@ def system_trust() -> SSLContext:
 
 async def ask_system(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host from the system's resolver."""
-    return [str(place[0]) for _, _, _, _, place in await look_up(host, port)]
+    return [str(place[0]) for _, _, _, _, place in await resolve_host(host, port)]
 
 
 class SsrfGuard:
@@ -186,11 +186,11 @@ async def read_chunks(answer: aiohttp.ClientResponse, most: int) -> AsyncIterato
         yield chunk
 
 
-class CrowdedError(OSError):
+class TooManyLookupsError(OSError):
     """Too many lookups are under way."""
 
 
-async def look_up(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
+async def resolve_host(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
     """Return the addresses of a host, by the system's resolver in a thread of its own.
 
     A name server that never answers holds a thread for half a minute despite any timeout; a thread
@@ -198,7 +198,7 @@ async def look_up(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found
     UnicodeError for what cannot be a name, CrowdedError.
     """
     if not _places.acquire(blocking=False):
-        raise CrowdedError
+        raise TooManyLookupsError
     found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
     work = partial(_work, found, host, port, family)
     Thread(target=work, name="lookup", daemon=True).start()  # the end of the process awaits none

@@ -21,10 +21,10 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.auth.actor import Actor, Change, audit_entry, new_id
-from edge_api.auth.keys import end_grants
-from edge_api.auth.secrets import digest_of, mint
-from edge_api.auth.tokens import TOKEN_LIFE, AccessToken, Issuer, sign
+from edge_api.auth.actor import Actor, AuditChange, audit_entry, new_id
+from edge_api.auth.keys import revoke_grants
+from edge_api.auth.secrets import hash_secret, mint
+from edge_api.auth.tokens import JWT_LIFETIME, AccessToken, Issuer, sign
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
@@ -44,13 +44,13 @@ REFRESH_LIFE: Final = timedelta(days=30)
 """The life of an unused refresh token."""
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
-GRANTS: Final = ("authorization_code", "refresh_token", "client_credentials")
+GRANT_TYPES: Final = ("authorization_code", "refresh_token", "client_credentials")
 UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
 """A client that is not known, as the audit log names it."""
 
 _CHALLENGE_LENGTH: Final = 43  # characters of a SHA-256 digest in base64url
 _ASSERTION_LONGEST_LIFE: Final = timedelta(hours=1)
-_ASSERTION_KEPT: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
+_ASSERTION_REPLAY_WINDOW: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
 """The time that a used one is remembered: the library lets it be late by a minute."""
 
 _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
@@ -104,14 +104,14 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             scopes=tuple(scope.split()),
             resource=resource,
             grant_id=grant["id"] if grant else None,
-            expires_at=context.now + TOKEN_LIFE,
+            expires_at=context.now + JWT_LIFETIME,
         )
         assert self._signer is not None  # noqa: S101  a token request brings a key
         self._audit("issue", OAUTH_GRANTS, client)
         return {
             "access_token": sign(token, self.issuer.url, self._signer),
             "token_type": "Bearer",
-            "expires_in": int(TOKEN_LIFE.total_seconds()),
+            "expires_in": int(JWT_LIFETIME.total_seconds()),
             "scope": scope,
         }
 
@@ -124,13 +124,13 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         client: Client = request.client
         resource = self.check_target(request, self.issuer.within(grant["resource"]))
         unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
-        self.queries.append(Update(table, {"used_at": self.context.present}, unused, at_least=1))
+        self.queries.append(Update(table, {"used_at": self.context.now_text}, unused, at_least=1))
         answer = self.issue_token(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
             answer["refresh_token"] = self._new_refresh_token(grant)
         return answer
 
-    def usable(self, client: Client, row: Row | None) -> bool:
+    def check_usable_or_revoke(self, client: Client, row: Row | None) -> bool:
         """Return whether a code or refresh token may be redeemed; a replay revokes its grant."""
         grant = self.context.grant
         if row is None or grant is None or grant["client_id"] != client.client_id:
@@ -138,13 +138,15 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         if row["used_at"] is not None:
             self.revoke_grant(client)
             return False
-        return bool(row["expires_at"] > self.context.present and self.context.holds)
+        return bool(row["expires_at"] > self.context.now_text and self.context.grant_in_force)
 
     def revoke_grant(self, client: Client) -> None:
         """Revoke the grant with all that it gave (RFC 9700, sections 2.1.1 and 4.14)."""
         grant = self.context.grant
         if grant is not None and grant["revoked_at"] is None:
-            self.queries.append(end_grants(Filter("id", "eq", grant["id"]), self.context.present))
+            self.queries.append(
+                revoke_grants(Filter("id", "eq", grant["id"]), self.context.now_text)
+            )
             self._audit("revoke", OAUTH_GRANTS, client, RowCount(len(self.queries) - 1))
 
     def revoke_token(self, token: AccessToken, client: Client) -> None:
@@ -157,17 +159,17 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
     def _new_refresh_token(self, grant: Row) -> str:
         secret, now = mint("refresh_token"), self.context.now
         given = {
-            "id": digest_of(secret),
+            "id": hash_secret(secret),
             "grant_id": grant["id"],
             "expires_at": format_instant(now + REFRESH_LIFE),
         }
-        row = REFRESH_TOKENS.new_row(given, self.context.present, partial(new_id, now))
+        row = REFRESH_TOKENS.new_row(given, self.context.now_text, partial(new_id, now))
         self.queries.append(Insert(REFRESH_TOKENS, [row]))
         return secret
 
     def _audit(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
         actor = client_actor(client, self.context.grant)
-        self.queries.append(audit_entry(actor, Change(verb, table, rows), self.context.now))
+        self.queries.append(audit_entry(actor, AuditChange(verb, table, rows), self.context.now))
 
 
 class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
@@ -178,7 +180,7 @@ class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
 
     def query_authorization_code(self, _code: str, client: Client) -> "_Redeemable | None":
         row, grant = self.server.context.code, self.server.context.grant
-        if not self.server.usable(client, row) or row is None or grant is None:
+        if not self.server.check_usable_or_revoke(client, row) or row is None or grant is None:
             return None
         return _Redeemable(row, grant, self.request.form.get("redirect_uri"))
 
@@ -238,7 +240,11 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
 
     def authenticate_refresh_token(self, _token: str) -> _Redeemable | None:
         row, grant = self.server.context.refresh_token, self.server.context.grant
-        if not self.server.usable(self.request.client, row) or row is None or grant is None:
+        if (
+            not self.server.check_usable_or_revoke(self.request.client, row)
+            or row is None
+            or grant is None
+        ):
             return None
         return _Redeemable(row, grant)
 
@@ -299,7 +305,10 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
             raise InvalidClientError("The client assertion cannot be read")
         if context.used_assertion or not isinstance(jti, str):
             return False
-        row = {"id": self._digest, "expires_at": format_instant(context.now + _ASSERTION_KEPT)}
+        row = {
+            "id": self._digest,
+            "expires_at": format_instant(context.now + _ASSERTION_REPLAY_WINDOW),
+        }
         self._server.queries.append(Insert(USED_ASSERTIONS, [row]))
         return True
 

@@ -1,4 +1,4 @@
-"""The consent page: a person is asked, and answers.
+"""The consent page: a person allows or denies a client.
 
 If nobody may be sent back to the client, a page says why (RFC 6749, section 4.1.2.1).
 """
@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
-from edge_api.oauth.consents import Asked, SentBack
+from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from edge_api.oauth.operations import Form
 from edge_api.oauth.request import host_of, is_loopback, is_nonce, pairs_of, source_of
 from edge_api.oauth.server import OAuthServer
@@ -24,7 +24,7 @@ from edge_api.operation.model import (
     Schema,
     SuccessResponse,
 )
-from edge_api.operation.result import FORM, HTML, OperationResult, Page
+from edge_api.operation.result import FORM, HTML, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
@@ -55,9 +55,9 @@ async def show_question(service: Service, request: OperationRequest[None, None])
         asked = await service[OAuthServer].consents.read(request.pairs)
     except Problem as problem:
         return await _refusal(service, problem)
-    if isinstance(asked, SentBack):
+    if isinstance(asked, ErrorRedirect):
         if asked.is_trusted:
-            return Page(b"", status=303, headers={"Location": asked.location})
+            return HtmlResult(b"", status=303, headers={"Location": asked.location})
         sentences = ["The program asked for something that it cannot have. Nothing was granted."]
         link = (asked.location, f"Go back to {host_of(asked.location)}")
         return await _notice(service, 403, sentences, link=link)
@@ -75,7 +75,7 @@ async def take_answer(service: Service, request: OperationRequest[None, Form]) -
         _check_form(service, request, answer.get("seal", ""), pairs, asked)
     except Problem as problem:
         return await _refusal(service, problem)
-    assert isinstance(asked, Asked)  # noqa: S101  the check has refused anything else
+    assert isinstance(asked, ConsentRequest)  # noqa: S101  the check has refused anything else
     chosen = [value for name, value in members if name == "granted"]
     try:
         if answer.get("decision") == "allow":
@@ -88,14 +88,14 @@ async def take_answer(service: Service, request: OperationRequest[None, Form]) -
             raise
         await consents.note_refusal(asked.client)
         return await _question(service, asked, _nonce(request), chosen, f"{problem.message}.")
-    return Page(b"", status=303, headers={"Location": location})
+    return HtmlResult(b"", status=303, headers={"Location": location})
 
 
 async def _holder(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:
-        holder = await service.access.actor_for(key)
+        holder = await service.access.authenticate(key)
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
@@ -111,10 +111,10 @@ def _check_form(
     request: OperationRequest[None, Form],
     seal: str,
     pairs: Pairs,
-    asked: Asked | SentBack,
+    asked: ConsentRequest | ErrorRedirect,
 ) -> None:
     """Refuse a form that was changed, or not shown to this browser. Raises Problem."""
-    if isinstance(asked, SentBack):
+    if isinstance(asked, ErrorRedirect):
         raise Problem("forbidden", "The form was changed: go back to the client and start again")
     if not service[OAuthServer].guard.holds(seal, _nonce(request), pairs, service.clock()):
         message = "The form is too old, or cookies are switched off"
@@ -122,8 +122,8 @@ def _check_form(
 
 
 async def _question(
-    service: Service, asked: Asked, nonce: str, chosen: Sequence[str], error: str = ""
-) -> Page:
+    service: Service, asked: ConsentRequest, nonce: str, chosen: Sequence[str], error: str = ""
+) -> HtmlResult:
     """Return the page with the question; after an error it is filled in as before."""
     server = service[OAuthServer]
     body = await service.pages.render(
@@ -149,7 +149,7 @@ async def _question(
     # Lax: the page is reached from the client's site, and two questions may be open at once.
     secure = "; Secure" if server.issuer.url.startswith("https:") else ""
     cookie = f"{_COOKIE}={nonce}; Path={AUTHORIZE}; HttpOnly; SameSite=Lax{secure}"
-    return Page(
+    return HtmlResult(
         body,
         status=400 if error else 200,
         headers={"Set-Cookie": cookie},
@@ -157,7 +157,7 @@ async def _question(
     )
 
 
-async def _refusal(service: Service, problem: Problem) -> Page:
+async def _refusal(service: Service, problem: Problem) -> HtmlResult:
     """Return the page that says why nobody is sent anywhere."""
     if problem.code not in ("invalid", "forbidden"):
         raise problem
@@ -168,10 +168,10 @@ async def _refusal(service: Service, problem: Problem) -> Page:
     return await _notice(service, problem.status, sentences)
 
 
-async def _notice(service: Service, status: int, sentences: list[str], **more: Any) -> Page:
+async def _notice(service: Service, status: int, sentences: list[str], **more: Any) -> HtmlResult:
     title = "This cannot be allowed"
     body = await service.pages.render("notice", title, sentences=sentences, **more)
-    return Page(body, status=status)
+    return HtmlResult(body, status=status)
 
 
 def _nonce(request: OperationRequest[None, Any]) -> str:

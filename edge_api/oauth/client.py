@@ -18,11 +18,11 @@ from joserfc.jwk import KeySet
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from edge_api.auth.actor import Actor
-from edge_api.auth.secrets import digest_of
+from edge_api.auth.secrets import hash_secret
 from edge_api.db.oauth_tables import CLIENT_ID_LONGEST
-from edge_api.db.problems import Problem, sentence_of
+from edge_api.db.problems import Problem, format_validation_error
 from edge_api.db.table import Row
-from edge_api.oauth.request import URI_LONGEST, matches, refusal_of
+from edge_api.oauth.request import URI_LONGEST, matches, redirect_uri_error
 from edge_api.operation.input import TextRule
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
@@ -59,7 +59,7 @@ class Client(ClientMixin):  # type: ignore[misc]
         """Return its only redirect URI, if it has one alone (OAuth 2.1, section 4.1.1)."""
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
 
-    def is_due(self, present: str) -> bool:
+    def needs_refetch(self, present: str) -> bool:
         """Return whether the document that describes it should be fetched again."""
         return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= present
 
@@ -75,7 +75,7 @@ class Client(ClientMixin):  # type: ignore[misc]
     def check_client_secret(self, client_secret: str) -> bool:
         """Return whether the secret is its own, in constant time."""
         known = self.row["secret_digest"] or ""
-        return hmac.compare_digest(known, digest_of(client_secret))
+        return hmac.compare_digest(known, hash_secret(client_secret))
 
     def check_endpoint_auth_method(self, method: str, _endpoint: str) -> bool:
         """Return whether it may authenticate so; a secret is taken from the header or the form."""
@@ -131,9 +131,9 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
         fault = error.errors(include_url=False)[0]
         where = ".".join(map(str, fault["loc"])) or "body"
         code = "invalid_redirect_uri" if where.startswith("redirect") else _INVALID
-        raise Problem("invalid", f"{where}: {sentence_of(fault)}", oauth=code) from None
+        raise Problem("invalid", f"{where}: {format_validation_error(fault)}", oauth=code) from None
     for uri in metadata.redirect_uris:
-        refusal = refusal_of(uri, tuple(schemes))
+        refusal = redirect_uri_error(uri, tuple(schemes))
         if refusal is not None:
             raise Problem("invalid", f"redirect_uris: {refusal}", oauth="invalid_redirect_uri")
     if metadata.response_types not in (None, ["code"]):
@@ -186,7 +186,7 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
     if given.get("client_id") != url:
         raise Problem("invalid", "client_id: the document does not name its own address")
     if "client_secret" in given:
-        raise Problem("invalid", "client_secret: a secret in a public document is none")
+        raise Problem("invalid", "client_secret: must not be in a public document")
     metadata = read_metadata(given, schemes)
     method = metadata.token_endpoint_auth_method
     if method not in ("none", "private_key_jwt"):

@@ -11,16 +11,16 @@ from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
-from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Change, Clock, audit_entry, new_id
-from edge_api.auth.keys import end_grants
-from edge_api.auth.secrets import digest_of, last_four, mint
+from edge_api.auth.actor import OPERATOR, SERVICE, Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.keys import revoke_grants
+from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.oauth_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
-from edge_api.oauth.authlib_server import GRANTS
+from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import (
     SECRET_METHODS,
     Client,
@@ -34,11 +34,11 @@ from edge_api.oauth.client import (
     read_metadata,
     registration_answer,
 )
-from edge_api.oauth.request import refusal_of
+from edge_api.oauth.request import redirect_uri_error
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
 
-Method = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
+AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 
 UNVETTED_MOST: Final = 10_000
 """Clients that nobody vetted; beyond that the oldest ones without a token are deleted."""
@@ -62,7 +62,7 @@ class NewClient:
     """The operator's input for a new client."""
 
     name: str
-    auth_method: Method
+    auth_method: AuthMethod
     grant_types: tuple[str, ...]
     scopes: tuple[str, ...]
     redirect_uris: tuple[str, ...] = ()
@@ -74,10 +74,10 @@ class NewClient:
             if name not in SCOPES:
                 raise Problem("invalid", f"scopes: there is no scope {name!r}")
         for name in self.grant_types:
-            if name not in GRANTS:
+            if name not in GRANT_TYPES:
                 raise Problem("invalid", f"grants: there is no grant {name!r}")
         for uri in self.redirect_uris:
-            refusal = refusal_of(uri, schemes)
+            refusal = redirect_uri_error(uri, schemes)
             if refusal is not None:
                 raise Problem("invalid", f"redirect URI {uri}: {refusal}")
         if "authorization_code" in self.grant_types and not self.redirect_uris:
@@ -126,7 +126,7 @@ class ClientRows:
         """Store a new client from its given columns, unless its id is known; return the row."""
         now = self._clock()
         row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
-        audit = audit_entry(actor, Change("register", OAUTH_CLIENTS, 1), now)
+        audit = audit_entry(actor, AuditChange("register", OAUTH_CLIENTS, 1), now)
         is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
         return row if is_new else await self.known_row(row["id"])
 
@@ -142,7 +142,9 @@ class ClientRows:
         update = Update(
             OAUTH_CLIENTS, values, (Filter("id", "eq", client_id), NOT_REVOKED), at_least=1
         )
-        audit = audit_entry(actor, Change(verb, OAUTH_CLIENTS, RowCount(0), ("id",)), self._clock())
+        audit = audit_entry(
+            actor, AuditChange(verb, OAUTH_CLIENTS, RowCount(0), ("id",)), self._clock()
+        )
         if not await run_unless_conflict(self._store, update, audit):
             raise Problem("conflict", f"The client {client_id} is revoked")
 
@@ -166,7 +168,7 @@ class ClientRows:
 
 async def delete_clients(store: Store, where: Where, now: datetime) -> None:
     """Delete clients, and audit how many. Raises Problem."""
-    change = Change("forget", OAUTH_CLIENTS, RowCount(0))
+    change = AuditChange("forget", OAUTH_CLIENTS, RowCount(0))
     await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, change, now))
 
 
@@ -203,7 +205,7 @@ class Clients(ClientRows):
             "kind": "registered",
             "name": new.name,
             "auth_method": new.auth_method,
-            "secret_digest": digest_of(secret) if secret else None,
+            "secret_digest": hash_secret(secret) if secret else None,
             "secret_last_four": last_four(secret) if secret else None,
             "redirect_uris": " ".join(new.redirect_uris),
             "grant_types": " ".join(new.grant_types),
@@ -227,7 +229,7 @@ class Clients(ClientRows):
         if row["auth_method"] not in SECRET_METHODS:
             raise Problem("invalid", f"{client_id} has no secret")
         secret = mint("client_secret")
-        values = {"secret_digest": digest_of(secret), "secret_last_four": last_four(secret)}
+        values = {"secret_digest": hash_secret(secret), "secret_last_four": last_four(secret)}
         await self.change(client_id, "rotate", values, OPERATOR)
         return Registered({**row, **values}, secret)
 
@@ -239,8 +241,8 @@ class Clients(ClientRows):
         where = (Filter("id", "eq", client_id), NOT_REVOKED)
         await self._store.run(
             Update(OAUTH_CLIENTS, {"revoked_at": present}, where),
-            end_grants(Filter("client_id", "eq", client_id), present),
-            audit_entry(OPERATOR, Change("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
+            revoke_grants(Filter("client_id", "eq", client_id), present),
+            audit_entry(OPERATOR, AuditChange("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
         )
 
 

@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 
-from edge_api.auth.actor import Actor, Change, Clock, audit_entry, new_id
-from edge_api.auth.secrets import digest_of, mint
+from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.secrets import hash_secret, mint
 from edge_api.auth.tokens import Issuer
 from edge_api.db.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
 from edge_api.db.problems import Problem
@@ -21,7 +21,7 @@ from edge_api.db.query import Insert, Store
 from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import UNKNOWN, AuthorizationServer
 from edge_api.oauth.client import Client, client_actor
-from edge_api.oauth.request import KNOWN, VALUE_LONGEST, AuthRequest, is_loopback
+from edge_api.oauth.request import KNOWN_PARAMETERS, VALUE_LONGEST, AuthRequest, is_loopback
 from edge_api.oauth.token_context import FindClient, TokenContext, oauth_problem
 from edge_api.schema.paths import AUDIENCES
 
@@ -30,7 +30,7 @@ CODE_LIFE: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ConsentRequest:
     """An authorization request that may be put to a person."""
 
     client: Client
@@ -43,7 +43,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class SentBack:
+class ErrorRedirect:
     """A faulty request: the browser goes back to the client with an error."""
 
     location: str
@@ -61,13 +61,13 @@ class Consents:
         self._clock = clock
         self._find = find
 
-    async def read(self, pairs: Pairs) -> Asked | SentBack:
+    async def read(self, pairs: Pairs) -> ConsentRequest | ErrorRedirect:
         """Return the request that the parameters make, or where a faulty one is sent back.
 
         Raises Problem if the client is unknown or its redirect URI is not one that it registered:
         then nobody may be sent anywhere. Refusals are in the audit log.
         """
-        pairs = tuple((name, value) for name, value in pairs if name in KNOWN and value)
+        pairs = tuple((name, value) for name, value in pairs if name in KNOWN_PARAMETERS and value)
         named = dict(pairs)
         client = await self._client(named.get("client_id"))
         try:
@@ -85,16 +85,16 @@ class Consents:
         answer = {"error": problem.oauth, "error_description": problem.message}
         location = self._back(redirect_uri, answer, named.get("state"))
         is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
-        return SentBack(location, is_trusted)
+        return ErrorRedirect(location, is_trusted)
 
-    def _validate(self, client: Client, redirect_uri: str, pairs: Pairs) -> Asked:
+    def _validate(self, client: Client, redirect_uri: str, pairs: Pairs) -> ConsentRequest:
         """Return a valid request. Raises OAuth2Error, Problem."""
         request = AuthRequest(pairs, {}, method="GET")
         context = TokenContext(self._clock(), {client.client_id: client})
         server = AuthorizationServer(self._issuer, context)
         server.get_consent_grant(request)
         resource = server.check_target(request, self._issuer.resources)
-        return Asked(
+        return ConsentRequest(
             client=client,
             redirect_uri=redirect_uri,
             scopes=tuple(request.scope.split()),
@@ -104,7 +104,7 @@ class Consents:
             pairs=pairs,
         )
 
-    async def allow(self, asked: Asked, holder: Actor, chosen: Iterable[str]) -> str:
+    async def allow(self, asked: ConsentRequest, holder: Actor, chosen: Iterable[str]) -> str:
         """Grant chosen scopes of the key; return the redirect.
 
         Raises `invalid` if it is useless.
@@ -118,7 +118,7 @@ class Consents:
         code = await self._grant(asked, holder, scopes)
         return self._back(asked.redirect_uri, {"code": code}, asked.state)
 
-    async def deny(self, asked: Asked) -> str:
+    async def deny(self, asked: ConsentRequest) -> str:
         """Audit that the person said no; return where the browser goes."""
         await self.note_refusal(asked.client)
         error = {"error": "access_denied", "error_description": "The person did not allow it"}
@@ -127,7 +127,9 @@ class Consents:
     async def note_refusal(self, client: Client | None) -> None:
         """Write into the audit log that a client was granted nothing. Raises Problem."""
         actor = client_actor(client) if client else UNKNOWN
-        await self._store.run(audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), self._clock()))
+        await self._store.run(
+            audit_entry(actor, AuditChange("refuse", OAUTH_GRANTS, 0), self._clock())
+        )
 
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
@@ -144,7 +146,7 @@ class Consents:
             raise Problem("forbidden", message)
         return client
 
-    async def _grant(self, asked: Asked, holder: Actor, scopes: tuple[str, ...]) -> str:
+    async def _grant(self, asked: ConsentRequest, holder: Actor, scopes: tuple[str, ...]) -> str:
         """Store a grant and the code for it; return the code."""
         now, code = self._clock(), mint("authorization_code")
         present, make_id = format_instant(now), partial(new_id, now)
@@ -156,7 +158,7 @@ class Consents:
         }
         grant = OAUTH_GRANTS.new_row(granted, present, make_id)
         given = {
-            "id": digest_of(code),
+            "id": hash_secret(code),
             "grant_id": grant["id"],
             "redirect_uri": asked.redirect_uri,
             "challenge": asked.challenge,
@@ -164,7 +166,7 @@ class Consents:
         }
         row = AUTHORIZATION_CODES.new_row(given, present, make_id)
         actor = replace(holder, client_id=asked.client.client_id)
-        audit = audit_entry(actor, Change("grant", OAUTH_GRANTS, 1), now)
+        audit = audit_entry(actor, AuditChange("grant", OAUTH_GRANTS, 1), now)
         await self._store.run(
             Insert(OAUTH_GRANTS, [grant]), Insert(AUTHORIZATION_CODES, [row]), audit
         )

@@ -6,12 +6,12 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import BaseModel, Field, TypeAdapter
 
-from edge_api.oauth.authlib_server import GRANTS
+from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
 from edge_api.operation.model import (
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Body,
     Operation,
@@ -89,7 +89,7 @@ class ClientAnswer(BaseModel, extra="forbid"):
     scope: str
 
 
-async def describe_server(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def describe_server(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the metadata of the authorization server."""
     issuer = service[OAuthServer].issuer
     return _public(server_metadata(issuer, agent_auth(issuer)))
@@ -98,13 +98,13 @@ async def describe_server(service: Service, _ask: OperationRequest[None, None]) 
 def describe_resource(audience: Audience | None) -> Any:
     """Return the handler that gives the metadata of an audience, or of the whole origin."""
 
-    async def describe(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+    async def describe(service: Service, _: OperationRequest[None, None]) -> OperationResult:
         return _public(resource_metadata(service[OAuthServer].issuer, audience))
 
     return describe
 
 
-async def publish_keys(service: Service, _ask: OperationRequest[None, None]) -> OperationResult:
+async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the keys that access tokens are signed with."""
     return _public(await service[OAuthServer].keys.jwks())
 
@@ -131,7 +131,7 @@ async def register_client(
 
 def _public(value: Any) -> OperationResult:
     body = orjson.dumps(value)
-    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_lasting=False))
+    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_reused=False))
 
 
 def _text(pattern: str, description: str, longest: int = 4096) -> dict[str, Any]:
@@ -150,14 +150,14 @@ _CLIENT_MEMBERS: Final = {
     },
     "client_assertion": _text(_PLAIN, "For private_key_jwt: a JWT that the client signed.", 16384),
 }
-_TWO_WAYS: Final = {"required": ["client_secret", "client_assertion"]}
+_BOTH_METHODS: Final = {"required": ["client_secret", "client_assertion"]}
 """No client authenticates in both (RFC 6749, section 2.3)."""
 _TOKEN_FORM: Final = {
     "type": "object",
     "required": ["grant_type"],
-    "not": _TWO_WAYS,
+    "not": _BOTH_METHODS,
     "properties": {
-        "grant_type": {"enum": list(GRANTS)},
+        "grant_type": {"enum": list(GRANT_TYPES)},
         "code": _text(_PLAIN, "For authorization_code: what came with the redirect."),
         "redirect_uri": _text(_PLAIN, "For authorization_code: the same as when it was asked for."),
         "code_verifier": _text(_PLAIN, "For authorization_code: what the challenge was made of."),
@@ -170,7 +170,7 @@ _TOKEN_FORM: Final = {
 _REVOKE_FORM: Final = {
     "type": "object",
     "required": ["token"],
-    "not": _TWO_WAYS,
+    "not": _BOTH_METHODS,
     "properties": {
         # What has no value counts as left out (RFC 6749, section 3.1).
         "token": {**_text(_PLAIN, "The token to take back.", 8192), "minLength": 1},
@@ -219,7 +219,7 @@ _CLIENT_EXAMPLE: Final = {
 }
 
 
-def _described(name: str, path: str, audience: Audience | None) -> AnyOperation:
+def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOperation:
     return Operation(
         name=name,
         path=path,
@@ -228,7 +228,7 @@ def _described(name: str, path: str, audience: Audience | None) -> AnyOperation:
         handler=describe_resource(audience),
         responses=(
             SuccessResponse(200, "The metadata", output_schema(ResourceMetadata)),
-            UNCHANGED,
+            NOT_MODIFIED,
         ),
     )
 
@@ -244,18 +244,24 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
         handler=describe_server,
-        responses=(SuccessResponse(200, "The metadata", output_schema(ServerMetadata)), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The metadata", output_schema(ServerMetadata)),
+            NOT_MODIFIED,
+        ),
     ),
-    _described("oauth_resource", RESOURCE_METADATA, None),
-    _described("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
-    _described("oauth_mcp_resource", f"{RESOURCE_METADATA}{AUDIENCES['mcp']}", "mcp"),
+    _resource_metadata("oauth_resource", RESOURCE_METADATA, None),
+    _resource_metadata("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
+    _resource_metadata("oauth_mcp_resource", f"{RESOURCE_METADATA}{AUDIENCES['mcp']}", "mcp"),
     Operation(
         name="oauth_keys",
         path=JWKS,
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
         handler=publish_keys,
-        responses=(SuccessResponse(200, "The key set", output_schema(KeySetDocument)), UNCHANGED),
+        responses=(
+            SuccessResponse(200, "The key set", output_schema(KeySetDocument)),
+            NOT_MODIFIED,
+        ),
         problems=("unavailable",),
     ),
     Operation(
@@ -268,7 +274,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="oauth",
         limit="token",
         handler=issue_token,
-        hands_out_secrets=True,
+        returns_secret=True,
         body=_form(_TOKEN_FORM, {"grant_type": "client_credentials"}),
         responses=(SuccessResponse(200, "The token", output_schema(TokenAnswer)),),
         problems=("unauthenticated", "unavailable"),

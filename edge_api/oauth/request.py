@@ -31,7 +31,7 @@ _DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
 """Schemes that run or show something in the browser itself, whatever a list may say."""
 
 
-def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
+def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
     """Return why a client may not register `uri`, or `None`; `schemes` are private-use ones."""
     if len(uri) <= URI_LONGEST and re.fullmatch(WEB, uri):
         return None
@@ -41,7 +41,7 @@ def refusal_of(uri: str, schemes: Iterable[str]) -> str | None:
     if parts.scheme == "http" and parts.hostname not in LOOPBACK:
         return "must be https, or http on a loopback address"
     if _is_web(parts):
-        return _refusal_of_authority(parts) or "is not an address that browsers agree on"
+        return _authority_error(parts) or "is not an address that browsers agree on"
     if parts.scheme in schemes and parts.scheme not in _DANGEROUS:
         return None
     return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
@@ -55,7 +55,7 @@ def matches(registered: str, named: str) -> bool:
     if registered == named:
         return True
     ours, theirs = _split(registered), _split(named)
-    if ours is None or theirs is None or "#" in named or _refusal_of_authority(theirs):
+    if ours is None or theirs is None or "#" in named or _authority_error(theirs):
         return False
     if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB, named):
         return False
@@ -102,7 +102,7 @@ def _split(uri: str) -> SplitResult | None:
     return parts if parts.scheme else None
 
 
-def _refusal_of_authority(parts: SplitResult) -> str | None:
+def _authority_error(parts: SplitResult) -> str | None:
     if not parts.hostname:
         return "must have a host"
     if parts.username is not None or parts.password is not None:
@@ -119,7 +119,7 @@ def is_nonce(text: str) -> bool:
     return re.fullmatch(r"[A-Za-z0-9_-]{32}", text) is not None
 
 
-class FormGuard:
+class ConsentCsrf:
     """Makes and checks the seals of consent forms."""
 
     def __init__(self, secret: bytes) -> None:
@@ -149,7 +149,7 @@ class FormGuard:
         return hmac.digest(self._key, said, "sha256").hex()
 
 
-KNOWN: Final = frozenset(
+KNOWN_PARAMETERS: Final = frozenset(
     {
         *("client_id", "client_secret", "client_assertion_type", "client_assertion"),
         *("response_type", "redirect_uri", "scope", "state", "resource"),
@@ -159,11 +159,11 @@ KNOWN: Final = frozenset(
 )
 """Known parameters; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
 _REPEATABLE: Final = ("resource",)  # RFC 8707, section 2
-_FREE: Final = ("state",)  # any printable character (RFC 6749, appendix A.5)
+_UNRESTRICTED: Final = ("state",)  # any printable character (RFC 6749, appendix A.5)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _QUOTABLE: Final = re.compile(r'[^"\\]*')
 VALUE_LONGEST: Final = 4096  # characters
-_LONGER: Final[Mapping[str, int]] = {
+_LONGER_PARAMETERS: Final[Mapping[str, int]] = {
     "client_assertion": 16384,
     "token": 8192,
     "refresh_token": 8192,
@@ -197,11 +197,11 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
         super().__init__(method, "https://transport.invalid/", headers=headers)
         lists: dict[str, list[str]] = {}
         for name, value in pairs:
-            if value and name in KNOWN:
+            if value and name in KNOWN_PARAMETERS:
                 lists.setdefault(name, []).append(_check(name, value))
         for name, values in lists.items():
             if len(values) > 1 and name not in _REPEATABLE:
-                raise Problem("invalid", f"{name}: stands more than once")
+                raise Problem("invalid", f"{name}: is given more than once")
         if "scope" in lists:
             names = [name for name in lists["scope"][0].split() if name != _OFFLINE]
             if not names:  # else it would count as left out, which asks for all there is
@@ -236,8 +236,8 @@ def pairs_of(form: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 def _check(name: str, value: str) -> str:
     is_printable = _PRINTABLE.fullmatch(value) is not None
-    if not is_printable or (name not in _FREE and _QUOTABLE.fullmatch(value) is None):
+    if not is_printable or (name not in _UNRESTRICTED and _QUOTABLE.fullmatch(value) is None):
         raise Problem("invalid", f"{name}: must be printable ASCII, without quotation marks")
-    if len(value) > _LONGER.get(name, VALUE_LONGEST):
+    if len(value) > _LONGER_PARAMETERS.get(name, VALUE_LONGEST):
         raise Problem("invalid", f"{name}: is too long")
     return value

@@ -19,11 +19,16 @@ from edge_api.db.query import Delete, Filter, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.transfer import pages
 from edge_api.db.types import format_instant
-from edge_api.oauth.authlib_server import ASSERTION_ALGORITHMS, AUTH_METHODS, GRANTS, REFRESH_LIFE
+from edge_api.oauth.authlib_server import (
+    ASSERTION_ALGORITHMS,
+    AUTH_METHODS,
+    GRANT_TYPES,
+    REFRESH_LIFE,
+)
 from edge_api.oauth.client import Fetch
 from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
 from edge_api.oauth.consents import Consents
-from edge_api.oauth.request import FormGuard
+from edge_api.oauth.request import ConsentCsrf
 from edge_api.oauth.token_endpoint import TokenEndpoint
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import (
@@ -38,7 +43,7 @@ from edge_api.schema.paths import (
     Audience,
 )
 
-KEPT_AFTER: Final[Mapping[Table, timedelta]] = {
+RETENTION_AFTER_EXPIRY: Final[Mapping[Table, timedelta]] = {
     # As long as something that a replay would revoke may live.
     AUTHORIZATION_CODES: REFRESH_LIFE,
     REFRESH_TOKENS: REFRESH_LIFE,
@@ -54,7 +59,7 @@ GRANTS_AT_ONCE: Final = 500
 
 
 async def _delete_expired(store: Store, now: datetime) -> None:
-    for table, kept in KEPT_AFTER.items():
+    for table, kept in RETENTION_AFTER_EXPIRY.items():
         expired = (Filter("expires_at", "lte", format_instant(now - kept)),)
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
@@ -106,7 +111,7 @@ class OAuthServer:
         self.keys = SigningKeys(store, clock, config.secret)
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
-        self.guard = FormGuard(config.secret)
+        self.guard = ConsentCsrf(config.secret)
         self.token_validator = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
@@ -138,7 +143,7 @@ def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any
         "scopes_supported": list(SCOPES),
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],
-        "grant_types_supported": list(GRANTS),
+        "grant_types_supported": list(GRANT_TYPES),
         "token_endpoint_auth_methods_supported": list(AUTH_METHODS),
         "token_endpoint_auth_signing_alg_values_supported": list(ASSERTION_ALGORITHMS),
         "revocation_endpoint_auth_methods_supported": list(AUTH_METHODS),

@@ -14,7 +14,7 @@ from authlib.oauth2.rfc6749.util import (  # type: ignore[import-untyped]
 from joserfc import jws
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.secrets import digest_of
+from edge_api.auth.secrets import hash_secret
 from edge_api.db.oauth_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
@@ -78,17 +78,17 @@ class TokenContext:
     credential: Row | None = None  # the API key that consented to the grant
 
     @property
-    def present(self) -> str:
+    def now_text(self) -> str:
         """The present instant, as rows have it."""
         return format_instant(self.now)
 
     @property
-    def holds(self) -> bool:
+    def grant_in_force(self) -> bool:
         """Whether the grant and the API key behind it are in force."""
         if self.grant is None or self.grant["revoked_at"] is not None or self.credential is None:
             return False
         expiry = self.credential["expires_at"]
-        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.present)
+        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.now_text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ async def read_context(
 ) -> TokenContext:
     """Read the context of a request. Raises Problem `unavailable`."""
     named = {name: await find(name) for name in client_ids(request)}
-    digest = digest_of(presented.secret) if presented.secret else None
+    digest = hash_secret(presented.secret) if presented.secret else None
     kind = presented.kind
     code = await _find(store, AUTHORIZATION_CODES, digest if kind == "code" else None)
     token = await _find(store, REFRESH_TOKENS, digest if kind == "refresh_token" else None)

@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
     InvalidRequestError,
 )
 
-from edge_api.auth.actor import Change, Clock, audit_entry
+from edge_api.auth.actor import AuditChange, Clock, audit_entry
 from edge_api.auth.tokens import AccessToken, Issuer, SigningKeys, is_jwt, read
 from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.db.problems import Problem
@@ -98,7 +98,7 @@ class TokenEndpoint:
         )
         context = await look()
         owner = context.clients.get(context.grant["client_id"]) if context.grant else None
-        if owner is None or not owner.is_due(context.present):
+        if owner is None or not owner.needs_refetch(context.now_text):
             return context
         try:
             await self.clients.find(owner.client_id)
@@ -171,9 +171,9 @@ def _closing(
     if isinstance(outcome, Problem):
         known = [context.clients[name] for name in client_ids(request) if name in context.clients]
         actor = client_actor(known[0]) if known else UNKNOWN
-        return (audit_entry(actor, Change("refuse", OAUTH_GRANTS, 0), context.now),)
+        return (audit_entry(actor, AuditChange("refuse", OAUTH_GRANTS, 0), context.now),)
     client = request.client
     if client is None:
         return ()
     where = (Filter("id", "eq", client.client_id),)
-    return (Update(OAUTH_CLIENTS, {"last_used_at": context.present}, where),)
+    return (Update(OAUTH_CLIENTS, {"last_used_at": context.now_text}, where),)

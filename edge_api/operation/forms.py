@@ -8,11 +8,11 @@ from pydantic import BeforeValidator, TypeAdapter
 from edge_api.db.problems import Problem
 from edge_api.operation.input import FormFaults
 from edge_api.operation.model import Body, OperationRequest
-from edge_api.operation.result import FORM, OperationResult, Page
+from edge_api.operation.result import FORM, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.page_templates import Form
 
-Fields = dict[str, str]
+FormFields = dict[str, str]
 """What was typed, by the name of the field."""
 
 
@@ -22,7 +22,7 @@ def _last_of_each(members: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 BODY: Final = Body(
-    TypeAdapter(Annotated[Fields, BeforeValidator(_last_of_each)]),
+    TypeAdapter(Annotated[FormFields, BeforeValidator(_last_of_each)]),
     {"type": "object", "additionalProperties": {"type": "string"}},
     media_type=FORM,
 )
@@ -41,10 +41,10 @@ def check_own_form(service: Service, headers: Mapping[str, str], _peer: str) -> 
         raise Problem("forbidden", "This form was sent from another site: use the contact page")
 
 
-async def give_back(
+async def render_form_errors(
     service: Service,
     form: Form,
-    request: OperationRequest[None, Fields],
+    request: OperationRequest[None, FormFields],
     fault: FormFaults | Problem,
 ) -> OperationResult:
     """Return the page with the form as it was filled in, and what is wrong with it."""
@@ -53,7 +53,7 @@ async def give_back(
     else:
         problem, sentences = fault, {"form": f"{fault.message}."}
     body = await service.pages.refill(form, values=request.body, faults=sentences)
-    return Page(body, problem.status, problem.headers)
+    return HtmlResult(body, problem.status, problem.headers)
 
 
 def _sentences(form: Form, faults: FormFaults) -> dict[str, str]:
@@ -65,4 +65,4 @@ def _sentences(form: Form, faults: FormFaults) -> dict[str, str]:
 
 def redirect(address: str) -> OperationResult:
     """Send the browser to another page with GET (RFC 9110, section 15.4.4)."""
-    return Page(b"", 303, {"Location": address}, media_type="")
+    return HtmlResult(b"", 303, {"Location": address}, media_type="")

@@ -7,8 +7,8 @@ from unicodedata import normalize
 
 from pydantic import BaseModel, ValidationError
 
-from edge_api.db.email_address import fold_address
-from edge_api.db.problems import sentence_of
+from edge_api.db.email_address import normalize_address
+from edge_api.db.problems import format_validation_error
 from edge_api.db.tables import EMAIL_LONGEST
 from edge_api.db.types import refuse_nul
 
@@ -75,7 +75,7 @@ class FormFaults(Exception):  # noqa: N818  a form is filled in wrongly, which i
         super().__init__("; ".join(f"{name}: {fault}" for name, fault in by_field.items()))
 
 
-def unfold(fields: Mapping[str, str]) -> dict[str, Any]:
+def normalize_newlines(fields: Mapping[str, str]) -> dict[str, Any]:
     """Return fields as they were typed: a form sends each line break as CR LF (HTML, 4.10.21)."""
     return {name: text.replace("\r\n", "\n") for name, text in fields.items()}
 
@@ -86,7 +86,9 @@ def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
         return model.model_validate(given)
     except ValidationError as error:
         faults = error.errors(include_url=False)
-        raise FormFaults({str(fault["loc"][0]): sentence_of(fault) for fault in faults}) from None
+        raise FormFaults(
+            {str(fault["loc"][0]): format_validation_error(fault) for fault in faults}
+        ) from None
 
 
 _EMAIL = TextRule(EMAIL_LONGEST)
@@ -97,5 +99,5 @@ HONEYPOT: Final = "_gotcha"
 def check_email(text: str) -> str:
     """Return an address as it is kept. Raises ValueError."""
     address = _EMAIL.clean(text)
-    fold_address(address)
+    normalize_address(address)
     return address

@@ -11,8 +11,8 @@ from typing import Any, Final, Generic, Literal, TypeAlias, TypeVar
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from edge_api.auth.actor import Actor
-from edge_api.auth.credentials import Access
-from edge_api.db.problems import Code, Problem, sentence_of
+from edge_api.auth.credentials import Authenticator
+from edge_api.db.problems import Code, Problem, format_validation_error
 from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
@@ -75,7 +75,7 @@ class Tool:
     required: tuple[str, ...] = ()
     """What must be given, by the operation's name, though the operation could do without."""
     headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
-    chooser: str = ""
+    discriminator: str = ""
     """The argument that says which operation is meant, by the last step of its path."""
     present: Callable[[Any], Any] = lambda answer: answer
     """Makes the result of the answer's JSON."""
@@ -172,7 +172,7 @@ class SuccessResponse:
 
 
 ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
-UNCHANGED: Final = SuccessResponse(
+NOT_MODIFIED: Final = SuccessResponse(
     304, "Not modified since the validator that was sent", headers=ETAG
 )
 
@@ -203,10 +203,10 @@ class Operation(Generic[Query, Content]):
     body: Body[Content] | None = None
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
-    hands_out_secrets: bool = False
+    returns_secret: bool = False
     """Whether an answer has a secret: it is never compressed, since its length would leak it
     (BREACH)."""
-    ends_with_client: bool = False
+    cancel_on_disconnect: bool = False
     """Whether it stops when its client goes away: for what costs much and changes nothing."""
     error_format: ErrorFormat = "plain"
     """The form of error answers."""
@@ -238,7 +238,7 @@ AnyOperation: TypeAlias = Operation[Any, Any]
 
 
 def authorise(
-    operation: AnyOperation, access: Access, actor: Actor, audience: Audience = "rest"
+    operation: AnyOperation, access: Authenticator, actor: Actor, audience: Audience = "rest"
 ) -> None:
     """Raise Problem unless the actor may ask for the operation."""
     if operation.admit is not None:
@@ -253,7 +253,7 @@ def check_query(model: type[BaseModel], given: Mapping[str, str]) -> BaseModel:
         return model.model_validate(given)
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
-        raise Problem("invalid", f"{fault['loc'][0]}: {sentence_of(fault)}") from None
+        raise Problem("invalid", f"{fault['loc'][0]}: {format_validation_error(fault)}") from None
 
 
 def check_body(check: TypeAdapter[Any], value: Any) -> Any:
@@ -263,4 +263,6 @@ def check_body(check: TypeAdapter[Any], value: Any) -> Any:
     except ValidationError as error:
         fault = error.errors(include_url=False)[0]
         where = ".".join(str(step) for step in fault["loc"]) or "body"
-        raise Problem("invalid", f"{where}: {sentence_of(fault)}", sqlstate="PGRST102") from None
+        raise Problem(
+            "invalid", f"{where}: {format_validation_error(fault)}", sqlstate="PGRST102"
+        ) from None

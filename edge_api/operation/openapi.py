@@ -5,7 +5,7 @@ from typing import Any
 
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
-    UNCHANGED,
+    NOT_MODIFIED,
     AnyOperation,
     Body,
     ErrorFormat,
@@ -234,7 +234,7 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
         responses[str(status)] = _refer(components, "responses", name, failure)
     for success in operation.responses:
         entry = _success(success)
-        if success is UNCHANGED:
+        if success is NOT_MODIFIED:
             entry = _refer(components, "responses", "Unchanged", entry)
         elif "content" in (known := responses.get(str(success.status), {})):
             entry = {**known, "content": {**known["content"], **entry["content"]}}

@@ -17,8 +17,8 @@ class Document:
     media_type: str = JSON
     cache_control: str = "public, max-age=300"
     headers: tuple[tuple[str, str], ...] = ()
-    is_lasting: bool = True
-    """Whether others will ask for this very object; one made for a single request is not kept."""
+    is_reused: bool = True
+    """Whether later requests are answered with this object, so that its forms are cached."""
     varies: tuple[str, ...] = ()
     """Request headers that another representation would have been chosen by."""
     etag: str = field(init=False)
@@ -53,7 +53,7 @@ class OperationResult:
 
 
 @dataclass(slots=True)
-class Page(OperationResult):
+class HtmlResult(OperationResult):
     """A page for a person, or where the browser is sent on to."""
 
     media_type: str = HTML

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.credentials import Access
+from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter
 from edge_api.db.query import Store
-from edge_api.operation.reference.values import Page
+from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
 from edge_api.schema.page_templates import Form, PageName
 from edge_api.settings import Settings
@@ -22,11 +22,11 @@ class ApiDocuments:
     api_catalog: Document
     openapi: Callable[[str | None], Document]
     """Takes the slug of a post that exists, to stand as an example."""
-    reference: Callable[[str | None], tuple[Page, ...]]
+    reference: Callable[[str | None], tuple[ReferencePage, ...]]
     """The same in pages for people; takes the same slug."""
 
 
-class Pages(Protocol):
+class PageRenderer(Protocol):
     """Pages in the look of the site that are made for one request."""
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
@@ -46,11 +46,11 @@ class Service:
     settings: Settings
     clock: Clock
     store: Store
-    access: Access
+    access: Authenticator
     """Who holds a credential, and what it may do."""
     limiter: Limiter
     documents: ApiDocuments
-    pages: Pages
+    pages: PageRenderer
     parts: Mapping[type[Any], Any]
 
     def __getitem__(self, kind: type[Part]) -> Part:

@@ -1,4 +1,4 @@
-"""What exists: rows, tables, problems and the posts index, as declarations.
+"""What both programs share: the posts index, paths, credentials and the environment.
 
 Nothing here opens a file, a connection or a socket; everything else may import it.
 """

@@ -36,7 +36,7 @@ SECRET_PATTERN = f"({'|'.join(PREFIXES.values())}){BODY_PATTERN}"
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RateLimit:
     """One limit: the windows that must all have room, and how headers call them."""
 
     name: str
@@ -65,7 +65,7 @@ class Share:
     """How many seconds ago each hit was, oldest first."""
 
 
-def read_limit(name: str, rate: str) -> Limit | None:
+def read_limit(name: str, rate: str) -> RateLimit | None:
     """Return the limit that a checked setting describes; `None` where it is switched off."""
     if rate == "0":
         return None
@@ -77,7 +77,7 @@ def read_limit(name: str, rate: str) -> Limit | None:
         f'"{label}";q={item.amount};w={item.get_expiry()}'
         for label, item in zip(labels, items, strict=True)
     )
-    return Limit(name, items, labels, ", ".join(policies))
+    return RateLimit(name, items, labels, ", ".join(policies))
 
 
 def _window(item: "RateLimitItem") -> str:

@@ -24,14 +24,14 @@ class SearchText(NamedTuple):
     """What stands in blocks of code: looked through like prose, but shown only for want of that."""
 
 
-class Segment(NamedTuple):
+class TextSegment(NamedTuple):
     """A piece of a text, which is a word that was looked for, or lies between two such."""
 
     text: str
     is_match: bool
 
 
-Segments = tuple[Segment, ...]
+Segments = tuple[TextSegment, ...]
 
 
 class Finding(NamedTuple):

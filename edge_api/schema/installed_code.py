@@ -1,4 +1,4 @@
-"""What the watcher reports of itself in a file, and whether the code is still the installed one."""
+"""The watcher's heartbeat file, and whether the installed code has changed."""
 
 import hashlib
 import os

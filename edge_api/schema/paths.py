@@ -70,7 +70,7 @@ SEARCH_DATA: Final = "/api/public/v1/search"
 DOCS: Final = "/docs/"
 DOCS_PAGES: Final = (DOCS, *(f"{DOCS}{group}/" for group in GROUPS))
 """The pages of the reference; each is there as Markdown too, as the `index.md` of its folder."""
-TRY_DOCS: Final = "/docs/try/"
+TRY_OUT_PATH: Final = "/docs/try/"
 
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"

@@ -9,14 +9,14 @@ from functools import partial
 from typing import Final
 
 from edge_api import outbox
-from edge_api.auth.actor import SERVICE, Change, Clock, audit_entry
-from edge_api.auth.tokens import Wrapping
+from edge_api.auth.actor import SERVICE, AuditChange, Clock, audit_entry
+from edge_api.auth.tokens import SecretBox
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,
-    Derived,
     Filter,
+    InsertFromRead,
     Order,
     Query,
     Read,
@@ -32,8 +32,8 @@ from edge_api.webhooks.endpoints import (
     ENABLED,
     LEAD_CREATED,
     READ_ENABLED,
-    Answer,
-    Messenger,
+    DeliveryResult,
+    EventSender,
     enabled,
     find,
     lead_deliveries,
@@ -56,7 +56,7 @@ PAUSES: Final = (
 """After the first failure, the second, and so on; after one more the delivery is given up."""
 PAUSE_LONGEST: Final = timedelta(hours=24)
 """A receiver that asks for a longer one is asked again after this."""
-FAILED: Final = Answer(None, "the attempt failed: see the log of the service")
+FAILED: Final = DeliveryResult(None, "the attempt failed: see the log of the service")
 """The result of an attempt that raised an unforeseen error."""
 
 _log: Final = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class Dispatcher(outbox.Dispatcher):
     """Posts to the endpoints of one store; `wrapping` is that of their secrets."""
 
     def __init__(
-        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Messenger
+        self, store: Store, clock: Clock, wrapping: SecretBox, messenger: EventSender
     ) -> None:
         super().__init__(store, clock)
         self._wrapping = wrapping
@@ -78,7 +78,7 @@ class Dispatcher(outbox.Dispatcher):
         """Return what keeps a new lead until every endpoint has heard of it."""
         if lead["status"] == "spam":
             return ()
-        return (Derived(READ_ENABLED, partial(lead_deliveries, lead, self._clock())),)
+        return (InsertFromRead(READ_ENABLED, partial(lead_deliveries, lead, self._clock())),)
 
     async def turn(self) -> None:
         """Post what is due now; return when all of it has been tried. Raises Problem."""
@@ -86,7 +86,7 @@ class Dispatcher(outbox.Dispatcher):
 
     async def _take_turn(self) -> bool:
         fault = "webhooks: the queue cannot be read; trying again"
-        with outbox.outages_logged(_log, "webhooks wait", fault):
+        with outbox.log_errors(_log, "webhooks wait", fault):
             await self._start_all()
         return False
 
@@ -103,7 +103,7 @@ class Dispatcher(outbox.Dispatcher):
         waits = f"webhooks: {endpoint_id} waits"
         fault = f"webhooks: posting to {endpoint_id} was interrupted; trying again"
         try:
-            with outbox.outages_logged(_log, waits, fault):
+            with outbox.log_errors(_log, waits, fault):
                 while not self._ending.is_set() and await self._post_batch(endpoint_id):
                     pass
         finally:
@@ -162,17 +162,17 @@ class Dispatcher(outbox.Dispatcher):
         except Exception:  # noqa: BLE001  one delivery must not hold up the others
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
 
-    async def _post(self, endpoint: Row, delivery: Row) -> Answer:
+    async def _post(self, endpoint: Row, delivery: Row) -> DeliveryResult:
         now, body = self._clock(), delivery["body"].encode()
         try:
             given = secrets_of(endpoint, self._wrapping, now)
         except Problem as problem:
-            return Answer(None, problem.message)
+            return DeliveryResult(None, problem.message)
         return await self._messenger.post(
             endpoint["url"], body, sign(given, delivery["id"], now, body)
         )
 
-    def _settle(self, delivery: Row, answer: Answer) -> tuple[Query, ...]:
+    def _settle(self, delivery: Row, answer: DeliveryResult) -> tuple[Query, ...]:
         """Return the changes after an attempt, which fail where the claim is lost."""
         now = self._clock()
         if answer.is_taken:
@@ -196,7 +196,7 @@ class Dispatcher(outbox.Dispatcher):
         endpoint_id = delivery["endpoint_id"]
         values = {"disabled_at": format_instant(now), "disabled_for": GONE}
         where = (*outbox.named(endpoint_id), ENABLED)
-        entry = Change("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
+        entry = AuditChange("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (
             self._leases.change(delivery, {"attempts": delivery["attempts"] + 1}),
             Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
@@ -231,7 +231,10 @@ async def _tidy(store: Store, now: datetime) -> None:
 
 
 def _give_up(which: Filter, now: datetime) -> Update:
-    values = {**outbox.given_up(WEBHOOK_DELIVERIES, now), "last_answer": "the endpoint is disabled"}
+    values = {
+        **outbox.dead_values(WEBHOOK_DELIVERIES, now),
+        "last_answer": "the endpoint is disabled",
+    }
     return Update(WEBHOOK_DELIVERIES, values, (which, outbox.WAITING))
 
 

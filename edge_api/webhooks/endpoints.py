@@ -9,8 +9,8 @@ from typing import Any, Final, Protocol
 
 import orjson
 
-from edge_api.auth.actor import OPERATOR, Change, Clock, audit_entry, new_id
-from edge_api.auth.tokens import Wrapping
+from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.tokens import SecretBox
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update
@@ -19,7 +19,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC
 from edge_api.net.signatures import new_secret, sign
-from edge_api.outbox import GIVEN_UP, WAITING, named, queued_again
+from edge_api.outbox import GIVEN_UP, WAITING, named, requeued_values
 
 LEAD_CREATED: Final = "lead.created"
 TEST: Final = "webhook.test"
@@ -50,7 +50,7 @@ def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Inser
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DeliveryResult:
     """What came of one attempt."""
 
     status: int | None
@@ -71,13 +71,13 @@ class Answer:
         return self.status == HTTPStatus.GONE
 
 
-class Messenger(Protocol):
+class EventSender(Protocol):
     """Posts what it is given to addresses that it may connect to."""
 
     async def check(self, url: str) -> None:
         """Raise Problem `invalid` if `url` must not be posted to; a name may resolve later."""
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         """Return what came of sending the body once; whatever happens is an answer."""
 
 
@@ -105,22 +105,22 @@ async def find(store: Store, endpoint_id: str) -> Row | None:
 async def look(store: Store) -> Check:
     """Return whether there is anything that an operator should fix."""
     try:
-        disabled, given_up = await store.run(
+        disabled, dead = await store.run(
             Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
             Read(WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1),
         )
     except Problem:
-        return Check("warn", "it is not known how webhooks stand")
+        return Check("warn", "the state of webhooks cannot be read")
     found = [
         *(["a webhook endpoint is disabled"] if disabled.rows else []),
-        *(["events for webhooks were given up"] if given_up.rows else []),
+        *(["events for webhooks were given up"] if dead.rows else []),
     ]
     if not found:
         return Check("pass")
     return Check("warn", f"{' and '.join(found)}: see python -m edge_api webhooks list")
 
 
-def secrets_of(endpoint: Row, wrapping: Wrapping, now: datetime) -> Sequence[str]:
+def secrets_of(endpoint: Row, wrapping: SecretBox, now: datetime) -> Sequence[str]:
     """Return the secrets that sign now, the present one first. Raises Problem `unavailable`."""
     wrapped = [endpoint["secret"]]
     if (endpoint["former_until"] or "") > format_instant(now):
@@ -132,7 +132,7 @@ def secrets_of(endpoint: Row, wrapping: Wrapping, now: datetime) -> Sequence[str
         raise Problem("unavailable", message) from None
 
 
-OVERLAP: Final = timedelta(hours=24)
+SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
 """How long a secret that was replaced signs beside its successor, unless its operator says."""
 
 
@@ -150,14 +150,14 @@ class EndpointStatus:
 
     row: Row
     waiting: int
-    given_up: int
+    dead: int
 
 
 class Endpoints:
     """The endpoints of one store; `wrapping` is for their secrets, `messenger` makes a sender."""
 
     def __init__(
-        self, store: Store, clock: Clock, wrapping: Wrapping, messenger: Callable[[], Messenger]
+        self, store: Store, clock: Clock, wrapping: SecretBox, messenger: Callable[[], EventSender]
     ) -> None:
         self._store = store
         self._clock = clock
@@ -197,7 +197,9 @@ class Endpoints:
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
 
-    async def rotate(self, endpoint_id: str, overlap: timedelta = OVERLAP) -> EndpointWithSecret:
+    async def rotate(
+        self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP
+    ) -> EndpointWithSecret:
         """Make a secret; the present one signs too for `overlap`. Raises Problem `not_found`."""
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
@@ -218,7 +220,7 @@ class Endpoints:
         rows = [await self._find(endpoint_id)] if endpoint_id else await enabled(self._store)
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
-        values = queued_again(WEBHOOK_DELIVERIES, self._clock())
+        values = requeued_values(WEBHOOK_DELIVERIES, self._clock())
         ids = tuple(row["id"] for row in rows)
         where = (Filter("endpoint_id", "in", ids), GIVEN_UP)
         return await self._run("retry", Update(WEBHOOK_DELIVERIES, values, where))
@@ -229,7 +231,7 @@ class Endpoints:
         where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP)
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
 
-    async def test(self, endpoint_id: str) -> Answer:
+    async def test(self, endpoint_id: str) -> DeliveryResult:
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
         body = format_event(TEST, format_instant(now), {}).encode()
@@ -240,7 +242,7 @@ class Endpoints:
         """Run a change with its entry in the audit log; return the number of rows changed."""
         where = () if isinstance(change, Insert) else change.where
         columns = tuple(condition.column for condition in where)
-        entry = Change(verb, change.table, RowCount(0), columns)
+        entry = AuditChange(verb, change.table, RowCount(0), columns)
         changed, *_ = await self._store.run(
             change, *more, audit_entry(OPERATOR, entry, self._clock())
         )
@@ -251,8 +253,8 @@ class Endpoints:
         counts = (
             Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, counted=True) for where in wheres
         )
-        waiting, given_up = await self._store.run(*counts)
-        return EndpointStatus(row, waiting.total or 0, given_up.total or 0)
+        waiting, dead = await self._store.run(*counts)
+        return EndpointStatus(row, waiting.total or 0, dead.total or 0)
 
     async def _find(self, endpoint_id: str) -> Row:
         try:

@@ -21,9 +21,9 @@ from edge_api.net.ssrf_guard import (
     read_literal,
 )
 from edge_api.settings import Settings
-from edge_api.webhooks.endpoints import Answer
+from edge_api.webhooks.endpoints import DeliveryResult
 
-TELL_SECONDS: Final = 15.0
+POST_TIMEOUT_SECONDS: Final = 15.0
 
 _AGENT: Final = "Fore-edge (webhooks)"
 _NOT_PUBLIC: Final = "its address is not public"
@@ -60,26 +60,26 @@ class WebhookSender:
         except OSError:  # there is no such name, or not yet
             return
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         """Return what came of sending the body once; redirects are not followed."""
         try:
-            async with asyncio.timeout(TELL_SECONDS):
+            async with asyncio.timeout(POST_TIMEOUT_SECONDS):
                 return await self._post(url, body, headers)
         except BlockedAddress:
-            return Answer(None, _NOT_PUBLIC)
+            return DeliveryResult(None, _NOT_PUBLIC)
         except Problem as problem:
-            return Answer(None, problem.message)
+            return DeliveryResult(None, problem.message)
         except TimeoutError:
-            return Answer(None, f"no answer within {TELL_SECONDS:.0f} s")
+            return DeliveryResult(None, f"no answer within {POST_TIMEOUT_SECONDS:.0f} s")
         except (aiohttp.ClientError, OSError, ValueError):
-            return Answer(None, "its server cannot be reached")
+            return DeliveryResult(None, "its server cannot be reached")
 
-    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+    async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         guard = self._guard(_read(url))
         sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
         async with guard.ask("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
-            return Answer(answer.status, f"answered {answer.status}", again)
+            return DeliveryResult(answer.status, f"answered {answer.status}", again)
 
     def _guard(self, parts: SplitResult) -> SsrfGuard:
         """Return the guard for a URL. Raises BlockedAddress where its host is not allowed."""
@@ -113,9 +113,9 @@ def _read(url: str) -> SplitResult:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise _fault("has a host or a port that is none") from None
+        raise _fault("has an invalid host or port") from None
     if not host or re.search(r"[\\%]", parts.netloc):
-        raise _fault("names no host, or spells it with signs that have no place in one")
+        raise _fault("has no host, or one with invalid characters")
     if parts.username is not None or parts.fragment:
         raise _fault("must have neither a name and password nor a fragment")
     return parts

@@ -45,7 +45,7 @@ class Facts(NamedTuple):
 
 EDGE = frozenset(
     path.removeprefix("/")
-    for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_DOCS, paths.UNSUBSCRIBE)
+    for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_OUT_PATH, paths.UNSUBSCRIBE)
 )
 """Pages that the edge makes: no document is seen at these addresses."""
 

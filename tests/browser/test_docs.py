@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from edge_api.schema.paths import DOCS_PAGES, TRY_DOCS
+from edge_api.schema.paths import DOCS_PAGES, TRY_OUT_PATH
 from tests.browser.conftest import Journal
 from tests.browser.watching import OVERFLOW, Watched, watch
 from tests.sizes import in_ci
@@ -115,7 +115,7 @@ def test_the_overview_fits_the_narrowest_screen(browser: Browser, journal: Journ
 
 def test_the_dialog_for_credentials_opens_at_the_key(page: Page, journal: Journal) -> None:
     """The field that most readers want has the focus."""
-    page.goto(f"{journal.url}{TRY_DOCS}")
+    page.goto(f"{journal.url}{TRY_OUT_PATH}")
     page.locator(".btn.authorize").click()
 
     expect(page.locator("#api_key_value")).to_be_focused()
@@ -171,7 +171,7 @@ def test_a_language_is_chosen_without_a_script(browser: Browser, journal: Journa
 def test_operations_are_tried_from_the_page(journal: Journal, watched: Watched) -> None:
     """Swagger UI runs under the strict policy: ping is answered, and with a key the posts are."""
     page = watched.page
-    page.goto(f"{journal.url}{TRY_DOCS}")
+    page.goto(f"{journal.url}{TRY_OUT_PATH}")
     expect(call(page, "ping")).to_contain_text("200")
     page.get_by_role("button", name="Authorize").first.click()
     dialog = page.locator(".dialog-ux")
@@ -191,7 +191,7 @@ def test_who_has_no_javascript_is_led_to_the_reference(browser: Browser, journal
     """The page says why it is empty, and where the same stands."""
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{journal.url}{TRY_DOCS}")
+    page.goto(f"{journal.url}{TRY_OUT_PATH}")
     page.get_by_role("link", name="The reference", exact=True).click()
 
     expect(page.locator("h1")).to_have_text("API")

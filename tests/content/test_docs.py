@@ -11,7 +11,7 @@ from edge_api.admin.filters import OPERATORS
 from edge_api.db.problems import PROBLEMS
 from edge_api.db.table import Column
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.db.types import Kind
+from edge_api.db.types import ColumnType
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS
@@ -67,9 +67,9 @@ def state_bounds(column: Column) -> str:
     if column.choices:
         return ", ".join(f"`{choice}`" for choice in column.choices)
     least, most = column.bounds
-    if column.kind == Kind.TEXT and most is not None:
+    if column.kind == ColumnType.TEXT and most is not None:
         return f"up to {most} characters" if least is None else f"{least} to {most} characters"
-    if column.kind == Kind.INTEGER and most is not None and most < 10**18:
+    if column.kind == ColumnType.INTEGER and most is not None and most < 10**18:
         return f"{least} to {most}"
     return ""
 

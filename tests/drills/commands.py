@@ -17,9 +17,9 @@ from edge_api.db.sqlite.writer import Writer
 class TruncatingWriter(Writer):
     """Cuts the log whenever it closes."""
 
-    async def close(self, *, cuts_log: bool = False) -> None:  # noqa: ARG002  that is the fault
+    async def close(self, *, truncates_wal: bool = False) -> None:  # noqa: ARG002  that is the fault
         """Close, and cut the log."""
-        await super().close(cuts_log=True)
+        await super().close(truncates_wal=True)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def read_links(header: str) -> Iterator[Link]:
 
 
 @dataclass(frozen=True)
-class Visitor:
+class DocumentSource:
     """A program that reads a running edge, whose site is at `origin`."""
 
     edge: Any

@@ -21,7 +21,7 @@ NEIGHBOUR = "calm-before"
 
 
 @dataclass(frozen=True)
-class Visitor:
+class DocumentSource:
     """Somebody who asks an edge for things."""
 
     edge: ServedEdge
@@ -62,31 +62,31 @@ class Visitor:
         return self.ask_agent("tools/call", name=tool, arguments=arguments)
 
 
-Look = Callable[[Visitor], str]
+Reader = Callable[[DocumentSource], str]
 
 
-def _page(path: str, **headers: str) -> Look:
+def _page(path: str, **headers: str) -> Reader:
     return lambda visitor: visitor.get(path, **headers)
 
 
-def _api(path: str) -> Look:
+def _api(path: str) -> Reader:
     return lambda visitor: visitor.ask_api(path)
 
 
-def _search(path: str, **headers: str) -> Look:
+def _search(path: str, **headers: str) -> Reader:
     """Look at the results alone: the question comes back in every answer."""
     return lambda visitor: visitor.get(f"{path}?q={WORD}", **headers).replace(WORD, "")
 
 
-def _tool(name: str, **arguments: Any) -> Look:
+def _tool(name: str, **arguments: Any) -> Reader:
     return lambda visitor: visitor.call(name, **arguments)
 
 
-def _resource(visitor: Visitor) -> str:
+def _resource(visitor: DocumentSource) -> str:
     return visitor.ask_agent("resources/read", uri=f"{visitor.site_url}/journal/{SLUG}/")
 
 
-def _completion(visitor: Visitor) -> str:
+def _completion(visitor: DocumentSource) -> str:
     return visitor.ask_agent(
         "completion/complete",
         ref={"type": "ref/resource", "uri": f"{visitor.site_url}/journal/{{slug}}/"},
@@ -94,7 +94,7 @@ def _completion(visitor: Visitor) -> str:
     )
 
 
-LISTS: dict[str, Look] = {
+LISTS: dict[str, Reader] = {
     "home page": _page("/"),
     "journal": _page("/journal/"),
     "journal in Markdown": _page("/journal/index.md"),
@@ -116,7 +116,7 @@ LISTS: dict[str, Look] = {
 }
 """Those that name all posts, newest first."""
 
-OTHERS: dict[str, Look] = {
+OTHERS: dict[str, Reader] = {
     "page": _page(f"/journal/{SLUG}/"),
     "twin": _page(f"/journal/{SLUG}/index.md"),
     "page negotiated as Markdown": _page(f"/journal/{SLUG}/", Accept="text/markdown"),
@@ -138,4 +138,4 @@ OTHERS: dict[str, Look] = {
     "MCP completion": _completion,
 }
 
-SURFACES: dict[str, Look] = {**LISTS, **OTHERS}
+SURFACES: dict[str, Reader] = {**LISTS, **OTHERS}

@@ -17,7 +17,7 @@ from edge_api.auth.actor import OPERATOR
 from edge_api.db.problems import Problem
 from edge_api.db.table import Column, Table
 from edge_api.db.tables import ADMINISTRATIVE, EMAIL_SEND_STATE
-from edge_api.db.types import Kind
+from edge_api.db.types import ColumnType
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.openapi import openapi_document
 from tests.edge.engines import ENGINES, open_store, placed
@@ -116,12 +116,29 @@ ODD: st.SearchStrategy[Any] = st.sampled_from(
         ["a\0"],
     ]
 )
-LIKELY: dict[Kind, list[Any]] = {
-    Kind.TEXT: ["a@b", "x" * 32, "x" * 50, "x" * 51, "x" * 255, "x" * 256, "x" * 2001, "\u00e9\n"],
-    Kind.INTEGER: [1, 10, 1000, 1001, 60_000, 60_001, -5],
-    Kind.UUID: ["01989f3a-7c00-7000-8000-3d2b1c0a9f8e", "01989F3A-7C00-7000-8000-3D2B1C0A9F8E"],
-    Kind.TIMESTAMP: ["2026-01-31T08:05:09Z", "2026-02-30T00:00:00Z", "2026-01-31", "2026-01-31T8"],
-    Kind.JSON: [{"a": [1, None, "b"]}, {"a\0": 1}, {"a": {"b": "\0"}}, 1.5, "text", [[[]]]],
+LIKELY: dict[ColumnType, list[Any]] = {
+    ColumnType.TEXT: [
+        "a@b",
+        "x" * 32,
+        "x" * 50,
+        "x" * 51,
+        "x" * 255,
+        "x" * 256,
+        "x" * 2001,
+        "\u00e9\n",
+    ],
+    ColumnType.INTEGER: [1, 10, 1000, 1001, 60_000, 60_001, -5],
+    ColumnType.UUID: [
+        "01989f3a-7c00-7000-8000-3d2b1c0a9f8e",
+        "01989F3A-7C00-7000-8000-3D2B1C0A9F8E",
+    ],
+    ColumnType.TIMESTAMP: [
+        "2026-01-31T08:05:09Z",
+        "2026-02-30T00:00:00Z",
+        "2026-01-31",
+        "2026-01-31T8",
+    ],
+    ColumnType.JSON: [{"a": [1, None, "b"]}, {"a\0": 1}, {"a": {"b": "\0"}}, 1.5, "text", [[[]]]],
 }
 
 

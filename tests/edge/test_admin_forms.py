@@ -13,20 +13,20 @@ from edge_api.admin.representation import (
     CSV,
     FORMULA_STARTS,
     OBJECT,
-    chosen_form,
     content_range,
+    negotiate_media_type,
     singleton,
     to_csv,
     wants_count,
 )
-from edge_api.admin.rows import Page
+from edge_api.admin.rows import RowsPage
 from edge_api.db.problems import Problem
 from edge_api.operation.result import JSON
 
 
-def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) -> Page:
+def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) -> RowsPage:
     """Return a page of rows."""
-    return Page(("id",), orjson.dumps(rows), len(rows), offset, total)
+    return RowsPage(("id",), orjson.dumps(rows), len(rows), offset, total)
 
 
 @pytest.mark.parametrize(
@@ -56,13 +56,13 @@ def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) 
 )
 def test_the_form_follows_accept(accept: str | None, form: str) -> None:
     """The form that a client wants most is chosen; JSON is the answer to any other wish."""
-    assert chosen_form(accept) == form
+    assert negotiate_media_type(accept) == form
 
 
 @given(st.text())
 def test_any_accept_chooses_a_form(accept: str) -> None:
     """Whatever an Accept header holds, one of the forms is chosen."""
-    assert chosen_form(accept) in {JSON, CSV, OBJECT}
+    assert negotiate_media_type(accept) in {JSON, CSV, OBJECT}
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_a_count_is_made_when_preferred(prefer: str | None, *, wanted: bool) -> 
         (page([{"id": 1}] * 3, 10, 42), "10-12/42"),
     ],
 )
-def test_content_range_says_which_rows(given_page: Page, expected: str) -> None:
+def test_content_range_says_which_rows(given_page: RowsPage, expected: str) -> None:
     """First and last row of the page and the total, as PostgREST writes them."""
     assert content_range(given_page) == expected
 

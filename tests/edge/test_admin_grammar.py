@@ -13,17 +13,17 @@ from edge_api.admin.query import filter_pattern, order_pattern, parse_order, sel
 from edge_api.db.problems import Problem
 from edge_api.db.table import Table
 from edge_api.db.tables import ADMINISTRATIVE, LEADS
-from edge_api.db.types import Kind
+from edge_api.db.types import ColumnType
 from tests.sizes import scaled
 
 TABLES = st.sampled_from(list(ADMINISTRATIVE.values()))
 COLUMNS = [(table, name) for table in ADMINISTRATIVE.values() for name in table.readable]
 PIECES = {
-    Kind.TEXT: ["a", "b c", '"', "\\", "*", "%", "\n", "\u00e9", "\0"],
-    Kind.JSON: ["{}", "null"],
-    Kind.INTEGER: ["0", "12", "-7", "+5", "9" * 18, "9" * 19, "1.5", "x", '"3"'],
-    Kind.UUID: ["01989F3A-7c00-7000-8000-3d2b1c0a9f8e", "01989f3a", '"'],
-    Kind.TIMESTAMP: [
+    ColumnType.TEXT: ["a", "b c", '"', "\\", "*", "%", "\n", "\u00e9", "\0"],
+    ColumnType.JSON: ["{}", "null"],
+    ColumnType.INTEGER: ["0", "12", "-7", "+5", "9" * 18, "9" * 19, "1.5", "x", '"3"'],
+    ColumnType.UUID: ["01989F3A-7c00-7000-8000-3d2b1c0a9f8e", "01989f3a", '"'],
+    ColumnType.TIMESTAMP: [
         "2026-01-31T08:05:09Z",
         "2026-01-31 08:05:09.123456789+05:30",
         "2024-02-29",
@@ -48,7 +48,7 @@ def accepts(parse: Callable[[], object]) -> bool:
 
 
 @st.composite
-def filter_texts(draw: st.DrawFn, kind: Kind) -> str:
+def filter_texts(draw: st.DrawFn, kind: ColumnType) -> str:
     """Draw what is a filter, or nearly one."""
     pieces = st.sampled_from(PIECES[kind] + GLUE)
     operator = draw(st.sampled_from([*OPERATORS, "like", "in", "xx"]))
@@ -67,9 +67,9 @@ def fits(pattern: str, text: str) -> bool:
     return python
 
 
-def escapes_in_a_typed_list(kind: Kind, text: str) -> bool:
+def escapes_in_a_typed_list(kind: ColumnType, text: str) -> bool:
     """Return whether a text is what the description leaves out: backslashes in quoted numbers."""
-    return kind != Kind.TEXT and "\\" in text
+    return kind != ColumnType.TEXT and "\\" in text
 
 
 @pytest.mark.size("quick", grows=True)
@@ -119,7 +119,7 @@ def test_whatever_the_pattern_draws_is_a_filter(table: Table, name: str) -> None
 )
 def test_what_looks_quoted_is_quoted(text: str, *, taken: bool) -> None:
     """Pattern and parser agree on where a quoted element ends, also when nothing fits then."""
-    assert fits(filter_pattern(Kind.TEXT), text) == taken
+    assert fits(filter_pattern(ColumnType.TEXT), text) == taken
     assert accepts(lambda: parse_filter(LEADS, "name", text)) == taken
 
 

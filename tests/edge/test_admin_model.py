@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_api.admin.query import parse_query
-from edge_api.admin.rows import Page, Rows
+from edge_api.admin.rows import Rows, RowsPage
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import LEADS
@@ -36,7 +36,7 @@ INSTANT = datetime(2026, 1, 1, tzinfo=UTC)
 ALPHABET = "aAbB\u00e9\u00c9\u65e5\U0001f98a%_*\\ \",()'.\n"
 
 
-class Asked(NamedTuple):
+class ConsentRequest(NamedTuple):
     """One filter as the client means it."""
 
     column: str
@@ -56,7 +56,7 @@ class Sorted(NamedTuple):
 class Question(NamedTuple):
     """One read as the client means it."""
 
-    filters: list[Asked]
+    filters: list[ConsentRequest]
     order: list[Sorted]
     limit: int
     offset: int
@@ -76,7 +76,7 @@ class Tables:
         self._runner.run(self._store.run(Delete(LEADS, (everything,))))
         self._runner.run(self.rows.insert(LEADS, rows, OPERATOR))
 
-    def read(self, pairs: list[tuple[str, str]]) -> Page:
+    def read(self, pairs: list[tuple[str, str]]) -> RowsPage:
         """Read leads, counted."""
         return self._runner.run(self.rows.read(LEADS, pairs, counted=True))
 
@@ -114,13 +114,13 @@ def tables(
 # What the client means: the model.
 
 
-def holds(row: dict[str, Any], asked: Asked) -> bool:
+def holds(row: dict[str, Any], asked: ConsentRequest) -> bool:
     """Return whether a filter keeps a row: only what is certainly true does."""
     outcome = truth(row[asked.column], asked)
     return outcome is not None and outcome != asked.negated
 
 
-def truth(held: Any, asked: Asked) -> bool | None:
+def truth(held: Any, asked: ConsentRequest) -> bool | None:
     """Return what the bare comparison gives in three-valued logic."""
     if asked.operator == "is":
         return bool((held is None) == (asked.value == "null"))
@@ -176,7 +176,7 @@ def named(order: list[Sorted]) -> set[str]:
 # How the client writes it down.
 
 
-def written(asked: Asked) -> tuple[str, str]:
+def written(asked: ConsentRequest) -> tuple[str, str]:
     """Return a filter as a query parameter."""
     operand = asked.value
     if asked.operator == "in":
@@ -239,7 +239,7 @@ def patterns() -> st.SearchStrategy[str]:
 
 
 @st.composite
-def filters(draw: st.DrawFn) -> Asked:
+def filters(draw: st.DrawFn) -> ConsentRequest:
     """Draw one filter on any column."""
     column = draw(st.sampled_from(COLUMNS))
     likes = ["like", "ilike"] if column in TEXTS else []
@@ -254,7 +254,7 @@ def filters(draw: st.DrawFn) -> Asked:
         value = draw(st.lists(VALUES[column], max_size=4))
     else:
         value = draw(VALUES[column])
-    return Asked(column, word, value, draw(st.booleans()))
+    return ConsentRequest(column, word, value, draw(st.booleans()))
 
 
 orders = st.lists(

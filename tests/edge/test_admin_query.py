@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.admin.filters import Output, present
+from edge_api.admin.filters import SelectItem, present
 from edge_api.admin.query import OFFSET_MOST, ParsedQuery, parse_query
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order
@@ -71,7 +71,7 @@ def test_select_names_the_members_of_a_row(text: str, expected: list[Any]) -> No
     """Each element of `select` is a member of the answer, and only its columns are read."""
     question = ask("leads", ("select", text))
 
-    assert list(question.selection) == [Output(*element) for element in expected]
+    assert list(question.selection) == [SelectItem(*element) for element in expected]
     assert set(question.read.columns) == {column for _, column, _ in expected}
 
 
@@ -89,7 +89,7 @@ def test_select_reads_a_column_once() -> None:
     question = ask("leads", ("select", "*,n:name"))
 
     assert question.read.columns == LEADS.readable
-    assert question.selection[-1] == Output("n", "name")
+    assert question.selection[-1] == SelectItem("n", "name")
 
 
 @pytest.mark.parametrize(

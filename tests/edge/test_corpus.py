@@ -46,7 +46,7 @@ async def test_most_questions_have_their_answer_in_the_first_three(corpus_build:
     await search.close()
 
     assert {slug for slugs in questions.values() for slug in slugs.split()} <= {
-        entry.place.slug for entry in posts.entries
+        entry.cursor.slug for entry in posts.entries
     }
     assert 1 - len(missed) / len(questions) >= FOUND_AT_LEAST, missed
 

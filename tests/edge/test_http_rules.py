@@ -337,7 +337,7 @@ async def test_long_answers_are_compressed(
 
 def test_which_answers_mix_secrets_with_what_was_sent() -> None:
     """Those with tokens, claim tokens and credentials."""
-    assert {each.name for each in SPOKEN if each.hands_out_secrets} == {
+    assert {each.name for each in SPOKEN if each.returns_secret} == {
         *("oauth_token", "request_access", "claim_credential"),
     }
 
@@ -350,7 +350,7 @@ async def test_secrets_are_not_compressed(
     monkeypatch.setattr(documents, "SMALLEST_CODED", 1)
     answer = await ask(edge, operation, **{"Accept-Encoding": "gzip"})
 
-    if operation.hands_out_secrets or answer.status >= 300:
+    if operation.returns_secret or answer.status >= 300:
         assert "Content-Encoding" not in answer.headers
     elif answer.status not in (202, 204):
         assert answer.headers["Content-Encoding"] == "gzip"

@@ -77,7 +77,7 @@ async def test_the_newest_lead_stands_first(edge: Any) -> None:
         ("1%0A", "is not an integer"),
         ("\u0663", "is not an integer"),
         ("9" * 30, "is not an integer"),
-        ("1&limit=1", "stands more than once"),
+        ("1&limit=1", "is given more than once"),
     ],
 )
 async def test_a_limit_out_of_bounds_is_refused(edge: Any, limit: str, message: str) -> None:

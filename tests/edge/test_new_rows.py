@@ -9,7 +9,7 @@ from edge_api.db.query import Insert
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, TABLES
 from edge_api.mail.messages import MESSAGE_TYPES, MessageType
-from edge_api.mail.queue import REASON_LONGEST, new_entry, transition
+from edge_api.mail.queue import REASON_LONGEST, log_insert, new_entry
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 
 NOW = "2026-01-31T08:05:09.000000Z"
@@ -53,7 +53,7 @@ def test_an_entry_of_the_outbox_passes_the_check(letter: MessageType) -> None:
     now = datetime.fromisoformat(NOW)
     entry = new_entry(letter, "owner@example.org", ID, now)
     told = [
-        transition(entry, status, now, reason, {"requeued": True})
+        log_insert(entry, status, now, reason, {"requeued": True})
         for status in EMAIL_SEND_LOG.columns["status"].choices
         for reason in (None, "refused", "x" * 2 * REASON_LONGEST)
     ]

@@ -527,7 +527,7 @@ def test_log_lines_are_json_where_that_is_set(installation: Installation) -> Non
     for line in lines:
         assert set(line) == {"time", "level", "request_id", "logger", "message"}
     assert lines[0]["message"].startswith("serving build ")
-    assert lines[-1]["message"].startswith("ending: ")
+    assert lines[-1]["message"].startswith("stopping: ")
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.engines import ENGINES, IN_LARGER_RUNS, placed
 
@@ -91,7 +91,7 @@ def add_step(history: Path, printed: str) -> None:
         for part in printed.split("-- PostgreSQL")
     ]
     assert [len(statements) for statements in dialects] == [2, 2]
-    number = len(HISTORY) + 1
+    number = len(MIGRATIONS) + 1
     for dialect, statements in zip(("sqlite", "postgresql"), dialects, strict=True):
         text = "-- Readers by mail.\n\n" + "".join(f"{each.strip()};\n" for each in statements)
         (history / f"step_{number}.{dialect}.sql").write_text(text, encoding="utf-8")

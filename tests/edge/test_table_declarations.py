@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.table import Ending, PersonalData, Retention, RowModel, Table
+from edge_api.db.table import IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.tables import LEADS, TABLES, by_name
 from edge_api.db.types import Integer, NewId, Now, Text
 from edge_api.settings import Settings
@@ -56,7 +56,7 @@ def test_a_table_without_a_declaration_is_refused() -> None:
         ({"personal": PersonalData(("email",), mailed="address")}, "address"),
         ({"retention": Retention("made_at", "retain_leads_days")}, "made_at"),
         ({"retention": Retention(row_of=("lead_id", "leads"))}, "lead_id"),
-        ({"endings": (Ending(("left_at",)),)}, "left_at"),
+        ({"irreversible_changes": (IrreversibleChange(("left_at",)),)}, "left_at"),
     ],
 )
 def test_a_declaration_that_leaves_rows_unknown_is_refused(

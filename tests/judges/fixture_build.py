@@ -14,7 +14,7 @@ from edge_api.auth.keys import Keys, NewKey
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.site import Site
-from edge_api.mcp.exchange import Exchange
+from edge_api.mcp.exchange import SdkMessageHandler
 from edge_api.mcp.transport import McpEndpoint
 from edge_api.operations import ROUTED
 from edge_api.settings import Settings, read_settings
@@ -36,7 +36,9 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBui
     """Serve an SDK server through the product's application, with a store in `folder`."""
     async with assemble(_settings(folder)) as assembly:
         service = assembly.service
-        mcp = McpEndpoint(Admission(service), lambda: Exchange(server), is_draining=lambda: False)
+        mcp = McpEndpoint(
+            Admission(service), lambda: SdkMessageHandler(server), is_draining=lambda: False
+        )
         app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
         order = NewKey("tester", type="access_token", scopes=("mcp",))
         issued = await Keys(service.store, system_clock).issue(order)

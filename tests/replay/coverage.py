@@ -28,7 +28,7 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
     "range_not_satisfiable": (416, ""),
     "misdirected": (421, ""),
     "idempotency_mismatch": (422, "Idempotency-Key"),
-    "fetch_failed": (422, "no page of this site|fetched"),
+    "fetch_failed": (422, "has no page at|fetched"),
     "too_many_requests": (429, ""),
     "internal": (500, ""),
     "unavailable": (503, ""),

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import combining, normalize
 
-from edge_api.schema.index import WORDS_LONGEST, Segment, Segments
+from edge_api.schema.index import WORDS_LONGEST, Segments, TextSegment
 
 OPENING, CLOSING = "\ufdd0", "\ufdd1"
 SEAM: Final = "\x1f"
@@ -49,7 +49,7 @@ def split_dense(text: str) -> str:
 def read_marks(text: str) -> Segments:
     """Return the segments of a text that the engine has marked."""
     pieces = enumerate(_MARKED.split(text.replace(SEAM, "")))
-    return tuple(Segment(piece, number % 2 == 1) for number, piece in pieces if piece)
+    return tuple(TextSegment(piece, number % 2 == 1) for number, piece in pieces if piece)
 
 
 def has_match(segments: Segments) -> bool:
@@ -68,8 +68,8 @@ def make_snippet(segments: Segments, most: int) -> Segments:
         return segments
     begin = _begin(text, _best_match(list(_list_matches(segments)), most // 2), most)
     end = _break_before(text, begin + most)
-    before = [Segment(CUT, is_match=False)] if begin else []
-    behind = [Segment(CUT, is_match=False)] if end < len(text) else []
+    before = [TextSegment(CUT, is_match=False)] if begin else []
+    behind = [TextSegment(CUT, is_match=False)] if end < len(text) else []
     return tuple(_join([*before, *_cut(segments, begin, end), *behind]))
 
 
@@ -114,19 +114,19 @@ def _break_before(text: str, end: int) -> int:
     return end if space < 0 or end >= len(text) else space
 
 
-def _cut(segments: Segments, start: int, end: int) -> Iterator[Segment]:
+def _cut(segments: Segments, start: int, end: int) -> Iterator[TextSegment]:
     position = 0
     for text, is_match in segments:
         piece = text[max(0, start - position) : max(0, end - position)]
         if piece:
-            yield Segment(piece, is_match)
+            yield TextSegment(piece, is_match)
         position += len(text)
 
 
-def _join(segments: Sequence[Segment]) -> Iterator[Segment]:
+def _join(segments: Sequence[TextSegment]) -> Iterator[TextSegment]:
     """Yield what stands side by side and is of one kind as one segment."""
     for is_match, group in groupby(segments, attrgetter("is_match")):
-        yield Segment("".join(segment.text for segment in group), is_match)
+        yield TextSegment("".join(segment.text for segment in group), is_match)
 
 
 TERMS_MOST: Final = 16

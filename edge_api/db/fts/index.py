@@ -32,13 +32,13 @@ from edge_api.db.fts.fts_query import (
     prepare,
     read_marks,
 )
-from edge_api.db.fts.pool import Pool
+from edge_api.db.fts.pool import SearchConnectionPool
 from edge_api.db.sqlite.errors import sqlite_problem
 from edge_api.schema.index import Finding, Findings, SearchText
 
 SNIPPET_LONGEST: Final = 280
 """Characters: three or four lines of a page."""
-ENOUGH: Final = 10
+MIN_RESULTS: Final = 10
 """Posts: where fewer have all the words, those that come nearest fill up to so many."""
 SCORED_MOST: Final = 100
 """Posts with some of the words that are compared by how well they have them."""
@@ -138,7 +138,7 @@ T = TypeVar("T")
 class Search:
     """Finds posts by their words."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: SearchConnectionPool) -> None:
         self._pool = pool
         self._is_closed = False
 
@@ -186,19 +186,19 @@ def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
 def _look_up(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> Findings:
     question = _read(connection, words)
     (total,) = connection.execute(_COUNT, (question.every,)).fetchone()
-    ranked = _rank(connection, question, max(offset + limit, ENOUGH))
+    ranked = _rank(connection, question, max(offset + limit, MIN_RESULTS))
     shown = dict(islice(ranked.items(), offset, offset + limit))
     findings = _show(connection, question.marked, shown)
     suggestion = None
-    if total < ENOUGH:
+    if total < MIN_RESULTS:
         near: dict[int, str] = {}
         if total < FEW and (suggestion := _correct(connection, words, question)):
             question = _read(connection, suggestion)
-            near = _rank(connection, question, ENOUGH)
+            near = _rank(connection, question, MIN_RESULTS)
         if question.each not in ((), (question.marked,)):
             queries = (json.dumps(question.each), json.dumps(question.each + question.pairs))
-            near |= connection.execute(_NEAREST, (*queries, SCORED_MOST, ENOUGH))
-        others = [item for item in near.items() if item[0] not in ranked][: ENOUGH - total]
+            near |= connection.execute(_NEAREST, (*queries, SCORED_MOST, MIN_RESULTS))
+        others = [item for item in near.items() if item[0] not in ranked][: MIN_RESULTS - total]
         start = max(0, offset - total)
         if shown := dict(others[start : start + limit - len(findings)]):
             findings += _show(connection, " OR ".join(question.each), shown)
@@ -227,17 +227,15 @@ def _correct(connection: sqlite3.Connection, words: str, question: FtsQuery) -> 
     """Return what was typed with each rare word in a spelling that is much more frequent."""
     corrected = words
     for word, query in zip(question.words, question.each, strict=True):
-        case_insensitive = normalize("NFKD", word.casefold())
+        folded = normalize("NFKD", word.casefold())
         (posts,) = connection.execute(_COUNT, (query,)).fetchone()
         if posts < FEW and word.isalpha() and WORD_SHORTEST <= len(word) <= WORD_LONGEST:
             cutoff = LIKENESS_OF_KNOWN if posts else LIKENESS
-            given = (case_insensitive[0], len(case_insensitive), posts * MORE_FREQUENT)
+            given = (folded[0], len(folded), posts * MORE_FREQUENT)
             known = dict(connection.execute(_SIMILAR, given).fetchall())
-            near = get_close_matches(case_insensitive, known, cutoff=cutoff)
-            if near := [term for term in near if _is_slip(case_insensitive, term)]:
-                alike = {
-                    term: SequenceMatcher(None, term, case_insensitive).ratio() for term in near
-                }
+            near = get_close_matches(folded, known, cutoff=cutoff)
+            if near := [term for term in near if _is_slip(folded, term)]:
+                alike = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
                 best = max(near, key=lambda term: (round(alike[term], 2), known[term]))
                 corrected = re.sub(rf"(?<![^\W_]){word}(?![^\W_])", best, corrected)
     return corrected if corrected != words else None
@@ -294,7 +292,7 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
 async def open_existing(path: Path) -> Search:
     """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
     try:
-        return Search(await Pool.open(partial(_open, path)))
+        return Search(await SearchConnectionPool.open(partial(_open, path)))
     except sqlite3.Error as error:
         raise sqlite_problem(error) from error
 

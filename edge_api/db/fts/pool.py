@@ -12,7 +12,7 @@ from typing import Final, Self, TypeVar
 
 from edge_api.db.errors import unavailable
 from edge_api.db.problems import Problem
-from edge_api.db.sqlite.connection import Connection, Limit
+from edge_api.db.sqlite.connection import Connection, Deadline
 
 CONNECTIONS: Final = 2
 """Each has a thread of its own."""
@@ -33,8 +33,8 @@ class _PooledConnection:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.limits: list[Limit] = []
-        self._limit = Limit(0)
+        self.limits: list[Deadline] = []
+        self._limit = Deadline(0)
         """Of the read that is going on now; known to the connection's thread alone."""
 
     def watch_clock(self, connection: sqlite3.Connection) -> None:
@@ -44,7 +44,7 @@ class _PooledConnection:
         return self._limit.is_over()
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        limit = Limit(WAIT_SECONDS)
+        limit = Deadline(WAIT_SECONDS)
         self.limits.append(limit)
         try:
             return await self.connection.call(partial(self._work, work, limit))
@@ -55,7 +55,10 @@ class _PooledConnection:
             self.limits.remove(limit)
 
     def _work(
-        self, work: Callable[[sqlite3.Connection], T], limit: Limit, connection: sqlite3.Connection
+        self,
+        work: Callable[[sqlite3.Connection], T],
+        limit: Deadline,
+        connection: sqlite3.Connection,
     ) -> T:
         if limit.is_over():
             raise _busy()
@@ -64,7 +67,7 @@ class _PooledConnection:
         return work(connection)
 
 
-class Pool:
+class SearchConnectionPool:
     """Connections to one file, open."""
 
     def __init__(self, connections: Sequence[_PooledConnection]) -> None:
@@ -86,7 +89,7 @@ class Pool:
     @property
     def load(self) -> int:
         """Return how many reads are under way or waiting."""
-        return sum(len(desk.limits) for desk in self._connections)
+        return sum(len(pooled.limits) for pooled in self._connections)
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the least busy connection and return what it returns.
@@ -96,7 +99,7 @@ class Pool:
         if self.load >= WAITING_MOST:
             raise _busy()
         try:
-            return await min(self._connections, key=lambda desk: len(desk.limits)).call(work)
+            return await min(self._connections, key=lambda pooled: len(pooled.limits)).call(work)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                 raise unavailable("The search took too long: use fewer words") from None
@@ -104,7 +107,7 @@ class Pool:
 
     async def close(self) -> None:
         """Close every connection, behind what it still has to do."""
-        await asyncio.gather(*(desk.connection.close() for desk in self._connections))
+        await asyncio.gather(*(pooled.connection.close() for pooled in self._connections))
 
 
 def _busy() -> Problem:

@@ -16,7 +16,7 @@ _FOLDER: Final = Path(__file__).parent
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Migration:
     """One change of the schema, applied whole or not at all."""
 
     description: str
@@ -54,16 +54,16 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
     return " ".join(line.removeprefix("-- ") for line in head.splitlines()), statements
 
 
-def _read_step(number: int) -> Step | None:
+def _read_step(number: int) -> Migration | None:
     """Return a step; `None` behind the last."""
     if (_FOLDER / f"step_{number}.sql").exists():
         description, sqlite = _read(f"step_{number}.sql")
-        return Step(description, sqlite, tuple(map(_translate, sqlite)))
+        return Migration(description, sqlite, tuple(map(_translate, sqlite)))
     if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
         return None
     description, sqlite = _read(f"step_{number}.sqlite.sql")
-    return Step(description, sqlite, _read(f"step_{number}.postgresql.sql")[1])
+    return Migration(description, sqlite, _read(f"step_{number}.postgresql.sql")[1])
 
 
-HISTORY: Final = tuple(iter(map(_read_step, count(1)).__next__, None))
+MIGRATIONS: Final = tuple(iter(map(_read_step, count(1)).__next__, None))
 """Every step, oldest first."""

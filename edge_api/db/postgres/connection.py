@@ -36,8 +36,8 @@ SETTINGS: Mapping[str, str] = {
 
 # In quotation marks: the classes take parameters in the eyes of type checkers alone.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
-Session: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
-Connection: TypeAlias = "Session | PoolConnectionProxy[asyncpg.Record]"
+PostgresConnection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
+Connection: TypeAlias = "PostgresConnection | PoolConnectionProxy[asyncpg.Record]"
 """A session, of a pool or not."""
 
 
@@ -49,7 +49,9 @@ class PooledSession(asyncpg.Connection):
         return ""
 
 
-async def connect(url: str, settings: Mapping[str, str], seconds: float | None) -> Session:
+async def connect(
+    url: str, settings: Mapping[str, str], seconds: float | None
+) -> PostgresConnection:
     """Open a session; `seconds` limit each answer. Raises EngineError, and ValueError for a URL."""
     return await asyncpg.connect(
         url,

@@ -11,16 +11,16 @@ from typing import Final, TypeVar
 import asyncpg
 
 from edge_api.db.errors import Outage, Probe, unavailable
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
     Connection,
-    Session,
+    PostgresConnection,
     connect,
     milliseconds,
 )
 from edge_api.db.postgres.errors import EngineError, postgresql_problem
-from edge_api.db.postgres.opening import migrate, refusal_of, schema_version
+from edge_api.db.postgres.opening import migrate, schema_version, store_refusal
 from edge_api.db.postgres.writer import QueryBatch, Readers, Writer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
@@ -39,7 +39,7 @@ SELECT NOT EXISTS (
 """Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
 LOCK_SECONDS: Final = 2.0
 """How long a table in use is waited for; the server cancels its own VACUUM after one second."""
-LOOK_SECONDS: Final = 0.5
+POLL_SECONDS: Final = 0.5
 """Between two looks."""
 STALE_SECONDS: Final = 1.5
 """How long a version is trusted: a revocation may take two seconds on all edges."""
@@ -64,12 +64,12 @@ async def open_store(
             stack.push_async_callback(writer.close)
             await writer.connect()
             limit = {"statement_timeout": milliseconds(STALE_SECONDS)}
-            watch = VersionPoller(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
-            await watch.start()
+            poller = VersionPoller(partial(connect, url, limit, STALE_SECONDS + MARGIN_SECONDS))
+            await poller.start()
         except EngineError as error:
-            raise refusal_of(error, url) from None
+            raise store_refusal(error, url) from None
         stack.pop_all()
-        return PostgresStore(url, readers, writer, watch)
+        return PostgresStore(url, readers, writer, poller)
 
 
 class VersionPoller:
@@ -79,9 +79,9 @@ class VersionPoller:
     two seconds.
     """
 
-    def __init__(self, connect: Callable[[], Awaitable[Session]]) -> None:
+    def __init__(self, connect: Callable[[], Awaitable[PostgresConnection]]) -> None:
         self._connect = connect
-        self._session: Session | None = None
+        self._session: PostgresConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._number = 0
         self._seen = ""
@@ -111,7 +111,7 @@ class VersionPoller:
 
     async def _look_on(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             with suppress(*EngineError):
                 await self._look()
 
@@ -141,11 +141,11 @@ class PostgresStore:
 
     version_is_exact = False
 
-    def __init__(self, url: str, readers: Readers, writer: Writer, watch: VersionPoller) -> None:
+    def __init__(self, url: str, readers: Readers, writer: Writer, poller: VersionPoller) -> None:
         self._url = url
         self._readers = readers
         self._writer = writer
-        self._watch = watch
+        self._watch = poller
         self._probe = Probe(self._look)
         self.outage = Outage(self._look)
         self._ending: asyncio.Task[None] | None = None
@@ -161,8 +161,8 @@ class PostgresStore:
             return []
         reads = [query for query in queries if isinstance(query, Read)]
         if len(reads) == len(queries):
-            return await self._understood(self._readers.run(reads))
-        results = await self._understood(self._writer.run(QueryBatch(queries)))
+            return await self._translate_errors(self._readers.run(reads))
+        results = await self._translate_errors(self._writer.run(QueryBatch(queries)))
         self._watch.note_change()  # polling finds a write that seems lost
         return results
 
@@ -177,7 +177,7 @@ class PostgresStore:
         The server's log, replicas and backups are its operator's. Raises Problem.
         """
         self._refuse_closed()
-        return await self._understood(scrub_tables(self._url, whole=whole))
+        return await self._translate_errors(scrub_tables(self._url, whole=whole))
 
     async def probe(self) -> None:
         """Return when the store has been read and could be written. Raises Problem."""
@@ -197,13 +197,13 @@ class PostgresStore:
     async def _look(self) -> None:
         """Check that the store can be written: take the lock; after a lost group, commit."""
         self._refuse_closed()
-        await self._understood(self._writer.run(partial(_look, rewrites=self._writer.failed)))
+        await self._translate_errors(self._writer.run(partial(_look, rewrites=self._writer.failed)))
 
     def _refuse_closed(self) -> None:
         if self._ending:
             raise unavailable("The store is closed")
 
-    async def _understood(self, doing: Awaitable[T]) -> T:
+    async def _translate_errors(self, doing: Awaitable[T]) -> T:
         try:
             return await doing
         except Problem as problem:
@@ -217,8 +217,8 @@ class PostgresStore:
 
 async def _look(connection: Connection, *, rewrites: bool) -> None:
     version = await schema_version(connection)
-    if version != len(HISTORY):
-        raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    if version != len(MIGRATIONS):
+        raise unavailable(f"The store has schema version {version}, not {len(MIGRATIONS)}")
     if await connection.fetchval("SELECT current_setting('transaction_read_only')::bool"):
         raise unavailable("The store cannot be written")
     if rewrites:

@@ -6,7 +6,7 @@ from typing import Final
 
 import asyncpg
 
-from edge_api.db.errors import broken_rule, exists_already, unavailable
+from edge_api.db.errors import constraint_violation, unavailable, unique_violation
 from edge_api.db.problems import OVERDUE, Problem
 from edge_api.db.table import Row, Table
 
@@ -70,10 +70,10 @@ def violation(
     name = error.constraint_name or ""
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
-        return broken_rule(table, [error.column_name or column], error.sqlstate)
+        return constraint_violation(table, [error.column_name or column], error.sqlstate)
     declared = {index.name: index.columns for index in table.indexes}
     columns = declared.get(name, (table.key,))
-    return exists_already(table, columns, _refused(error, columns, rows))
+    return unique_violation(table, columns, _refused(error, columns, rows))
 
 
 def _refused(

@@ -9,31 +9,31 @@ import asyncpg
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.errors import changed_meanwhile, too_many
+from edge_api.db.errors import stale_update, too_many
 from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
 from edge_api.db.problems import not_one_row
 from edge_api.db.query import ESCAPE, RUNS, Delete, Query, QueryResult, Read, Update, fold
 from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.table import Row, Table
-from edge_api.db.transaction import NewRows, Step, steps_of
-from edge_api.db.types import Kind
+from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
+from edge_api.db.types import ColumnType
 
 DDL: Final = DdlDialect(
     types=MappingProxyType(
         {
-            Kind.TEXT: 'text COLLATE "C"',
-            Kind.UUID: 'text COLLATE "C"',
-            Kind.TIMESTAMP: 'text COLLATE "C"',
-            Kind.INTEGER: "bigint",
-            Kind.JSON: "json",
+            ColumnType.TEXT: 'text COLLATE "C"',
+            ColumnType.UUID: 'text COLLATE "C"',
+            ColumnType.TIMESTAMP: 'text COLLATE "C"',
+            ColumnType.INTEGER: "bigint",
+            ColumnType.JSON: "json",
         }
     ),
     # LIKE patterns, in which an underscore is one character; JSON is seen to by its type.
     rules=MappingProxyType(
         {
-            Kind.UUID: "{column} LIKE '________-____-____-____-____________'",
-            Kind.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
+            ColumnType.UUID: "{column} LIKE '________-____-____-____-____________'",
+            ColumnType.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
         }
     ),
 )
@@ -45,7 +45,7 @@ _RUN: Final = "%"
 
 
 @lru_cache(maxsize=1024)
-def number_marks(text: str) -> str:
+def number_placeholders(text: str) -> str:
     """Return a text with `$1`, `$2` and so on for its question marks; no declared name has one."""
     first, *others = text.split("?")
     return first + "".join(f"${number}{part}" for number, part in enumerate(others, 1))
@@ -62,11 +62,11 @@ def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
     PostgreSQL's ILIKE folds ASCII. Of the others only letters that the pattern could match are
     folded: with all 1,400 a scan took a hundred times as long.
     """
-    (case_insensitive,) = like_operands(fold(pattern))
-    wanted = sorted({piece[-1] for piece in _pieces(case_insensitive)})
+    (folded,) = like_operands(fold(pattern))
+    wanted = sorted({piece[-1] for piece in _pieces(folded)})
     pairs = [(other, letter) for letter in wanted for other in _variants().get(letter, "")]
     letters = "".join(other for other, _ in pairs)
-    return not letters, letters, "".join(letter for _, letter in pairs), case_insensitive
+    return not letters, letters, "".join(letter for _, letter in pairs), folded
 
 
 def _pieces(pattern: str) -> Iterator[str]:
@@ -80,9 +80,9 @@ def _variants() -> dict[str, str]:
     """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
     variants: dict[str, str] = {}
     for letter in map(chr, range(0x80, CASE_ENDS)):
-        case_insensitive = fold(letter)
-        if case_insensitive != letter:
-            variants[case_insensitive] = variants.get(case_insensitive, "") + letter
+        folded = fold(letter)
+        if folded != letter:
+            variants[folded] = variants.get(folded, "") + letter
     return variants
 
 
@@ -103,19 +103,21 @@ POSTGRESQL: Final = Dialect(
         {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()}
     ),
     no_limit=None,
-    case_marks=MappingProxyType({Kind.INTEGER: "CAST(? AS bigint)", Kind.JSON: "CAST(? AS json)"}),
-    mark=number_marks,
+    case_placeholders=MappingProxyType(
+        {ColumnType.INTEGER: "CAST(? AS bigint)", ColumnType.JSON: "CAST(? AS json)"}
+    ),
+    mark=number_placeholders,
 )
 
 
 async def execute(
     connection: Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
 ) -> list[list[QueryResult]]:
-    """Run lists of queries, as `steps_of` says, and return the results of each.
+    """Run lists of queries, as `plan_steps` says, and return the results of each.
 
-    Raises Problem `invalid` or `conflict`, and `faults.EngineError` where the engine cannot.
+    Raises Problem `invalid` or `conflict`, and `errors.EngineError` where the engine cannot.
     """
-    steps = steps_of(lists, POSTGRESQL, holds=holds)
+    steps = plan_steps(lists, POSTGRESQL, holds=holds)
     outcome = None
     try:
         while True:
@@ -124,7 +126,7 @@ async def execute(
         return end.value  # type: ignore[no-any-return]
 
 
-async def _execute_one(connection: Connection, step: Step) -> QueryResult:
+async def _execute_one(connection: Connection, step: TransactionStep) -> QueryResult:
     match step:
         case Read():
             return await _read(connection, step)
@@ -166,7 +168,7 @@ async def _update(connection: Connection, query: Update) -> QueryResult:
     except asyncpg.IntegrityConstraintViolationError as error:
         raise violation(error, query.table, [dict(query.values)]) from None
     if len(rows) < query.at_least:
-        raise changed_meanwhile()
+        raise stale_update()
     return QueryResult(rows)
 
 

@@ -7,12 +7,12 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from edge_api.db.errors import StoreRefusal, no_store, refuse_newer
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres.connection import (
     CONNECT_SECONDS,
     SCHEMA,
     Connection,
-    Session,
+    PostgresConnection,
     connect,
     milliseconds,
 )
@@ -45,7 +45,7 @@ async def migrate(url: str, now: str, *, create: bool) -> None:
         finally:
             await session.close(timeout=CONNECT_SECONDS)
     except (*EngineError, ValueError) as error:
-        raise refusal_of(error, url) from None
+        raise store_refusal(error, url) from None
 
 
 async def schema_version(connection: Connection) -> int:
@@ -57,7 +57,7 @@ async def schema_version(connection: Connection) -> int:
     return int(version or 0)
 
 
-async def _check(session: Session, url: str, *, create: bool) -> None:
+async def _check(session: PostgresConnection, url: str, *, create: bool) -> None:
     number, encoding, mode = [
         await session.fetchval("SELECT current_setting($1)", name)
         for name in ("server_version_num", "server_encoding", "transaction_read_only")
@@ -69,13 +69,15 @@ async def _check(session: Session, url: str, *, create: bool) -> None:
         await _check_room(session, url, create=create)
 
 
-async def _check_room(session: Session, url: str, *, create: bool) -> None:
+async def _check_room(session: PostgresConnection, url: str, *, create: bool) -> None:
     if not create:
         raise no_store(f"in {place_of(url)}")
-    strangers = await session.fetchval(
+    foreign_tables = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )
-    if strangers and not await schema_version(session):  # another edge may have made it meanwhile
+    if foreign_tables and not await schema_version(
+        session
+    ):  # another edge may have made it meanwhile
         raise StoreRefusal(
             f"the schema {SCHEMA} of {place_of(url)} belongs to another program: "
             "set DATABASE_URL to another database"
@@ -98,9 +100,9 @@ def refuse_server(number: int, encoding: str, *, is_read_only: bool) -> None:
         )
 
 
-async def _advance(session: Session, now: str) -> None:
+async def _advance(session: PostgresConnection, now: str) -> None:
     """Take all missing steps or none; of several edges one takes them."""
-    if await schema_version(session) == len(HISTORY):
+    if await schema_version(session) == len(MIGRATIONS):
         return
     async with session.transaction():
         await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
@@ -109,8 +111,8 @@ async def _advance(session: Session, now: str) -> None:
             await session.execute(f"CREATE SCHEMA {SCHEMA}")
         await session.execute(_STEPS)
         await session.fetchval("SELECT set_config($1, $2, true)", f"{SCHEMA}.now", now)
-        for number in range(await schema_version(session), len(HISTORY)):
-            for statement in HISTORY[number].postgresql:
+        for number in range(await schema_version(session), len(MIGRATIONS)):
+            for statement in MIGRATIONS[number].postgresql:
                 await session.execute(statement)
             await session.execute("INSERT INTO schema_steps VALUES ($1, $2)", number + 1, now)
 
@@ -132,7 +134,7 @@ _REASONS: Final = {
 }
 
 
-def refusal_of(error: Exception, url: str) -> StoreRefusal:
+def store_refusal(error: Exception, url: str) -> StoreRefusal:
     """Return the refusal that an engine's error is at the start."""
     place = place_of(url)
     if "startup parameter" in str(error):

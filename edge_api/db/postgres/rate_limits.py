@@ -19,9 +19,9 @@ from edge_api.db.postgres.connection import (
     open_pool,
 )
 from edge_api.db.postgres.errors import EngineError, postgresql_problem
-from edge_api.db.postgres.opening import refusal_of
+from edge_api.db.postgres.opening import store_refusal
 from edge_api.db.postgres.writer import WRITE_LOCK
-from edge_api.schema.credentials import Limit, LimitDecision, Share
+from edge_api.schema.credentials import LimitDecision, RateLimit, Share
 
 Note = Callable[[Exception, object], None]
 
@@ -135,7 +135,7 @@ async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "Pos
         }
         pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
-        raise refusal_of(error, url) from None
+        raise store_refusal(error, url) from None
     return PostgresLimits(pool, secret, note)
 
 
@@ -160,7 +160,7 @@ class PostgresLimits:
         self._secret = secret
         self._edge = uuid4()
 
-    async def hit(self, limit: Limit, key: str) -> LimitDecision:
+    async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         digest = self._digest(limit, key)
         amounts = [item.amount for item in limit.items]
@@ -170,12 +170,12 @@ class PostgresLimits:
             return tally(limit, ages, taken=True)
         return tally(limit, await self._fetch(_LOOK, digest) or (), taken=False)
 
-    async def peek(self, limit: Limit, key: str) -> LimitDecision:
+    async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         ages = await self._fetch(_LOOK, self._digest(limit, key))
         return tally(limit, ages or (), taken=False)
 
-    async def refund(self, limit: Limit, key: str) -> None:
+    async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
         await self._fetch(_REFUND, self._digest(limit, key))
 
@@ -213,7 +213,7 @@ class PostgresLimits:
                 self._note(fault, error)
             raise fault from error
 
-    def _digest(self, limit: Limit, key: str) -> bytes:
+    def _digest(self, limit: RateLimit, key: str) -> bytes:
         """Return the hash of a key: nobody should read people's addresses in a database."""
         return self._hash(f"rate limit {limit.name} {key}")
 
@@ -221,7 +221,7 @@ class PostgresLimits:
         return hmac.digest(self._secret, text.encode(), "sha256")[:16]
 
 
-def tally(limit: Limit, ages: Sequence[float], *, taken: bool) -> LimitDecision:
+def tally(limit: RateLimit, ages: Sequence[float], *, taken: bool) -> LimitDecision:
     """Return what hits of these ages, in seconds and oldest first, leave of a limit."""
     windows = ((item.amount, item.get_expiry()) for item in limit.items)
     return LimitDecision(taken, tuple(_left(amount, seconds, ages) for amount, seconds in windows))

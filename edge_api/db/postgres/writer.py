@@ -13,13 +13,13 @@ from typing import Any, Final, Self, TypeVar
 
 import asyncpg
 
-from edge_api.db.errors import overdue, unavailable
-from edge_api.db.group_commit import Groups
+from edge_api.db.errors import query_timeout, unavailable
+from edge_api.db.group_commit import GroupCommitter
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
     Connection,
     Pool,
-    Session,
+    PostgresConnection,
     connect,
     milliseconds,
     open_pool,
@@ -31,7 +31,7 @@ from edge_api.db.query import Query, QueryResult, Read
 FAST: Final = 4
 SLOW: Final = 2
 """Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
-QUICK_SECONDS: Final = 10.0
+FAST_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
 RELEASE_SECONDS: Final = 1.0
 """How long the server may take to end a read that nobody waits for; then its connection goes."""
@@ -42,14 +42,14 @@ CLOSE_SECONDS: Final = 1.0
 class Readers:
     """All readers of a store; long reads delay no quick ones. Pools replace broken connections."""
 
-    def __init__(self, quick: Pool, patient: Pool) -> None:
-        self._fast = quick
-        self._slow = patient
+    def __init__(self, fast: Pool, slow: Pool) -> None:
+        self._fast = fast
+        self._slow = slow
 
     @classmethod
     async def open(cls, url: str) -> Self:
         """Return readers of the database at `url`."""
-        limit = milliseconds(QUICK_SECONDS)
+        limit = milliseconds(FAST_SECONDS)
         settings = {
             "default_transaction_read_only": "on",
             "statement_timeout": limit,
@@ -63,7 +63,7 @@ class Readers:
             (query.seconds for query in queries if query.seconds is not None), default=None
         )
         if seconds is None:
-            return await _read(self._fast, queries, QUICK_SECONDS)
+            return await _read(self._fast, queries, FAST_SECONDS)
         return await _read(self._slow, queries, seconds, is_limited=True)
 
     async def close(self) -> None:
@@ -95,9 +95,9 @@ async def _read(
     except TimeoutError:
         if time.monotonic() < ends_at:
             raise  # the server does not let us connect
-        raise overdue() from None
+        raise query_timeout() from None
     except asyncpg.QueryCanceledError:
-        raise overdue() from None
+        raise query_timeout() from None
 
 
 async def _read_snapshot(
@@ -162,8 +162,8 @@ class Writer:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._session: Session | None = None
-        self._groups: Groups[Work[Any]] = Groups(self._commit)
+        self._session: PostgresConnection | None = None
+        self._groups: GroupCommitter[Work[Any]] = GroupCommitter(self._commit)
         self._redial_at = 0.0
 
     @property
@@ -180,7 +180,7 @@ class Writer:
         result: T = await self._groups.run(work)
         return result
 
-    async def connect(self) -> Session:
+    async def connect(self) -> PostgresConnection:
         """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
         if self._session is None or self._session.is_closed():
             if time.monotonic() < self._redial_at:
@@ -211,7 +211,7 @@ class Writer:
             raise
 
 
-async def _dial(url: str) -> Session:
+async def _dial(url: str) -> PostgresConnection:
     settings = {
         "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
         "lock_timeout": milliseconds(LOCK_SECONDS),
@@ -220,7 +220,7 @@ async def _dial(url: str) -> Session:
     return await connect(url, settings, STATEMENT_SECONDS + MARGIN_SECONDS)
 
 
-async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+async def commit_together(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
     """Run each work, commit once, and return all results or exceptions.
 
     Raises EngineError and Problem when nothing of the group is surely durable.
@@ -239,7 +239,7 @@ async def commit_together(session: Session, works: Sequence[Work[Any]]) -> list[
     return results
 
 
-async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+async def _run_all(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
     """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
@@ -249,7 +249,7 @@ async def _run_all(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
         return [await _attempt(session, work) for work in works]
 
 
-async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[Any]:
+async def _run_together(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
     results = iter(await execute(session, lists, holds=True))
     return [
@@ -257,7 +257,7 @@ async def _run_together(session: Session, works: Sequence[Work[Any]]) -> list[An
     ]
 
 
-async def _attempt(session: Session, work: Work[T]) -> T | Exception:
+async def _attempt(session: PostgresConnection, work: Work[T]) -> T | Exception:
     await session.execute("SAVEPOINT work")
     try:
         result = await work(session)
@@ -269,6 +269,6 @@ async def _attempt(session: Session, work: Work[T]) -> T | Exception:
     return result
 
 
-def _raise_if_lost(session: Session, error: Exception) -> None:
+def _raise_if_lost(session: PostgresConnection, error: Exception) -> None:
     if session.is_closed() or is_disconnection(error):
         raise error

@@ -19,7 +19,7 @@ STEPS_BETWEEN_LOOKS: Final = 4000
 """Instructions of SQLite's machine between two looks at the clock: some 100 microseconds."""
 
 
-class Limit:
+class Deadline:
     """The deadline of a read; the caller that waits for it may bring it forward."""
 
     def __init__(self, seconds: float) -> None:
@@ -101,7 +101,7 @@ def checkpoint_commits(connection: sqlite3.Connection) -> None:
         connection.execute(setting)
 
 
-def empty_log(connection: sqlite3.Connection, *, rewrites: bool = False) -> bool:
+def truncate_wal(connection: sqlite3.Connection, *, rewrites: bool = False) -> bool:
     """Bring the log into the file and cut it to nothing, unless somebody still reads from it.
 
     No reader is waited for. `rewrites`: the file is written anew before, since rows that were

@@ -14,11 +14,11 @@ from edge_api.db.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
+    NOT_A_STORE,
     RESTORE,
-    STRANGE,
-    refusal_of,
-    require_log,
+    require_wal,
     schema_version,
+    store_refusal,
     sync,
 )
 
@@ -40,7 +40,7 @@ _REASONS: Mapping[int, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Contents:
+class CopyContents:
     """What a verified copy holds."""
 
     schema_version: int
@@ -61,7 +61,7 @@ def copy_store(source: Path, target: Path) -> None:
     """
     if not source.is_file():
         raise no_store(f"at {source}")
-    require_log(source.resolve())
+    require_wal(source.resolve())
     with _refusing(source, is_store=True), closing(connect(source, writes=False)) as live:
         _copy(live, target)
 
@@ -72,24 +72,24 @@ def copy_file(source: Path, target: Path) -> None:
         _copy(kept, target)
 
 
-def verify(path: Path, store: Path | None = None) -> Contents:
+def verify(path: Path, store: Path | None = None) -> CopyContents:
     """Verify a copy of `store` and return its contents. Raises StoreRefusal that names `store`."""
     name = store or path
     with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
         (owner,) = copy.execute("PRAGMA application_id").fetchone()
         if owner != APPLICATION_ID:
             raise StoreRefusal(
-                f"{name} {STRANGE if store else f'is no store of Fore-edge: {_FIX}'}"
+                f"{name} {NOT_A_STORE if store else f'is no store of Fore-edge: {_FIX}'}"
             )
         refuse_newer(schema_version(copy), str(name))
         (verdict,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
         if verdict != "ok":
             fault = str(verdict).splitlines()[-1]
             raise StoreRefusal(f"{name} is damaged ({fault}): {RESTORE if store else _FIX}")
-        return Contents(schema_version(copy), MappingProxyType(_count_rows(copy)))
+        return CopyContents(schema_version(copy), MappingProxyType(_count_rows(copy)))
 
 
-def note_keys(live: Path, keys: Path) -> None:
+def record_keys(live: Path, keys: Path) -> None:
     """Store the keys of all rows of a live store in the file `keys`. Raises StoreRefusal."""
     with _refusing(live), closing(_attached(keys, live=live)) as connection:
         connection.execute("BEGIN")
@@ -180,7 +180,7 @@ def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         reason = None if is_store else _REASONS.get(primary_code(error))
-        refusal = refusal_of(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
+        refusal = store_refusal(error, path) if reason is None else StoreRefusal(f"{path} {reason}")
         raise refusal from None
     except OSError as error:
         raise StoreRefusal(f"{path} cannot be used: {error.strerror}") from None

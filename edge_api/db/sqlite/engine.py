@@ -1,4 +1,4 @@
-"""The embedded engine: a store in one SQLite file, which recovers when what ails it is gone.
+"""The embedded engine: a store in one SQLite file, which recovers when its fault is gone.
 
 It knows queries and declared tables, and nothing of what rows mean.
 """
@@ -17,18 +17,18 @@ from edge_api.db.errors import Outage, Probe, StoreRefusal, no_store, unavailabl
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
-from edge_api.db.sqlite.errors import Displaced, is_damage, primary_code, sqlite_problem
+from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
 from edge_api.db.sqlite.lock_file import LockFile
-from edge_api.db.sqlite.opening import create_file, migrate, refusal_of
+from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
 from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
-from edge_api.db.sqlite.session import Session, open_session
+from edge_api.db.sqlite.session import StoreConnections, open_session
 from edge_api.db.types import format_instant
 
 ATTEMPT_SECONDS: Final = 0.02
 """Between two attempts to open a store that others are opening or closing."""
 RENEWAL_SECONDS: Final = 1.0
 """Between two attempts to open a store that is damaged or gone."""
-LOG_MOST: Final = 1024 * 1024 * 1024
+MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
 """Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
 TRIM_SECONDS: Final = 60.0
 """Between two attempts to do so."""
@@ -58,8 +58,8 @@ async def open_store(
                 file, format_instant(clock()), alone=alone, replicated=replicated
             )
         except sqlite3.Error as error:
-            raise refusal_of(error, path) from None
-        except Displaced:
+            raise store_refusal(error, path) from None
+        except StoreFileMoved:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
         return SQLiteStore(file, session, held.pop_all(), alone=alone, replicated=replicated)
 
@@ -82,7 +82,9 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     return file
 
 
-async def _open_patiently(file: Path, now: str, *, alone: bool, replicated: bool) -> Session:
+async def _open_patiently(
+    file: Path, now: str, *, alone: bool, replicated: bool
+) -> StoreConnections:
     """Open the store; of several processes that open or close it at once, one after another.
 
     SQLite itself does not wait where two of them turn logging on or off. Raises sqlite3.Error.
@@ -109,7 +111,13 @@ class SQLiteStore:
     version_is_exact = True
 
     def __init__(
-        self, path: Path, session: Session, held: ExitStack, *, alone: bool, replicated: bool
+        self,
+        path: Path,
+        session: StoreConnections,
+        held: ExitStack,
+        *,
+        alone: bool,
+        replicated: bool,
     ) -> None:
         self._path = path
         self._session = session
@@ -119,7 +127,7 @@ class SQLiteStore:
         self._probe = Probe(self._look)
         self._outage = Outage(self._look)
         self._generation = 0
-        self._is_worn = False
+        self._needs_reopen = False
         self._renewal: asyncio.Task[None] | None = None
         self._renewable_at = 0.0
         self._trimming: asyncio.Task[None] | None = None
@@ -134,9 +142,9 @@ class SQLiteStore:
         session = await self._sound_session()
         try:
             results = await session.run(queries) if queries else []
-        except (sqlite3.Error, Displaced) as error:
+        except (sqlite3.Error, StoreFileMoved) as error:
             raise self._understand(error) from error
-        if session.log_bytes > LOG_MOST:
+        if session.wal_bytes > MAX_WAL_BYTES:
             self._trim_log()
         return results
 
@@ -150,7 +158,7 @@ class SQLiteStore:
             self._trimming = asyncio.create_task(self._trim())
 
     async def _trim(self) -> None:
-        size, is_cut = self._session.log_bytes >> 20, False
+        size, is_cut = self._session.wal_bytes >> 20, False
         with suppress(Problem):
             is_cut = await self.scrub()
         fate = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
@@ -183,13 +191,13 @@ class SQLiteStore:
             await asyncio.gather(cutting, return_exceptions=True)
             raise
 
-    async def _cut(self, session: Session, *, whole: bool) -> bool:
+    async def _cut(self, session: StoreConnections, *, whole: bool) -> bool:
         try:
             async with released(self._path):
                 return await session.scrub(whole=whole)
         except (StoreRefusal, OSError):
             return False  # the replicator keeps the log open
-        except (sqlite3.Error, Displaced) as error:
+        except (sqlite3.Error, StoreFileMoved) as error:
             raise self._understand(error) from error
 
     async def probe(self) -> None:
@@ -223,10 +231,10 @@ class SQLiteStore:
         with suppress(StoreRefusal, OSError):  # a replicator that does not end, an unreadable lock
             if self._session.place.is_lost():
                 async with released(self._path):
-                    await self._session.close(cuts_log=True)
+                    await self._session.close(truncates_wal=True)
             elif self._alone:
                 with unreplicated(self._path) as is_ours:
-                    await self._session.close(cuts_log=is_ours)
+                    await self._session.close(truncates_wal=is_ours)
         await self._session.close()  # it is open yet where the log is not ours to cut
 
     async def _look(self) -> None:
@@ -236,13 +244,13 @@ class SQLiteStore:
         except Problem as problem:
             self._outage.note(problem, problem)
             raise
-        except (sqlite3.Error, Displaced) as error:
+        except (sqlite3.Error, StoreFileMoved) as error:
             raise self._understand(error) from error
 
-    async def _sound_session(self) -> Session:
+    async def _sound_session(self) -> StoreConnections:
         if self._ending:
             raise unavailable("The store is closed")
-        if self._is_worn:
+        if self._needs_reopen:
             await self._renew()
         if not self._session.is_open:
             fault = unavailable("The store's file is missing or damaged")
@@ -271,18 +279,18 @@ class SQLiteStore:
             self._session = await open_session(
                 self._path, alone=self._alone, replicated=self._replicated
             )
-        except (sqlite3.Error, Displaced, StoreRefusal):
+        except (sqlite3.Error, StoreFileMoved, StoreRefusal):
             return
         self._generation += 1
-        self._is_worn = False
+        self._needs_reopen = False
 
-    def _understand(self, error: sqlite3.Error | Displaced) -> Exception:
+    def _understand(self, error: sqlite3.Error | StoreFileMoved) -> Exception:
         """Return what to raise for an engine's error, and remember what it says of the session."""
-        if isinstance(error, Displaced):
-            self._is_worn = True
+        if isinstance(error, StoreFileMoved):
+            self._needs_reopen = True
             fault: Exception = unavailable("The store's file was moved or deleted")
         else:
-            self._is_worn = self._is_worn or is_damage(error)
+            self._needs_reopen = self._needs_reopen or is_damage(error)
             fault = sqlite_problem(error)
         self._outage.note(fault, error)
         return fault

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from edge_api.db.errors import broken_rule, exists_already, overdue, unavailable
+from edge_api.db.errors import constraint_violation, query_timeout, unavailable, unique_violation
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row, Table
 
 
-class Displaced(Exception):  # noqa: N818  a state of the world, not a fault of the code
+class StoreFileMoved(Exception):  # noqa: N818  a state of the world, not a fault of the code
     """A file of the store is gone, or another one has taken its place."""
 
 
@@ -27,17 +27,17 @@ class FileIdentity:
         """Return when every file is where it was (two microseconds). Raises Displaced."""
         for file, identity in self._files.items():
             if _identity(file) != identity:
-                raise Displaced(f"{file} is another file than the one that was opened")
+                raise StoreFileMoved(f"{file} is another file than the one that was opened")
 
     def is_lost(self) -> bool:
         """Return whether a file is not where it was."""
         try:
             self.check()
-        except Displaced:
+        except StoreFileMoved:
             return True
         return False
 
-    def log_bytes(self) -> int:
+    def wal_bytes(self) -> int:
         """Return the size of the log's file, 0 where that is gone."""
         with suppress(OSError):
             return self._log.stat().st_size
@@ -48,7 +48,7 @@ def _identity(file: str) -> tuple[int, int]:
     try:
         status = os.stat(file)  # noqa: PTH116  twice as fast as by Path, and done for each commit
     except OSError:
-        raise Displaced(f"{file} is missing") from None
+        raise StoreFileMoved(f"{file} is missing") from None
     return status.st_dev, status.st_ino
 
 
@@ -85,7 +85,7 @@ def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
     """Return the problem that an engine's error is to a client; the error itself if it is ours."""
     code = primary_code(error)
     if code == sqlite3.SQLITE_INTERRUPT:
-        return overdue()
+        return query_timeout()
     message = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
     return error if message is None else unavailable(message)
 
@@ -95,5 +95,5 @@ def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
     columns = [name for name in re.findall(r"\w+", str(error)) if name in table.columns]
     sqlstate = _CONSTRAINTS.get(error.sqlite_errorcode)
     if sqlstate is not None:
-        return broken_rule(table, columns, sqlstate)
-    return exists_already(table, columns, row)
+        return constraint_violation(table, columns, sqlstate)
+    return unique_violation(table, columns, row)

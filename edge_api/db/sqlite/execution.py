@@ -10,32 +10,32 @@ from typing import Final
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.errors import changed_meanwhile, too_many
+from edge_api.db.errors import stale_update, too_many
 from edge_api.db.problems import not_one_row
 from edge_api.db.query import Delete, Query, QueryResult, Read, Update
 from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.table import Row, Table
-from edge_api.db.transaction import NewRows, Step, steps_of
-from edge_api.db.types import Kind
+from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
+from edge_api.db.types import ColumnType
 
 DDL: Final = DdlDialect(
     types=MappingProxyType(
         {
-            Kind.TEXT: "TEXT",
-            Kind.UUID: "TEXT",
-            Kind.TIMESTAMP: "TEXT",
-            Kind.INTEGER: "INTEGER",
-            Kind.JSON: "TEXT",
+            ColumnType.TEXT: "TEXT",
+            ColumnType.UUID: "TEXT",
+            ColumnType.TIMESTAMP: "TEXT",
+            ColumnType.INTEGER: "INTEGER",
+            ColumnType.JSON: "TEXT",
         }
     ),
     # GLOB patterns, in which a question mark is one character. Values of one width: so the order
     # of texts is the order in time. Before 3.45 json_valid does not let NULL pass.
     rules=MappingProxyType(
         {
-            Kind.UUID: "{column} GLOB '????????-????-????-????-????????????'",
-            Kind.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
-            Kind.JSON: "{column} IS NULL OR json_valid({column})",
+            ColumnType.UUID: "{column} GLOB '????????-????-????-????-????????????'",
+            ColumnType.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
+            ColumnType.JSON: "{column} IS NULL OR json_valid({column})",
         }
     ),
     # A value of another type than its column's is refused; SQLite would else keep it.
@@ -62,7 +62,7 @@ SQLITE: Final = Dialect(
         {"in": lambda values: (json.dumps(values),), "is": lambda _null: ()},
     ),
     no_limit=-1,
-    case_marks=MappingProxyType({}),
+    case_placeholders=MappingProxyType({}),
     mark=str,
 )
 
@@ -70,11 +70,11 @@ SQLITE: Final = Dialect(
 def execute(
     connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
 ) -> list[list[QueryResult]]:
-    """Run lists of queries, as `steps_of` says, and return the results of each.
+    """Run lists of queries, as `plan_steps` says, and return the results of each.
 
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """
-    steps = steps_of(lists, SQLITE, holds=holds)
+    steps = plan_steps(lists, SQLITE, holds=holds)
     outcome = None
     try:
         while True:
@@ -83,7 +83,7 @@ def execute(
         return end.value  # type: ignore[no-any-return]
 
 
-def _execute_one(connection: sqlite3.Connection, step: Step) -> QueryResult:
+def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> QueryResult:
     match step:
         case Read():
             return _read(connection, step)
@@ -124,7 +124,7 @@ def _update(connection: sqlite3.Connection, query: Update) -> QueryResult:
     except sqlite3.IntegrityError as error:
         raise violation(error, query.table, dict(query.values)) from None
     if len(rows) < query.at_least:
-        raise changed_meanwhile()
+        raise stale_update()
     return QueryResult(rows)
 
 
@@ -181,7 +181,7 @@ def _fetch_json(
     return orjson.dumps(orjson.loads(answer)) if has_fractions else answer.encode(), count
 
 
-@lru_cache(sql.SHAPES)
+@lru_cache(sql.STATEMENT_CACHE_SIZE)
 def _json_terms(table: Table, names: tuple[str, ...]) -> str:
     """Return the terms for rows as JSON, their number, and whether one may have a fraction."""
     nested = table.json_columns.intersection(names)

@@ -40,7 +40,7 @@ class LockFile:
         os.close(self._descriptor)
 
 
-def is_claimed(path: Path) -> bool:
+def is_locked(path: Path) -> bool:
     """Return whether an edge serves the store at `path`. Raises OSError."""
     return _read_claim(path) is not None
 

@@ -12,10 +12,10 @@ from typing import Final
 import psutil
 
 from edge_api.db.errors import StoreRefusal, refuse_newer
-from edge_api.db.migrations import HISTORY, Step
+from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
-from edge_api.db.sqlite.replicator import state_of
+from edge_api.db.sqlite.replicator import litestream_state_path
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 
 OLDEST: Final = (3, 37, 0)
@@ -38,7 +38,7 @@ RESTORE: Final = (
     "with restore --from-replica --force"
 )
 """How to fix a store that is damaged."""
-STRANGE: Final = (
+NOT_A_STORE: Final = (
     f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE}"
 )
 _STORE_MARK: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
@@ -66,7 +66,7 @@ def create_file(path: Path) -> None:
     with closing(sqlite3.connect(":memory:")) as memory:
         modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
     refuse_library(sqlite3.sqlite_version_info, modules)
-    require_log(path.resolve())
+    require_wal(path.resolve())
     _make_file(path)
     refuse_file_system(path.parent, file_system_of(path.parent))
 
@@ -78,7 +78,7 @@ def migrate(path: Path, now: str) -> None:
         _advance(connection, path, now)
 
 
-def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
+def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
     """Return the refusal that an engine's error is at the start."""
     code = primary_code(error)
     # No statement of ours fails on a file whose header says what the file is.
@@ -90,11 +90,11 @@ def refusal_of(error: sqlite3.Error, path: Path) -> StoreRefusal:
 def _was_store(path: Path) -> bool:
     """Return whether a file that SQLite cannot read has the schema or was replicated."""
     with suppress(OSError), path.open("rb") as file:
-        return _STORE_MARK in file.read(_MARK_WITHIN) or state_of(path).exists()
+        return _STORE_MARK in file.read(_MARK_WITHIN) or litestream_state_path(path).exists()
     return False
 
 
-def require_log(path: Path) -> None:
+def require_wal(path: Path) -> None:
     """Raise StoreRefusal where the store's file or its log was removed without the other.
 
     SQLite would lose the commits of the log. The `-shm` file is opened only without a log: closing
@@ -185,7 +185,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if owner != APPLICATION_ID and EMAIL_UNSUBSCRIBE_TOKENS.name in names:
         raise StoreRefusal(f"{path} is damaged (application_id is {owner}): {RESTORE}")
     if owner != APPLICATION_ID and (owner or names):
-        raise StoreRefusal(f"{path} {STRANGE}")
+        raise StoreRefusal(f"{path} {NOT_A_STORE}")
     fault = _find_damage(connection)
     if names and schema_version(connection) < 1:
         fault = fault or "user_version is not that of a store"
@@ -224,11 +224,11 @@ def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        steps = HISTORY[schema_version(connection) :]
+        steps = MIGRATIONS[schema_version(connection) :]
         for step in steps:
             _take(step, connection, path, now)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {len(HISTORY)}")
+        connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         if steps:
             connection.execute("COMMIT")
     finally:
@@ -236,7 +236,7 @@ def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
             connection.execute("ROLLBACK")
 
 
-def start_log(connection: sqlite3.Connection) -> None:
+def enable_wal(connection: sqlite3.Connection) -> None:
     """Turn on write-ahead logging. Raises StoreRefusal and sqlite3.Error."""
     (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
     if mode != "wal":
@@ -244,14 +244,14 @@ def start_log(connection: sqlite3.Connection) -> None:
     schema_version(connection)
 
 
-def _take(step: Step, connection: sqlite3.Connection, path: Path, now: str) -> None:
+def _take(step: Migration, connection: sqlite3.Connection, path: Path, now: str) -> None:
     try:
         for statement in step.sqlite:
             connection.execute(statement, {"now": now})
     except sqlite3.Error as error:
         if primary_code(error) not in (sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CONSTRAINT):
             raise  # of the disk or the file, not of the step
-        number = HISTORY.index(step) + 1
+        number = MIGRATIONS.index(step) + 1
         raise StoreRefusal(
             f"{path} is unchanged: step {number} of its schema failed ({error}); "
             "run the version of before, and report this"

@@ -36,7 +36,7 @@ def lock_of(store: Path) -> Path:
     return store.with_name(f"{store.name}-litestream.lock")
 
 
-def state_of(store: Path) -> Path:
+def litestream_state_path(store: Path) -> Path:
     """Return the folder in which Litestream keeps what it knows of a store."""
     return store.with_name(f".{store.name}-litestream")
 
@@ -68,7 +68,7 @@ async def released(store: Path) -> AsyncIterator[None]:
     if not lock_of(store).exists():
         yield
         return
-    lock = await claim_replicator(store)
+    lock = await lock_replicator(store)
     try:
         yield
     finally:
@@ -88,7 +88,7 @@ def unreplicated(store: Path) -> Iterator[bool]:
         os.close(lock)
 
 
-async def claim_replicator(store: Path) -> int:
+async def lock_replicator(store: Path) -> int:
     """Return the lock of the one replicator of a store, after one that a dead edge left is ended.
 
     Waits without a thread, which would take the lock even when cancelled. Raises StoreRefusal.
@@ -106,7 +106,7 @@ async def claim_replicator(store: Path) -> int:
 def end_replicator(store: Path) -> None:
     """End a replicator that a dead edge left, without an event loop. Raises StoreRefusal."""
     if lock_of(store).exists():
-        os.close(asyncio.run(claim_replicator(store)))
+        os.close(asyncio.run(lock_replicator(store)))
 
 
 async def _end_left(lock: int, store: Path) -> None:

@@ -12,19 +12,19 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import Final, Self
 
-from edge_api.db.errors import overdue, unavailable
-from edge_api.db.migrations import HISTORY
+from edge_api.db.errors import query_timeout, unavailable
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Query, QueryResult, Read, ilike, like
 from edge_api.db.sqlite.connection import (
     STEPS_BETWEEN_LOOKS,
     Connection,
-    Limit,
+    Deadline,
     checkpoint_commits,
     connect,
 )
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.execution import ILIKE, LIKE, execute
-from edge_api.db.sqlite.opening import schema_version, start_log
+from edge_api.db.sqlite.opening import enable_wal, schema_version
 from edge_api.db.sqlite.writer import QueryBatch, Writer
 
 Match = Callable[[str | None, str], bool | None]
@@ -32,7 +32,7 @@ Match = Callable[[str | None, str], bool | None]
 FAST: Final = 2
 SLOW: Final = 2
 """Connections of each kind; each has a thread of its own."""
-QUICK_SECONDS: Final = 10.0
+FAST_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
 READER_CLOSE_SECONDS: Final = 1.0
 """What is left to a read when its connection is to be closed."""
@@ -44,8 +44,8 @@ class Reader:
     def __init__(self, connection: Connection, place: FileIdentity) -> None:
         self._connection = connection
         self._place = place
-        self._limits: list[Limit] = []
-        self._limit = Limit(0)
+        self._limits: list[Deadline] = []
+        self._limit = Deadline(0)
         """Of the read that is going on now; known to the connection's thread alone."""
         self._closed = False
 
@@ -86,7 +86,7 @@ class Reader:
         """
         if self._closed:
             raise unavailable("The store is closed")
-        limit = Limit(seconds)
+        limit = Deadline(seconds)
         self._limits.append(limit)
         try:
             return await self._connection.call(partial(self._read_snapshot, queries, limit))
@@ -97,10 +97,10 @@ class Reader:
             self._limits.remove(limit)
 
     def _read_snapshot(
-        self, queries: Sequence[Read], limit: Limit, connection: sqlite3.Connection
+        self, queries: Sequence[Read], limit: Deadline, connection: sqlite3.Connection
     ) -> list[QueryResult]:
         if limit.is_over():
-            raise overdue()
+            raise query_timeout()
         self._place.check()
         self._limit = limit
         if len(queries) > 1 or queries[0].counted:  # one statement has a snapshot of its own
@@ -123,9 +123,9 @@ class Reader:
 class Readers:
     """All readers of a store; long reads never stand in the way of quick ones."""
 
-    def __init__(self, quick: Sequence[Reader], patient: Sequence[Reader]) -> None:
-        self._fast = quick
-        self._slow = patient
+    def __init__(self, fast: Sequence[Reader], slow: Sequence[Reader]) -> None:
+        self._fast = fast
+        self._slow = slow
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
@@ -133,7 +133,7 @@ class Readers:
             (query.seconds for query in queries if query.seconds is not None), default=None
         )
         if seconds is None:
-            return await _idlest(self._fast).run(queries, QUICK_SECONDS)
+            return await _idlest(self._fast).run(queries, FAST_SECONDS)
         return await _idlest(self._slow).run(queries, seconds)
 
     async def close(self) -> None:
@@ -151,7 +151,7 @@ SPACE_LEAST: Final = 1024 * 1024
 """Bytes of the disk below which no lead may find room any more."""
 
 
-class Session:
+class StoreConnections:
     """What is open while a store is in use."""
 
     def __init__(self, writer: Writer, readers: Readers, watcher: sqlite3.Connection) -> None:
@@ -194,7 +194,7 @@ class Session:
 
     async def scrub(self, *, whole: bool) -> bool:
         """Take what was deleted out of the log too, where nobody reads it; return whether so."""
-        return await self._writer.empty_log(rewrites=whole)
+        return await self._writer.truncate_wal(rewrites=whole)
 
     @property
     def place(self) -> FileIdentity:
@@ -202,9 +202,9 @@ class Session:
         return self._writer.place
 
     @property
-    def log_bytes(self) -> int:
+    def wal_bytes(self) -> int:
         """The size of the log after the last commit, where an edge is replicated; else 0."""
-        return self._writer.log_bytes
+        return self._writer.wal_bytes
 
     async def probe(self) -> None:
         """Return when the store could be written.
@@ -214,11 +214,11 @@ class Session:
         """
         await self._writer.run(partial(_look, rewrites=self._writer.failed))
 
-    async def close(self, *, cuts_log: bool = False) -> None:
+    async def close(self, *, truncates_wal: bool = False) -> None:
         """Finish what is under way and close every connection, whatever the disk does.
 
-        `cuts_log` brings the log into the file, wherever that has gone. Without it SQLite does so
-        when nobody else has the file open.
+        `truncates_wal` writes the WAL into the file, even if that was moved. Without it SQLite does
+        so when nobody else has the file open.
         """
         if not self.is_open:
             return
@@ -227,13 +227,13 @@ class Session:
         with suppress(TimeoutError, sqlite3.Error):
             await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
         with suppress(TimeoutError, sqlite3.Error):
-            await asyncio.wait_for(self._writer.close(cuts_log=cuts_log), CLOSE_SECONDS)
+            await asyncio.wait_for(self._writer.close(truncates_wal=truncates_wal), CLOSE_SECONDS)
 
 
 def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
     version = schema_version(connection)
-    if version != len(HISTORY):
-        raise unavailable(f"The store has schema version {version}, not {len(HISTORY)}")
+    if version != len(MIGRATIONS):
+        raise unavailable(f"The store has schema version {version}, not {len(MIGRATIONS)}")
     _, _, file = connection.execute("PRAGMA database_list").fetchone()
     if disk_usage(file).free < SPACE_LEAST:
         raise unavailable("The disk of the store is full")
@@ -241,7 +241,7 @@ def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
         connection.execute(f"PRAGMA user_version = {version}")
 
 
-async def open_session(path: Path, *, alone: bool, replicated: bool) -> Session:
+async def open_session(path: Path, *, alone: bool, replicated: bool) -> StoreConnections:
     """Open a store that is known to be sound; `alone` for the one edge that serves it.
 
     Only the commits of an edge whose store nobody replicates checkpoint the log.
@@ -259,12 +259,12 @@ async def open_session(path: Path, *, alone: bool, replicated: bool) -> Session:
         stack.callback(watcher.close)
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
-        await writing.call(start_log)
+        await writing.call(enable_wal)
         if alone and not replicated:
             await writing.call(checkpoint_commits)
         place = FileIdentity(path)
-        quick = [await reader() for _ in range(FAST)]
-        patient = [await reader() for _ in range(SLOW)]
-        writer = Writer(writing, place, measures_log=alone and replicated)
+        fast = [await reader() for _ in range(FAST)]
+        slow = [await reader() for _ in range(SLOW)]
+        writer = Writer(writing, place, tracks_wal_size=alone and replicated)
         stack.pop_all()
-        return Session(writer, Readers(quick, patient), watcher)
+        return StoreConnections(writer, Readers(fast, slow), watcher)

@@ -12,7 +12,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import verify
 from edge_api.db.sqlite.lock_file import LockFile
 from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.replicator import state_of
+from edge_api.db.sqlite.replicator import litestream_state_path
 
 LOGS: Final = ("-shm", "-wal")
 """What SQLite keeps beside a file, in the order in which it removes them."""
@@ -39,7 +39,7 @@ def beside(store: Path, now: datetime) -> Path:
     return store.with_name(f"{store.name}{REPLACED}{now:%Y%m%dT%H%M%S.%f}Z")
 
 
-def require_whole(draft: Path) -> None:
+def require_no_wal(draft: Path) -> None:
     """Raise StoreRefusal for a file that still has a log: moved, it would lose it."""
     log = _with_end(draft, "-wal")
     if log.exists() and log.stat().st_size:
@@ -64,7 +64,7 @@ def replace(store: Path, whole: Path, aside: Path) -> None:
     sync(store.parent)
     whole.replace(store)
     # Replicated anew from its first page: what was known of the log holds no more.
-    shutil.rmtree(state_of(store), ignore_errors=True)
+    shutil.rmtree(litestream_state_path(store), ignore_errors=True)
     sync(store.parent)
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
-from edge_api.db.group_commit import Groups
+from edge_api.db.group_commit import GroupCommitter
 from edge_api.db.query import Query, QueryResult
-from edge_api.db.sqlite.connection import Connection, empty_log
+from edge_api.db.sqlite.connection import Connection, truncate_wal
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.execution import execute
 
@@ -37,15 +37,15 @@ class Writer:
     """Commits groups of work on the connection that writes."""
 
     def __init__(
-        self, connection: Connection, place: FileIdentity, *, measures_log: bool = False
+        self, connection: Connection, place: FileIdentity, *, tracks_wal_size: bool = False
     ) -> None:
-        """Take the connection; `measures_log` has `log_bytes` follow the size of the log."""
+        """Take the connection; `tracks_wal_size` has `wal_bytes` follow the size of the log."""
         self._connection = connection
         self.place = place
-        self._measures_log = measures_log
-        self.log_bytes = 0
+        self._measures_log = tracks_wal_size
+        self.wal_bytes = 0
         """The size of the log after the last commit."""
-        self._groups: Groups[Work[Any]] = Groups(self._commit)
+        self._groups: GroupCommitter[Work[Any]] = GroupCommitter(self._commit)
         self._closed = False
 
     @property
@@ -62,20 +62,20 @@ class Writer:
         result: T = await self._groups.run(work)
         return result
 
-    async def empty_log(self, *, rewrites: bool) -> bool:
+    async def truncate_wal(self, *, rewrites: bool) -> bool:
         """Cut the log between two groups; return whether nobody stood in the way."""
         self._groups.refuse_closed()
-        return await self._connection.call(partial(empty_log, rewrites=rewrites))
+        return await self._connection.call(partial(truncate_wal, rewrites=rewrites))
 
-    async def close(self, *, cuts_log: bool = False) -> None:
+    async def close(self, *, truncates_wal: bool = False) -> None:
         """Commit what waits, for a few seconds at the most, and refuse the rest."""
         if self._closed:
             return
         self._closed = True
         await self._groups.close()
         try:
-            if cuts_log:
-                await self._connection.call(empty_log)
+            if truncates_wal:
+                await self._connection.call(truncate_wal)
         finally:
             await self._connection.close()
 
@@ -85,7 +85,7 @@ class Writer:
     def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
         results = commit_together(self.place, works, connection)
         if self._measures_log:
-            self.log_bytes = self.place.log_bytes()
+            self.wal_bytes = self.place.wal_bytes()
         return results
 
 

@@ -10,7 +10,7 @@ from limits import RateLimitItem, parse_many
 from edge_api.auth.rate_limits import NO_LIMIT
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.languages import is_callable, make_call, make_examples
-from edge_api.operation.reference.values import Answer, Body, Code, Entry, Field, Prose
+from edge_api.operation.reference.values import Body, Code, Entry, Field, Prose, ResponseEntry
 
 Schema = Mapping[str, Any]
 LEVELS: Final = 3
@@ -55,12 +55,12 @@ class Schemas:
         choices = schema.get("anyOf", ())
         return self.example(choices[0]) if choices else next(iter(schema.get("examples", ())), None)
 
-    def is_deeper(self, schema: Schema, level: int = 1) -> bool:
+    def is_truncated(self, schema: Schema, level: int = 1) -> bool:
         """Return whether there are members below those of `fields`."""
         members = self._owner(schema).get("properties", {}).values()
         if level > LEVELS:
             return bool(members)
-        return any(self.is_deeper(member, level + 1) for member in members)
+        return any(self.is_truncated(member, level + 1) for member in members)
 
     def field(self, name: str, schema: Schema, mark: str, place: str = "") -> Field:
         """Return the row of one member or parameter."""
@@ -212,10 +212,10 @@ class Entries:
             mark = SENT.there if each.get("required", False) else SENT.absent
             yield self._schemas.field(each["name"], schema, mark, each["in"])
 
-    def _answer(self, status: str, response: Json) -> Answer:
+    def _answer(self, status: str, response: Json) -> ResponseEntry:
         headers = response.get("headers", {})
         content = response.get("content") if int(status) < _FIRST_FAILURE else None
-        return Answer(
+        return ResponseEntry(
             status=status,
             phrase=HTTPStatus(int(status)).phrase,
             description=Prose(response["description"]),
@@ -233,7 +233,7 @@ class Entries:
         return Body(
             media_types=tuple(content),
             fields=tuple(self._schemas.fields(schema, marks)),
-            is_deeper=self._schemas.is_deeper(schema),
+            is_truncated=self._schemas.is_truncated(schema),
             example=None if example is None else Code("json", text),
         )
 
@@ -250,10 +250,10 @@ def format_rate(rate: str) -> str:
     """Return a rate for readers: `5 in 10 minutes, 20 a day`."""
     if rate == NO_LIMIT:
         return "no limit"
-    return ", ".join(f"{item.amount} {_spell_window(item)}" for item in parse_many(rate))
+    return ", ".join(f"{item.amount} {_format_window(item)}" for item in parse_many(rate))
 
 
-def _spell_window(item: RateLimitItem) -> str:
+def _format_window(item: RateLimitItem) -> str:
     unit = item.GRANULARITY.name
     if item.multiples > 1:
         return f"in {item.multiples} {unit}s"

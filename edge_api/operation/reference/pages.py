@@ -10,12 +10,19 @@ from edge_api.auth.rate_limits import COUNTED
 from edge_api.db.problems import PROBLEMS
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.entries import Entries, format_rate
-from edge_api.operation.reference.values import Answer, Body, Entry, Field, Page, Prose
+from edge_api.operation.reference.values import (
+    Body,
+    Entry,
+    Field,
+    Prose,
+    ReferencePage,
+    ResponseEntry,
+)
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS, OPENAPI, Group
 
 
-def write_markdown(page: Page, site_url: str) -> str:
+def write_markdown(page: ReferencePage, site_url: str) -> str:
     """Return the text of a page."""
     blocks = [f"# {page.title}", page.description, page.prose.markdown.strip()]
     if page.entries:
@@ -56,7 +63,7 @@ def _entry(entry: Entry) -> Iterator[str]:
     yield entry.remark.markdown
 
 
-def _answer(answer: Answer) -> Iterator[str]:
+def _answer(answer: ResponseEntry) -> Iterator[str]:
     yield f"**{answer.status} {answer.phrase}**: {answer.description.markdown}"
     if answer.headers:
         yield "\n".join(f"- `{name}`: {each.markdown}" for name, each in answer.headers.items())
@@ -70,8 +77,8 @@ def _body(body: Body) -> Iterator[str]:
         yield _table(
             ("Member", "Kind", "What"), ((_label(each), *_kind(each)) for each in body.fields)
         )
-    if body.is_deeper:
-        yield f"What lies deeper stands in [openapi.json]({OPENAPI})."
+    if body.is_truncated:
+        yield f"Deeper members are in [openapi.json]({OPENAPI})."
     if body.example:
         yield body.example.markdown
 
@@ -101,7 +108,7 @@ _OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, er
 
 def make_pages(
     operations: Sequence[AnyOperation], document: Json, site_url: str, limits: Mapping[str, str]
-) -> tuple[Page, ...]:
+) -> tuple[ReferencePage, ...]:
     """Return every page, the overview first, from the OpenAPI document and the rates."""
     entries = Entries(document, site_url, limits)
     return (
@@ -110,9 +117,11 @@ def make_pages(
     )
 
 
-def _page(slug: str, group: Group, operations: Sequence[AnyOperation], entries: Entries) -> Page:
+def _page(
+    slug: str, group: Group, operations: Sequence[AnyOperation], entries: Entries
+) -> ReferencePage:
     chosen = [operation for tag in group.tags for operation in operations if operation.tag == tag]
-    return Page(
+    return ReferencePage(
         path=f"{DOCS}{slug}/",
         name=group.name,
         title=f"API: {group.name}",
@@ -122,7 +131,7 @@ def _page(slug: str, group: Group, operations: Sequence[AnyOperation], entries: 
     )
 
 
-def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
+def _overview(site_url: str, limits: Mapping[str, str]) -> ReferencePage:
     source = files(__package__).joinpath("overview.md").read_text(encoding="utf-8")
     rows = {
         "pages": "\n".join(
@@ -139,7 +148,7 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> Page:
         ),
     }
     text = Template(source).safe_substitute(rows, site=site_url, mcp=AUDIENCES["mcp"])
-    return Page(DOCS, _OVERVIEW.name, "API", _OVERVIEW.description, Prose(text))
+    return ReferencePage(DOCS, _OVERVIEW.name, "API", _OVERVIEW.description, Prose(text))
 
 
 def _problems() -> str:

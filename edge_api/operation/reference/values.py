@@ -108,12 +108,12 @@ class Body:
 
     media_types: tuple[str, ...]
     fields: tuple[Field, ...]
-    is_deeper: bool  # whether deeper members are left out
+    is_truncated: bool  # whether deeper members are left out
     example: Code | None  # `None` for a request, which the languages show
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseEntry:
     """One status of an operation."""
 
     status: str
@@ -143,14 +143,14 @@ class Entry:
     access: Prose  # the credential and the limits
     parameters: tuple[Field, ...]
     body: Body | None
-    answers: tuple[Answer, ...]
-    problems: tuple[Answer, ...]
+    answers: tuple[ResponseEntry, ...]
+    problems: tuple[ResponseEntry, ...]
     examples: tuple[Example, ...]
     remark: Prose  # why there are no examples
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ReferencePage:
     """One page of the reference: its own text, then operations."""
 
     path: str

@@ -57,7 +57,7 @@ async def test_reports_are_stable(
     build_journal(tmp_path, tmp_path / "build", "2026-11-01T00:00:00Z")
     async with make_edge(BUILD_DIR=str(tmp_path / "build")) as edge:
         found = await reports(edge, SETS[name])
-        listed = [entry.place.slug for entry in edge.service[BuildManager].build().posts.entries]
+        listed = [entry.cursor.slug for entry in edge.service[BuildManager].build().posts.entries]
 
     kept = json.loads(GOLDENS.read_text(encoding="utf-8")) if GOLDENS.exists() else {}
     if os.environ.get("GOLDENS") == "write":

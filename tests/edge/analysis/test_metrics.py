@@ -8,9 +8,9 @@ from pathlib import Path
 import markdown
 import pytest
 
-from edge_api.analysis.document import Block, Document
+from edge_api.analysis.document import Block, ParsedDocument
 from edge_api.analysis.languages import LANGUAGES, guess_language, language_of
-from edge_api.analysis.metrics import measure, sentence_lengths, words_in
+from edge_api.analysis.metrics import measure, sentence_lengths, tokenize
 from edge_api.analysis.parse import parse_markdown, parse_text
 from edge_api.analysis.report import apply_rules, gather_facts
 from edge_api.schema.reading import reading_minutes
@@ -143,7 +143,7 @@ def test_sentences_are_told_apart(text: str, lengths: list[int]) -> None:
 )
 def test_words_are_told_apart(text: str, words: str) -> None:
     """A number is one, whatever stands in it; marks on letters part nothing."""
-    assert words_in(text) == words.split()
+    assert tokenize(text) == words.split()
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def test_lix_is_told_where_a_word_of_another_script_stands() -> None:
 def test_the_formulas_are_those_of_their_authors() -> None:
     """Flesch's and Amstad's reading ease, and LIX, worked out by hand."""
     block = Block("paragraph", "The cat sat on the mat. The reader understood everything.")
-    english = measure(Document("text", None, (block,)), "en")
+    english = measure(ParsedDocument("text", None, (block,)), "en")
 
     assert (english.words, english.sentences) == (10, 2)
     assert english.lix == round(10 / 2 + 100 * 2 / 10, 1)
@@ -189,9 +189,9 @@ def test_the_formulas_are_those_of_their_authors() -> None:
     assert english.flesch_reading_ease is not None
     by_hand = 206.835 - 1.015 * 5 - 84.6 * (syllables + 1) / 10
     assert abs(english.flesch_reading_ease - by_hand) <= 8.46, "within one syllable"
-    german = measure(Document("text", None, (Block("paragraph", "Das Buch ist da."),)), "de")
+    german = measure(ParsedDocument("text", None, (Block("paragraph", "Das Buch ist da."),)), "de")
     assert german.flesch_reading_ease == 180.0 - 4 - 58.5
-    assert measure(Document("text", None, (block,)), "fi").flesch_reading_ease is None
+    assert measure(ParsedDocument("text", None, (block,)), "fi").flesch_reading_ease is None
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_languages_are_told_apart(tag: str, text: str) -> None:
 )
 def test_what_could_be_a_coincidence_is_no_language(text: str) -> None:
     """One common word, few among many, as many of another language, or letters of another."""
-    assert guess_language(words_in(text)) == "und"
+    assert guess_language(tokenize(text)) == "und"
 
 
 def test_each_language_is_tried() -> None:

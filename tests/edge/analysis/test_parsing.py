@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.analysis.document import Counts, Document
+from edge_api.analysis.document import Counts, ParsedDocument
 from edge_api.analysis.languages import normalize_tag
 from edge_api.analysis.metrics import find_keywords
 from edge_api.analysis.parse import (
@@ -27,7 +27,7 @@ loose<p>One <b>bold</b><br>line.<pre>code</pre><ul><li>first<li>second</ul>
 <a href="https://here.test/"><img src="c" alt="c"></a></main><footer>Foot</footer></body></html>"""
 
 
-def told(document: Document) -> list[tuple[str, str]]:
+def told(document: ParsedDocument) -> list[tuple[str, str]]:
     """Return the prose of a document, block by block."""
     return [(block.kind, block.text) for block in document.blocks]
 

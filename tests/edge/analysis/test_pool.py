@@ -13,7 +13,7 @@ import orjson
 import psutil
 import pytest
 
-from edge_api.analysis.pool import COMMAND, Pool
+from edge_api.analysis.pool import COMMAND, WorkerPool
 from edge_api.db.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port, until
 
@@ -45,7 +45,7 @@ for job in jobs():
 MOMENT = 2.0
 """Seconds that a job may take where one is stuck."""
 
-PoolMaker = Callable[..., Pool]
+PoolMaker = Callable[..., WorkerPool]
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ async def make_pool() -> AsyncIterator[PoolMaker]:
     """Return a maker of pools, which are closed at the end."""
     async with AsyncExitStack() as stack:
 
-        def make(**options: Any) -> Pool:
-            pool = Pool(**options)
+        def make(**options: Any) -> WorkerPool:
+            pool = WorkerPool(**options)
             stack.push_async_callback(pool.close)
             return pool
 

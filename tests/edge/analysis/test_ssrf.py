@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from edge_api.analysis.fetch import WebVisitor
+from edge_api.analysis.fetch import WebDocumentSource
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Address, SsrfGuard, is_public
 from tests.edge.analysis.spellings import BRACKETED, HOSTS, NAMES, NUMBERS, SCHEMES, WITH_USER
@@ -90,12 +90,14 @@ class Resolver:
         return self.names[host]
 
 
-def make(port: int, resolve: Any, allowed: Callable[[Address], bool] = is_public) -> WebVisitor:
+def make(
+    port: int, resolve: Any, allowed: Callable[[Address], bool] = is_public
+) -> WebDocumentSource:
     """Return a visitor for whom the server's port is an ordinary one."""
-    return WebVisitor(AGENT, SsrfGuard(allowed, resolve=resolve), frozenset({80, 443, port}))
+    return WebDocumentSource(AGENT, SsrfGuard(allowed, resolve=resolve), frozenset({80, 443, port}))
 
 
-async def refusal(visitor: WebVisitor, url: str) -> Problem:
+async def refusal(visitor: WebDocumentSource, url: str) -> Problem:
     """Return the problem that a visit ends with."""
     with pytest.raises(Problem) as caught:
         await visitor.visit(url)
@@ -139,7 +141,7 @@ async def test_other_schemes_are_refused(url: str) -> None:
 @pytest.mark.parametrize("port", [22, 25, 6379, 8080, 1])
 async def test_other_ports_are_refused(port: int) -> None:
     """Mail servers and databases are not spoken to, wherever they are."""
-    visitor = WebVisitor(AGENT, SsrfGuard(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
+    visitor = WebDocumentSource(AGENT, SsrfGuard(resolve=Resolver(**{"open.test": ("8.8.8.8",)})))
 
     assert "ports 80 and 443" in (await refusal(visitor, f"http://open.test:{port}/")).message
 

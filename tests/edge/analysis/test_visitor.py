@@ -9,9 +9,9 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as visitor_module
-from edge_api.analysis.analyst import DOCUMENT_MOST, Visit
+from edge_api.analysis.analyst import DOCUMENT_MOST, FetchedDocument
 from edge_api.analysis.document import AI_CATALOG, LLMS, ROBOTS, SITEMAP
-from edge_api.analysis.fetch import WebVisitor
+from edge_api.analysis.fetch import WebDocumentSource
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import SsrfGuard
 
@@ -41,10 +41,12 @@ class Site:
         found = self.answers.get(request.path)
         return web.Response(status=404) if found is None else found
 
-    async def visit(self, path: str) -> Visit:
+    async def visit(self, path: str) -> FetchedDocument:
         """Visit a path of the site."""
         gate = SsrfGuard(lambda address: address.is_loopback)
-        return await WebVisitor(AGENT, gate, frozenset({self.port})).visit(f"{self.origin}{path}")
+        return await WebDocumentSource(AGENT, gate, frozenset({self.port})).visit(
+            f"{self.origin}{path}"
+        )
 
     async def refuse(self, path: str) -> Problem:
         """Return the problem that a visit ends with."""
@@ -128,7 +130,7 @@ async def test_redirects_are_followed_three_times(site: Site) -> None:
         (web.Response(status=500), "url: its server answers 500"),
         (text("{}", "application/json"), "url: it is neither HTML nor Markdown nor plain text"),
         (web.Response(body=b"x"), "url: it is neither HTML nor Markdown nor plain text"),
-        (text("x" * (DOCUMENT_MOST + 1)), "url: what stands there is larger than 2 MiB"),
+        (text("x" * (DOCUMENT_MOST + 1)), "url: the document is larger than 2 MiB"),
         (
             web.Response(
                 body=gzip.compress(bytes(50_000_000)),
@@ -181,7 +183,7 @@ async def test_robots_are_heard(site: Site) -> None:
 
 async def test_a_slow_server_is_not_waited_for(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is for the whole visit."""
-    monkeypatch.setattr(visitor_module, "VISIT_SECONDS", 0.3)
+    monkeypatch.setattr(visitor_module, "FETCH_TIMEOUT_SECONDS", 0.3)
 
     assert "took longer" in (await site.refuse("/slow")).message
 
@@ -190,7 +192,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
     """It cannot be reached, which says nothing of why."""
     gate = SsrfGuard(lambda address: address.is_loopback)
     with pytest.raises(Problem) as caught:
-        await WebVisitor(AGENT, gate, frozenset({1})).visit("http://127.0.0.1:1/")
+        await WebDocumentSource(AGENT, gate, frozenset({1})).visit("http://127.0.0.1:1/")
 
     assert caught.value.message == "url: its server cannot be reached"
     assert site.asked == []
@@ -198,9 +200,9 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
 
 async def test_few_visit_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond that it is 503, with a time to come again."""
-    monkeypatch.setattr(visitor_module, "VISITS_MOST", 1)
+    monkeypatch.setattr(visitor_module, "MAX_CONCURRENT_FETCHES", 1)
     gate = SsrfGuard(lambda address: address.is_loopback)
-    busy = WebVisitor(AGENT, gate, frozenset({site.port}))
+    busy = WebDocumentSource(AGENT, gate, frozenset({site.port}))
     task = asyncio.create_task(busy.visit(f"{site.origin}/slow"))
     await asyncio.sleep(0)
     with pytest.raises(Problem) as caught:

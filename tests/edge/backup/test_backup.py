@@ -80,7 +80,7 @@ def test_a_backup_beside_a_running_edge_is_whole(installation: Installation, fol
     assert names_in(folder) == [backup.name, key.name]
     assert key.read_bytes() == installation.store.with_suffix(".key").read_bytes()
     assert f"{backup.stat().st_size:,} bytes" in output
-    assert f"the secret key lies beside it: {key}" in output
+    assert f"the secret key is beside it: {key}" in output
 
 
 @pytest.mark.size("ci")
@@ -101,7 +101,7 @@ def test_the_key_can_be_left_out(installation: Installation, folder: Path) -> No
     from_settings = said(installation.changed(SECRET_KEY="s" * 40), "backup")
 
     assert list(folder.glob("*.key")) == []
-    assert "no secret key lies beside it" in left_out
+    assert "no secret key is beside it" in left_out
     assert "SECRET_KEY is not in it" in from_settings
 
 

@@ -138,7 +138,7 @@ async def on_one_server(
     postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[ServerStores]:
     """Return a store with rows and an empty one in two databases, each quick to see changes."""
-    monkeypatch.setattr("edge_api.db.postgres.engine.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("edge_api.db.postgres.engine.POLL_SECONDS", 0.01)
     async with AsyncExitStack() as stack:
         opened: list[PostgresStore] = []
         for _ in range(2):

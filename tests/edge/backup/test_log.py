@@ -20,7 +20,7 @@ from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite import engine as sqlite_engine
 from edge_api.db.sqlite.copying import verify
 from edge_api.db.sqlite.replicator import lock_of, unreplicated
-from edge_api.db.sqlite.session import Session
+from edge_api.db.sqlite.session import StoreConnections
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import await_replica, ids, installation_in
@@ -155,7 +155,7 @@ async def test_a_log_that_grows_without_end_is_cut(
 ) -> None:
     """Litestream hangs; before the disk is full its process is ended, and the log is cut."""
     monkeypatch.setattr("edge_api.db.sqlite.replicator.END_SECONDS", 0.5)
-    monkeypatch.setattr(sqlite_engine, "LOG_MOST", 2**20)
+    monkeypatch.setattr(sqlite_engine, "MAX_WAL_BYTES", 2**20)
     log = edge.path.with_name("edge.db-wal")
     edge.send(signal.SIGSTOP)
     await edge.insert(1000, 1900)
@@ -178,12 +178,12 @@ async def test_a_cut_that_is_cancelled_keeps_litestream_away_to_its_end(
     """The thread that cuts cannot be stopped: until it is done nobody else gets the lock."""
     begun, finish = asyncio.Event(), asyncio.Event()
 
-    async def cut_slowly(_: Session, *, whole: bool) -> bool:
+    async def cut_slowly(_: StoreConnections, *, whole: bool) -> bool:
         begun.set()
         await finish.wait()
         return whole
 
-    monkeypatch.setattr(Session, "scrub", cut_slowly)
+    monkeypatch.setattr(StoreConnections, "scrub", cut_slowly)
     cutting = asyncio.create_task(edge.store.scrub())
     await begun.wait()
     cutting.cancel()

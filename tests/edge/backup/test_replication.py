@@ -21,7 +21,7 @@ from edge_api.backup.replica import Replication, find_program, make_replication
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite import SQLiteStore, open_store
-from edge_api.db.sqlite.replicator import claim_replicator, lock_of, released, socket_of
+from edge_api.db.sqlite.replicator import lock_of, lock_replicator, released, socket_of
 from edge_api.db.tables import LEADS
 from edge_api.health import Check
 from edge_api.settings import read_settings
@@ -344,13 +344,13 @@ async def test_who_is_ended_while_it_waits_holds_no_lock(
     store = await open_store(installation.store, clock, alone=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
-    lock = await claim_replicator(installation.store)
+    lock = await lock_replicator(installation.store)
     replication.start()
     await until(lambda: lock_files_open(installation.store) == 2)
     await replication.close()
     assert lock_files_open(installation.store) == 1
     os.close(lock)
-    os.close(await claim_replicator(installation.store))
+    os.close(await lock_replicator(installation.store))
     await store.close()
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edge_api.backup.restoration import Restoration, carry_over
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.query import Delete, Filter, Insert, Query, Read, Update
 from edge_api.db.sqlite import SQLiteStore, open_store
@@ -91,7 +91,7 @@ def test_a_backup_that_was_changed_is_refused(installation: Installation) -> Non
 
     checksum.unlink()
     output = said(installation, "restore", str(backup), "--force")
-    assert f"no checksum lies beside {backup}" in output
+    assert f"no checksum is beside {backup}" in output
 
 
 @pytest.mark.size("ci")
@@ -244,7 +244,7 @@ def test_a_backup_of_an_older_schema_is_brought_up(installation: Installation) -
     older = installation.folder / "older.db"
     with closing(sqlite3.connect(older)) as old:
         old.execute("PRAGMA application_id = 0x666F7265")
-        for statement in HISTORY[0].sqlite:
+        for statement in MIGRATIONS[0].sqlite:
             old.execute(statement, {"now": LATER} if ":now" in statement else {})
         old.execute("PRAGMA user_version = 1")
         old.commit()
@@ -253,7 +253,7 @@ def test_a_backup_of_an_older_schema_is_brought_up(installation: Installation) -
 
     assert "from schema version 1" in output
     with closing(sqlite3.connect(installation.store)) as store:
-        assert store.execute("PRAGMA user_version").fetchone() == (len(HISTORY),)
+        assert store.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
 
 
 def test_the_secret_key_comes_with_the_backup(installation: Installation) -> None:

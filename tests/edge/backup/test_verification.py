@@ -23,7 +23,7 @@ from edge_api.background import DailyVerification
 from edge_api.backup import verify as verification
 from edge_api.backup.verify import parts_due, read_result
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.copying import count_lost, note_keys
+from edge_api.db.sqlite.copying import count_lost, record_keys
 from edge_api.health import Health
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
@@ -185,7 +185,7 @@ def test_only_rows_that_stay_are_missed(tmp_path: Path) -> None:
         connection.execute("INSERT INTO t VALUES ('stays'), ('goes'), ('lost')")
         connection.execute("INSERT INTO pair VALUES ('a', 'b'), ('a', 'lost')")
         connection.execute("INSERT INTO _litestream_seq VALUES (1)")
-        note_keys(live, keys)
+        record_keys(live, keys)
         connection.execute("DELETE FROM t WHERE id = 'goes'")
         connection.execute("INSERT INTO t VALUES ('comes')")
         with closing(sqlite3.connect(copy)) as other:
@@ -318,7 +318,7 @@ def test_a_replica_that_is_never_verified_is_reported(
     """A fresh installation passes for an hour; after that readiness warns."""
     settings = read_settings(replicated.settings, None)
     fresh = asyncio.run(DailyVerification(settings).check_replica())
-    monkeypatch.setattr(background_jobs, "NEVER_SECONDS", -1.0)
+    monkeypatch.setattr(background_jobs, "UNVERIFIED_WARN_SECONDS", -1.0)
     stale = asyncio.run(DailyVerification(settings).check_replica())
 
     assert (fresh.state, fresh.facts) == ("pass", {"verified": False})

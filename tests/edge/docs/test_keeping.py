@@ -7,7 +7,7 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.http.pages import Reference, RenderContext
-from edge_api.operation.reference.values import Page, Prose
+from edge_api.operation.reference.values import Prose, ReferencePage
 
 pytestmark = pytest.mark.one_engine
 
@@ -20,10 +20,10 @@ class Press:
     def __init__(self) -> None:
         self.count = 0
 
-    def make(self, slug: str | None) -> tuple[Page, ...]:
+    def make(self, slug: str | None) -> tuple[ReferencePage, ...]:
         """Return the pages."""
         self.count += 1
-        return (Page("/docs/", "Overview", "A & <B>", f"Says {slug}.", Prose("*Words.*")),)
+        return (ReferencePage("/docs/", "Overview", "A & <B>", f"Says {slug}.", Prose("*Words.*")),)
 
 
 def hand_over(folder: Path, **sources: str) -> RenderContext:

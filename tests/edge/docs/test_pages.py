@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.db.problems import PROBLEMS
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.paths import DOCS, DOCS_PAGES, GROUPS, TRY_DOCS
+from edge_api.schema.paths import DOCS, DOCS_PAGES, GROUPS, TRY_OUT_PATH
 from edge_api.settings import Settings
 from tests.edge.docs.conftest import Reader
 from tests.page_scripts import has_own_scripts_alone
@@ -185,7 +185,7 @@ def test_every_rate_limit_is_told(reader: Reader) -> None:
 
 def test_swagger_ui_is_kept_for_good(reader: Reader) -> None:
     """All that the page asks for is of this origin, and its names change with its content."""
-    page = parse(reader, TRY_DOCS)
+    page = parse(reader, TRY_OUT_PATH)
     asked = [each.attributes.get("src") for each in page.css("script")]
     asked += [each.attributes["href"] for each in page.css("link[rel=stylesheet]")]
 

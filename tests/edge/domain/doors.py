@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from edge_api.auth.credentials import Access
+from edge_api.auth.credentials import Authenticator
 from edge_api.auth.tokens import AccessTokenValidator, Issuer, SigningKeys
 
 SITE = "https://journal.example"
 
 
-def make_access(store: Any, clock: Any, site: str = SITE) -> Access:
+def make_access(store: Any, clock: Any, site: str = SITE) -> Authenticator:
     """Return who decides, with signing keys in the same store."""
     keys = SigningKeys(store, clock, b"s" * 32)
-    return Access(store, clock, site, AccessTokenValidator(Issuer(site), store, keys))
+    return Authenticator(store, clock, site, AccessTokenValidator(Issuer(site), store, keys))

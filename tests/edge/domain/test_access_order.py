@@ -6,12 +6,12 @@ from pydantic import ValidationError
 
 from edge_api.access.input import (
     UNNAMED_AGENT,
-    UNTOLD,
+    UNSTATED_PURPOSE,
     AccessRequestInput,
     read_access_form,
     request_schema,
 )
-from edge_api.db.problems import sentence_of
+from edge_api.db.problems import format_validation_error
 from edge_api.operation.input import FormFaults
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
@@ -23,7 +23,7 @@ def fault_of(given: Any) -> str:
     with pytest.raises(ValidationError) as caught:
         AccessRequestInput.model_validate(given)
     fault = caught.value.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, fault['loc']))}: {sentence_of(fault)}"
+    return f"{'.'.join(map(str, fault['loc']))}: {format_validation_error(fault)}"
 
 
 def test_an_order_in_plain_words() -> None:
@@ -34,7 +34,7 @@ def test_an_order_in_plain_words() -> None:
 
     assert (order.name, order.email, order.purpose) == ("Zoë", "z@example.org", "Read posts.")
     assert (order.credential_types, order.asked_scopes) == (("api_key",), ("posts:read",))
-    assert not order.trapped
+    assert not order.filled_honeypot
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_an_order_in_the_words_of_auth_md(kind: str, types: tuple[str, ...]) -> 
     )
 
     assert order.credential_types == types
-    assert (order.name, order.purpose, order.email) == (UNNAMED_AGENT, UNTOLD, None)
+    assert (order.name, order.purpose, order.email) == (UNNAMED_AGENT, UNSTATED_PURPOSE, None)
 
 
 def test_an_anonymous_agent_may_say_more() -> None:
@@ -144,8 +144,8 @@ def test_a_form_becomes_an_order() -> None:
     form = {**PLAIN, "email": "", "purpose": "a\r\nb", "_gotcha": ""}
     order = read_access_form(form)
 
-    assert (order.email, order.purpose, order.trapped) == (None, "a\nb", False)
-    assert read_access_form({**form, "_gotcha": "x"}).trapped
+    assert (order.email, order.purpose, order.filled_honeypot) == (None, "a\nb", False)
+    assert read_access_form({**form, "_gotcha": "x"}).filled_honeypot
     assert read_access_form({**form, "scopes": "admin:write"}).scopes is None
 
 

@@ -12,7 +12,7 @@ from edge_api.access.service import AccessDecisions, AccessRequests
 from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
-from edge_api.auth.secrets import digest_of, is_well_formed
+from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
@@ -85,7 +85,7 @@ async def test_a_request_is_stored_without_its_token(
         "email": "ann@example.org",
         "purpose": "Read posts.",
         "scopes": "posts:read leads:read leads:write",
-        "claim_digest": digest_of(filed.claim_token),
+        "claim_digest": hash_secret(filed.claim_token),
         "status": "pending",
         "created_at": "2026-06-01T12:00:00.000000Z",
         "expires_at": "2026-06-15T12:00:00.000000Z",
@@ -123,7 +123,7 @@ async def test_an_approved_request_gives_its_credential_for_ten_minutes(
     (issued,) = claimed.issued
     assert is_well_formed(issued.secret, "api_key" if kind == "api_key" else "access_token")
     access = make_access(store, clock)
-    actor = await access.actor_for(issued.secret, "rest" if kind == "api_key" else "mcp")
+    actor = await access.authenticate(issued.secret, "rest" if kind == "api_key" else "mcp")
     assert (actor.name, actor.type) == ("Ann", kind)
     clock.move(minutes=9, seconds=59)
     (same,) = (await requests.claim(filed.claim_token)).issued
@@ -155,15 +155,15 @@ async def test_one_approval_gives_a_credential_for_each_door(
     """An API key for REST and an access token for MCP, with the same scopes; both again."""
     filed = await requests.file(order(type="both", scopes=["posts:read"]), ADDRESS)
     unsound = await problem_of(decisions.approve(filed.row["id"], ("posts:read",)))
-    assert unsound.message == "scopes: an access token opens nothing without mcp"
+    assert unsound.message == "scopes: an access token needs the scope mcp"
     await decisions.approve(filed.row["id"])
     key, token = (await requests.claim(filed.claim_token)).issued
     again = (await requests.claim(filed.claim_token)).issued
 
     access = make_access(store, clock)
     actors = [
-        await access.actor_for(key.secret, "rest"),
-        await access.actor_for(token.secret, "mcp"),
+        await access.authenticate(key.secret, "rest"),
+        await access.authenticate(token.secret, "mcp"),
     ]
     assert [each.scopes for each in actors] == [frozenset({"posts:read", "mcp"})] * 2
     assert [each.secret for each in again] == [key.secret, token.secret]
@@ -195,7 +195,7 @@ async def test_a_late_claim_can_be_repeated_too(
     clock.move(days=13, hours=23, minutes=59)
     first = (await requests.claim(filed.claim_token)).issued
     clock.move(minutes=9)
-    await requests.forget_expired()
+    await requests.delete_expired()
 
     assert (await requests.claim(filed.claim_token)).issued[0].secret == first[0].secret
 
@@ -230,7 +230,7 @@ async def test_a_request_is_over_after_fourteen_days(
     approved = await requests.file(order(), ADDRESS)
     await decisions.approve(approved.row["id"])
     clock.move(days=13, hours=23)
-    await requests.forget_expired()
+    await requests.delete_expired()
     assert len(await decisions.all()) == len(await rows(store)) == 2
 
     clock.move(hours=1)
@@ -238,7 +238,7 @@ async def test_a_request_is_over_after_fourteen_days(
         assert (await problem_of(requests.claim(filed.claim_token))).code == "not_found"
         assert (await problem_of(decisions.approve(filed.row["id"]))).code == "not_found"
     assert (await decisions.all(), await decisions.count_pending()) == ([], 0)
-    await requests.forget_expired()
+    await requests.delete_expired()
     assert await rows(store) == []
 
 
@@ -247,7 +247,7 @@ async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any)
     limiter = Limiter(read_settings({}, dotenv=None), clock.seconds)
     watched.read_only = True
 
-    await AccessRequests(watched, clock, limiter, SECRET).forget_expired()
+    await AccessRequests(watched, clock, limiter, SECRET).delete_expired()
     assert watched.runs == 1
 
 
@@ -330,7 +330,7 @@ async def test_administrative_scopes_are_only_given_by_name(
     [
         ({"scopes": ["admin:read"]}, (), "scopes: name those to give; it asks for admin:read"),
         ({}, ("everything",), "scopes: there is no scope 'everything'"),
-        ({"type": "access_token"}, ("posts:read",), "scopes: an access token opens nothing"),
+        ({"type": "access_token"}, ("posts:read",), "scopes: an access token needs the scope mcp"),
     ],
 )
 async def test_scopes_that_cannot_be_are_refused_on_approval(
@@ -462,7 +462,7 @@ def test_the_command_says_when_there_is_nothing(run_command: Callable[..., Any])
     assert nobody.out == "nobody has asked for access\n"
     assert json.loads(run_command("requests", "list", "--json").out) == []
     assert (unknown.code, unknown.out) == (1, "")
-    assert unknown.err == "There is no request nonsense, or its time is over\n"
+    assert unknown.err == "There is no request nonsense, or it has expired\n"
 
 
 def test_a_slip_in_a_scope_ends_the_command_with_2(

@@ -32,7 +32,7 @@ async def test_it_may_do_everything(store: Store, path: Path, clock: Any) -> Non
     """A real key with all scopes."""
     secret = await development_key(store, path, clock)
 
-    actor = await make_access(store, clock).actor_for(secret)
+    actor = await make_access(store, clock).authenticate(secret)
     assert actor.scopes == set(SCOPES)
 
 

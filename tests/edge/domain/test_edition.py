@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import NO_BUILD, BuildManager, Contents, Search
+from edge_api.journal.builds import NO_BUILD, BuildContents, BuildManager, Search
 from edge_api.journal.kept_search import SearchOpener
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from tests.edge.small_builds import (
@@ -219,7 +219,7 @@ class BrokenOnce:
     def __init__(self, fault: Exception) -> None:
         self.fault: Exception | None = fault
 
-    async def __call__(self, folder: Path, reading: Awaitable[Contents]) -> Search:
+    async def __call__(self, folder: Path, reading: Awaitable[BuildContents]) -> Search:
         """Raise the fault, once."""
         fault, self.fault = self.fault, None
         if fault is not None:
@@ -267,7 +267,7 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
     """Two looks at once take turns, so that the later build is the one that stays."""
     gate = asyncio.Event()
 
-    async def open_slowly(folder: Path, reading: Awaitable[Contents]) -> Search:
+    async def open_slowly(folder: Path, reading: Awaitable[BuildContents]) -> Search:
         await gate.wait()
         return await SearchOpener()(folder, reading)
 

@@ -10,7 +10,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
-from edge_api.leads.idempotency import Claim, Idempotency, Remember, make_claim
+from edge_api.leads.idempotency import Idempotency, IdempotentRequest, Remember, identify_request
 from edge_api.leads.service import Leads
 from tests.edge.conftest import EdgeMaker
 
@@ -19,9 +19,9 @@ pytestmark = pytest.mark.each_engine
 SECRET = b"of this service"
 
 
-def claim(key: str = "k", request: bytes = b"body", scope: str = "s") -> Claim:
+def claim(key: str = "k", request: bytes = b"body", scope: str = "s") -> IdempotentRequest:
     """Return the claim of a request."""
-    return make_claim(SECRET, scope, key, request)
+    return identify_request(SECRET, scope, key, request)
 
 
 class Doer:
@@ -133,7 +133,7 @@ async def test_what_has_expired_is_forgotten_by_itself(
     await idempotency.once(claim(key="another"), doer)
     clock.move(hours=12)
 
-    await idempotency.forget_expired()
+    await idempotency.delete_expired()
 
     (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
     assert [row["id"] for row in outcome.rows] == [claim(key="another").id]
@@ -157,7 +157,7 @@ async def test_a_running_edge_forgets_what_has_expired(
     make_edge: EdgeMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a request, from time to time; a time that fails is followed by the next."""
-    monkeypatch.setattr(background_jobs, "FORGETTING_SECONDS", 0.01)
+    monkeypatch.setattr(background_jobs, "EXPIRY_SECONDS", 0.01)
     async with make_edge() as edge:
         store = edge.service.store
         idempotency = Idempotency(store, system_clock)
@@ -272,7 +272,7 @@ def test_a_key_is_1_to_255_visible_characters(key: str) -> None:
     made = claim(key=key)
 
     assert (len(made.id), len(made.request_digest)) == (64, 64)
-    assert make_claim(b"of another service", "s", key, b"body").id != made.id
+    assert identify_request(b"of another service", "s", key, b"body").id != made.id
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "x" * 256, "\u00e9", "a\x7f", "a\n", "\udcff"])

@@ -9,7 +9,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.sqlite import SQLiteStore
 from edge_api.db.tables import SUPPRESSED_EMAILS
-from edge_api.db.versioned_cache import ANSWER_LEAST, VersionedCache
+from edge_api.db.versioned_cache import MIN_ENTRY_BYTES, VersionedCache
 
 READ = Read(SUPPRESSED_EMAILS, ("email",))
 
@@ -74,7 +74,7 @@ async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
     assert watched.runs == 1
 
 
-def answers(watched: Any, most: int = 10 * ANSWER_LEAST) -> VersionedCache[list[QueryResult]]:
+def answers(watched: Any, most: int = 10 * MIN_ENTRY_BYTES) -> VersionedCache[list[QueryResult]]:
     """Return what is kept of several questions, each answer as heavy as the least."""
     return VersionedCache(watched, lambda _: 1, most)
 
@@ -103,7 +103,7 @@ async def test_a_change_makes_every_answer_stale(watched: Any, store: SQLiteStor
 
 async def test_the_oldest_answers_make_room(watched: Any) -> None:
     """Memory stays bounded however many questions are asked; what alone is too heavy stays out."""
-    kept, read = answers(watched, most=2 * ANSWER_LEAST), partial(watched.run, READ)
+    kept, read = answers(watched, most=2 * MIN_ENTRY_BYTES), partial(watched.run, READ)
     for number in range(3):
         await kept.get(number, read)
     await kept.get(2, read)
@@ -112,11 +112,11 @@ async def test_the_oldest_answers_make_room(watched: Any) -> None:
 
     await kept.get(0, read)
     assert watched.runs == 4
-    await kept.get("a long question", read, 2 * ANSWER_LEAST + 1)
+    await kept.get("a long question", read, 2 * MIN_ENTRY_BYTES + 1)
     await kept.get(0, read)
     assert watched.runs == 5
 
-    narrow = answers(watched, most=ANSWER_LEAST - 1)
+    narrow = answers(watched, most=MIN_ENTRY_BYTES - 1)
     for _ in range(2):
         await narrow.get(0, read)
     assert watched.runs == 7

@@ -16,7 +16,7 @@ import pytest
 from edge_api.app import search_prefix
 from edge_api.journal import kept_search
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import KEPT_FROM, SearchOpener
+from edge_api.journal.kept_search import MIN_POSTS_FOR_INDEX_FILE, SearchOpener
 from edge_api.settings import read_settings
 from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
@@ -217,7 +217,7 @@ def makers() -> list[psutil.Process]:
 async def test_a_small_journal_keeps_none(tmp_path: Path, prefix: Path) -> None:
     """Its index is made sooner than a process starts."""
     publish(tmp_path, "build-0001", *SLUGS)
-    async with serving(tmp_path, prefix, KEPT_FROM) as builds:
+    async with serving(tmp_path, prefix, MIN_POSTS_FOR_INDEX_FILE) as builds:
         assert await found(builds) == [*SLUGS]
     assert kept(prefix) == []
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from edge_api.auth.actor import recent_entries
-from edge_api.auth.credentials import Access
-from edge_api.auth.keys import OVERLAP, Issued, Keys, NewKey, state_of
-from edge_api.auth.secrets import digest_of, is_well_formed
+from edge_api.auth.credentials import Authenticator
+from edge_api.auth.keys import KEY_ROTATION_OVERLAP, Issued, Keys, NewKey, key_state
+from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Store, Update
 from edge_api.db.types import format_instant
@@ -40,7 +40,7 @@ class LateStore:
 
 
 @pytest.fixture
-def access(store: Store, clock: Any) -> Access:
+def access(store: Store, clock: Any) -> Authenticator:
     """Return who decides about the keys."""
     return make_access(store, clock)
 
@@ -88,7 +88,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
     issued = await keys.issue(NewKey("client"))
 
     (row,) = await keys.all()
-    assert row["digest"] == digest_of(issued.secret)
+    assert row["digest"] == hash_secret(issued.secret)
     assert row["last_four"] == issued.secret[-4:]
     files = [path.read_bytes() for path in tmp_path.iterdir()]
     assert any(row["digest"].encode() in file for file in files)
@@ -116,7 +116,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
         ),
         (
             NewKey("a", expires_at="2026-06-01T12:00:00.000000Z"),
-            "expires: must lie in the future",
+            "expires: must be in the future",
         ),
     ],
 )
@@ -126,7 +126,7 @@ async def test_a_faulty_order_makes_no_key(keys: Keys, order: NewKey, message: s
 
 
 async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
-    keys: Keys, access: Access, clock: Any
+    keys: Keys, access: Authenticator, clock: Any
 ) -> None:
     """Name, scopes and tables are handed on."""
     old = await keys.issue(NewKey("client", scopes=("admin:read",), tables=("leads",)))
@@ -136,11 +136,11 @@ async def test_a_rotated_key_works_for_seven_days_beside_its_successor(
     same = ("name", "type", "scopes", "tables", "expires_at")
     assert {name: new.row[name] for name in same} == {name: old.row[name] for name in same}
     clock.move(days=6, hours=23)
-    assert (await access.actor_for(old.secret)).credential_id == old.row["id"]
+    assert (await access.authenticate(old.secret)).credential_id == old.row["id"]
     clock.move(hours=1)
-    assert (await access.actor_for(new.secret)).credential_id == new.row["id"]
+    assert (await access.authenticate(new.secret)).credential_id == new.row["id"]
     with pytest.raises(Problem):
-        await access.actor_for(old.secret)
+        await access.authenticate(old.secret)
 
 
 async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> None:
@@ -169,7 +169,7 @@ async def test_a_key_that_ends_meanwhile_gets_no_successor(
         await late.rotate(old.row["id"])
 
     assert caught.value.code == "conflict"
-    states = [state_of(row, format_instant(clock())) for row in await keys.all()]
+    states = [key_state(row, format_instant(clock())) for row in await keys.all()]
     assert sorted(states) == left
     assert {entry["verb"] for entry in await recent_entries(store, 5)} == {"issue", verb}
     assert len(await recent_entries(store, 5)) == 2
@@ -177,7 +177,7 @@ async def test_a_key_that_ends_meanwhile_gets_no_successor(
 
 async def test_an_access_token_is_for_mcp_whatever_else_it_may_do(keys: Keys) -> None:
     """One without that scope would open nothing."""
-    with pytest.raises(Problem, match="opens nothing without mcp"):
+    with pytest.raises(Problem, match="needs the scope mcp"):
         await keys.issue(NewKey("agent", type="access_token", scopes=("posts:read",)))
 
 
@@ -197,7 +197,7 @@ async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, 
     old = await keys.issue(NewKey("client", expires_at=end))
     new = await keys.rotate(old.row["id"])
 
-    assert (await row_of(keys, old))["expires_at"] == format_instant(clock() + OVERLAP)
+    assert (await row_of(keys, old))["expires_at"] == format_instant(clock() + KEY_ROTATION_OVERLAP)
     assert new.row["expires_at"] == end
 
 
@@ -290,7 +290,7 @@ def test_a_revoked_key_is_revoked_whatever_else_it_is() -> None:
 
     def state(expires: str | None, revoked: str | None, rotated: str | None) -> str:
         row = {"expires_at": expires, "revoked_at": revoked, "rotated_at": rotated}
-        return state_of(row, now)
+        return key_state(row, now)
 
     assert state(None, None, None) == state(future, None, None) == "valid"
     assert state(future, None, past) == "rotated"
@@ -395,7 +395,7 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
         (("keys", "issue", "--name", "a", "--scopes", " "), 2, "names nothing"),
         (("keys", "issue", "--name", "a", "--tables", "x"), 2, "there is no table 'x'"),
         (("keys", "issue", "--name", "a", "--expires", "soon"), 2, "no date such as 2027-01-31"),
-        (("keys", "issue", "--name", "a", "--expires", "2020-01-31"), 2, "lie in the future"),
+        (("keys", "issue", "--name", "a", "--expires", "2020-01-31"), 2, "be in the future"),
         (("keys", "issue", "--name", "a", "--type", "x"), 2, "invalid choice: 'x'"),
         (("keys", "rotate", NOBODY), 1, f"There is no key {NOBODY}"),
         (("keys", "revoke", "x"), 1, "There is no key x"),

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from edge_api.db.email_address import fold_address
-from edge_api.db.problems import sentence_of
+from edge_api.db.email_address import normalize_address
+from edge_api.db.problems import format_validation_error
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.operation.input import FormFaults, TextRule
 
@@ -33,7 +33,7 @@ def fault(body: Any) -> str:
     with pytest.raises(ValidationError) as caught:
         LeadInput.model_validate(body)
     first = caught.value.errors(include_url=False)[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'body'}: {sentence_of(first)}"
+    return f"{'.'.join(map(str, first['loc'])) or 'body'}: {format_validation_error(first)}"
 
 
 def is_taken(body: Any) -> bool:
@@ -174,7 +174,7 @@ def test_an_address_has_255_characters_at_the_most() -> None:
 )
 def test_two_spellings_of_an_address_fold_to_one(one: str, other: str) -> None:
     """That is how repeats and keys are told."""
-    assert fold_address(one) == fold_address(other)
+    assert normalize_address(one) == normalize_address(other)
 
 
 def test_unknown_members_are_ignored() -> None:
@@ -193,12 +193,12 @@ def test_consent_is_a_boolean_with_an_optional_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "trapped"),
+    ("value", "filled_honeypot"),
     [("", False), (None, False), (False, False), ("x", True), (["x"], True), (1, True)],
 )
-def test_whatever_fills_the_honeypot_is_seen(value: Any, *, trapped: bool) -> None:
+def test_whatever_fills_the_honeypot_is_seen(value: Any, *, filled_honeypot: bool) -> None:
     """It is never a fault: the sender must not learn of it."""
-    assert lead(_gotcha=value).trapped is trapped
+    assert lead(_gotcha=value).filled_honeypot is filled_honeypot
 
 
 def test_the_honeypot_is_not_published() -> None:
@@ -279,7 +279,7 @@ FORM = {**GOOD, "_gotcha": "", "consent_text": ""}
 def test_a_form_says_the_same_as_json() -> None:
     """Line breaks come as CR LF, what is left empty comes as an empty text."""
     assert read_form({**FORM, "message": "a\r\nb"}) == lead(message="a\nb")
-    assert read_form({**FORM, "_gotcha": "x"}).trapped
+    assert read_form({**FORM, "_gotcha": "x"}).filled_honeypot
 
 
 @pytest.mark.parametrize(
@@ -324,6 +324,6 @@ def test_plain_addresses_are_judged_as_all_others(local: str, domain: str) -> No
         expected = validate_email(address, check_deliverability=False).normalized.lower()
     except EmailNotValidError:
         with pytest.raises(ValueError, match="not a valid e-mail address"):
-            fold_address(address)
+            normalize_address(address)
     else:
-        assert fold_address(address) == expected
+        assert normalize_address(address) == expected

@@ -170,12 +170,12 @@ async def test_a_list_is_read_once_while_nothing_changes(
 async def test_the_trap_looks_like_any_other_answer(leads: Leads, store: Store) -> None:
     """Stored as spam, out of the list; the sender sees the usual."""
     plain = await leads.create(lead(), ANYBODY)
-    trapped = await leads.create(lead(_gotcha="x"), ANYBODY)
+    filled_honeypot = await leads.create(lead(_gotcha="x"), ANYBODY)
 
-    assert json.loads(plain.body).keys() == json.loads(trapped.body).keys()
+    assert json.loads(plain.body).keys() == json.loads(filled_honeypot.body).keys()
     rows = {row["id"]: row for row in await stored(store)}
-    assert rows[trapped.row["id"]]["status"] == "spam"
-    assert "honeypot" in rows[trapped.row["id"]]["spam_reasons"]
+    assert rows[filled_honeypot.row["id"]]["status"] == "spam"
+    assert "honeypot" in rows[filled_honeypot.row["id"]]["spam_reasons"]
     assert [row["id"] for row in await newest(leads, 10)] == [plain.row["id"]]
 
 

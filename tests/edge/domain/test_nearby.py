@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.journal.site_files import Nearby
+from edge_api.journal.site_files import PathSuggester
 
 PATHS = (
     "/",
@@ -32,19 +32,19 @@ PATHS = (
 )
 def test_a_slip_leads_to_what_was_meant(asked: str, first: str) -> None:
     """Wrong letters, signs, folders and endings lead to the page whose name is nearest."""
-    assert Nearby(PATHS).find(asked, 3)[0] == first
+    assert PathSuggester(PATHS).find(asked, 3)[0] == first
 
 
 @pytest.mark.parametrize("asked", ["/wp-login.php", "/.env", "/", "", "x", "/qqqqqqqqqq/"])
 def test_what_is_like_nothing_leads_nowhere(asked: str) -> None:
     """Nothing is named for the sake of naming something."""
-    assert Nearby(PATHS[1:]).find(asked, 3) == []
+    assert PathSuggester(PATHS[1:]).find(asked, 3) == []
 
 
 def test_the_likest_come_first_and_no_more_than_asked_for() -> None:
     """Of many that are near the nearest are named, in an order that stays."""
     posts = [f"/journal/printing-number-{number}/" for number in range(2000)]
-    nearby = Nearby(posts)
+    nearby = PathSuggester(posts)
 
     found = nearby.find("/journal/printing-number-77", 5)
 
@@ -55,9 +55,9 @@ def test_the_likest_come_first_and_no_more_than_asked_for() -> None:
 @given(st.text(max_size=400))
 def test_no_path_is_too_odd_to_be_asked_for(asked: str) -> None:
     """Whatever is asked, the answer is some of the known paths."""
-    assert set(Nearby(PATHS).find(asked, 3)) <= set(PATHS)
+    assert set(PathSuggester(PATHS).find(asked, 3)) <= set(PATHS)
 
 
 def test_an_empty_site_has_nothing_near() -> None:
     """Without paths there is nothing to name."""
-    assert Nearby(()).find("/journal/a/", 5) == []
+    assert PathSuggester(()).find("/journal/a/", 5) == []

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import format_instant
-from edge_api.journal.posts import PostCursor, Posts, Selection, encode_list, make_entry
+from edge_api.journal.posts import PostCursor, PostFilter, Posts, encode_list, make_entry
 from edge_api.schema.index import PostRecord
 from tests.edge.small_builds import START, make_post
 
@@ -18,8 +18,8 @@ from tests.edge.small_builds import START, make_post
 def shelve(*records: dict[str, Any]) -> Posts:
     """Return the posts of these records, in whatever order they come."""
     entries = [make_entry(PostRecord.model_validate_json(json.dumps(item))) for item in records]
-    entries.sort(key=lambda entry: entry.place.slug)
-    entries.sort(key=lambda entry: entry.place.published, reverse=True)
+    entries.sort(key=lambda entry: entry.cursor.slug)
+    entries.sort(key=lambda entry: entry.cursor.published, reverse=True)
     return Posts(entries)
 
 
@@ -36,12 +36,12 @@ def posts() -> Posts:
 
 def slugs(part: Any) -> list[str]:
     """Return the slugs of entries, in their order."""
-    return [entry.place.slug for entry in part]
+    return [entry.cursor.slug for entry in part]
 
 
 def test_newest_stand_first(posts: Posts) -> None:
     """Posts stand newest first, and by slug where the instants are equal."""
-    assert slugs(posts.select(Selection()).entries) == ["new", "a-twin", "b-twin", "old"]
+    assert slugs(posts.select(PostFilter()).entries) == ["new", "a-twin", "b-twin", "old"]
 
 
 def test_a_post_is_its_record(posts: Posts) -> None:
@@ -69,7 +69,7 @@ def test_the_list_leaves_the_text_out(posts: Posts) -> None:
 def test_no_posts() -> None:
     """A journal without posts has an empty list."""
     assert json.loads(shelve().whole.body) == {"posts": [], "count": 0}
-    assert shelve().select(Selection(limit=5)).entries == ()
+    assert shelve().select(PostFilter(limit=5)).entries == ()
 
 
 @pytest.mark.parametrize("slug", ["", "missing", "NEW", "new ", "new\n", "../new", "new\x00"])
@@ -93,13 +93,13 @@ def test_a_missing_post_is_a_problem(posts: Posts, slug: str) -> None:
 )
 def test_a_tag_counts_whatever_its_case(posts: Posts, tag: str, found: list[str]) -> None:
     """Posts with the very tag are selected, in their order."""
-    assert slugs(posts.select(Selection(tag=tag)).entries) == found
+    assert slugs(posts.select(PostFilter(tag=tag)).entries) == found
 
 
 def test_a_tag_counts_however_it_is_composed() -> None:
     """One word in two normal forms of Unicode is one tag."""
     assert slugs(
-        shelve(make_post("a", tags=["Caf\u00e9"])).select(Selection(tag="cafe\u0301")).entries
+        shelve(make_post("a", tags=["Caf\u00e9"])).select(PostFilter(tag="cafe\u0301")).entries
     )
 
 
@@ -107,16 +107,16 @@ def test_since_is_inclusive(posts: Posts) -> None:
     """A post of the very instant is among those since it."""
     since = format_instant(START + timedelta(days=5))
 
-    assert slugs(posts.select(Selection(since=since)).entries) == ["new", "a-twin", "b-twin"]
+    assert slugs(posts.select(PostFilter(since=since)).entries) == ["new", "a-twin", "b-twin"]
 
 
 def test_a_place_outlives_its_post(posts: Posts) -> None:
     """A list goes on behind a post that is gone, and sees one that has come behind it."""
-    after = posts.select(Selection(limit=2)).next
+    after = posts.select(PostFilter(limit=2)).next
     later = shelve(make_post("b-twin", 5), make_post("c", 4), make_post("old", 1))
 
     assert str(after) == "2026-01-06T00:00:00.000000Z_a-twin"
-    assert slugs(later.select(Selection(after=after)).entries) == ["b-twin", "c", "old"]
+    assert slugs(later.select(PostFilter(after=after)).entries) == ["b-twin", "c", "old"]
 
 
 def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
@@ -126,8 +126,8 @@ def test_a_place_need_not_be_an_instant(posts: Posts) -> None:
         PostCursor("0000-00-00T00:00:00.000000Z", "a"),
     )
 
-    assert len(posts.select(Selection(after=first)).entries) == 4
-    assert posts.select(Selection(after=last)).entries == ()
+    assert len(posts.select(PostFilter(after=first)).entries) == 4
+    assert posts.select(PostFilter(after=last)).entries == ()
 
 
 def test_what_is_searched_is_free_of_markup(posts: Posts) -> None:
@@ -174,7 +174,7 @@ def test_parts_put_together_are_the_whole(
     gathered: list[str] = []
     after = None
     for _ in range(len(expected) + 2):
-        part = posts.select(Selection(limit, after, tag, spelt), found)
+        part = posts.select(PostFilter(limit, after, tag, spelt), found)
         assert limit is None or len(part.entries) <= limit
         gathered += slugs(part.entries)
         after = part.next

@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from edge_api.auth.actor import new_id
-from edge_api.auth.secrets import digest_of, is_well_formed, last_four, mint
+from edge_api.auth.secrets import hash_secret, is_well_formed, last_four, mint
 from edge_api.schema.credentials import PREFIXES, SecretKind
 
 
@@ -66,12 +66,12 @@ def test_the_digest_is_sha_256() -> None:
     """The digest of `abc` is the one that FIPS 180-4 gives."""
     expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
-    assert digest_of("abc") == expected
+    assert hash_secret("abc") == expected
 
 
 def test_any_header_text_has_a_digest() -> None:
     """Bytes that are no UTF-8 reach the service as lone surrogates; they break nothing."""
-    assert len(digest_of("\udcff\ud800")) == 64
+    assert len(hash_secret("\udcff\ud800")) == 64
 
 
 def test_the_last_four_characters_tell_keys_apart() -> None:

@@ -46,10 +46,10 @@ def test_a_link_in_the_name_is_a_strong_sign() -> None:
 
 def test_the_honeypot_is_the_strongest_sign() -> None:
     """It alone outweighs any other."""
-    trapped = score_spam(lead(_gotcha="x"))
+    filled_honeypot = score_spam(lead(_gotcha="x"))
 
-    assert trapped.reasons == ("honeypot",)
-    assert trapped.score > score_spam(lead(name="www.x.org")).score
+    assert filled_honeypot.reasons == ("honeypot",)
+    assert filled_honeypot.score > score_spam(lead(name="www.x.org")).score
 
 
 def test_signs_add_up() -> None:

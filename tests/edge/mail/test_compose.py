@@ -11,7 +11,7 @@ import pytest
 from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.leads.input import HELD_FROM
+from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import MESSAGE_TYPES, TemplateName, compose
 from tests.edge.mail.conftest import LEAD, SITE, make_envelope, notification
 
@@ -142,8 +142,8 @@ def test_what_a_lead_says_cannot_pass_for_what_we_say() -> None:
 
 MARKS: list[tuple[int, Any, str | None]] = [
     (0, None, None),
-    (HELD_FROM - 1, ["link", "shouting"], None),
-    (HELD_FROM, ["markup"], "looks like spam"),
+    (SPAM_THRESHOLD - 1, ["link", "shouting"], None),
+    (SPAM_THRESHOLD, ["markup"], "looks like spam"),
     (8, ["many_links", "mixed_scripts"], "looks like spam"),
     (3, ["repeated"], "repeated"),
     (4, ["link", "repeated"], "looks like spam"),

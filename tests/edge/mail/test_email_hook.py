@@ -149,12 +149,12 @@ async def test_the_same_message_is_known_for_a_week(make_edge: Any) -> None:
     async with make_edge(clock) as edge:
         for move, logged in ((timedelta(), 1), (REMEMBERED_FOR - timedelta(minutes=1), 1)):
             clock.now += move
-            await edge.service[Leads].forget_expired()
+            await edge.service[Leads].delete_expired()
             async with post(edge, event()) as answer:
                 assert answer.status == 200
             assert len(await rows(edge, EMAIL_SEND_LOG)) == logged
         clock.now += timedelta(minutes=1)
-        await edge.service[Leads].forget_expired()
+        await edge.service[Leads].delete_expired()
         assert await rows(edge, IDEMPOTENCY_KEYS) == []
 
 
@@ -190,7 +190,7 @@ async def test_other_events_are_ignored(edge: Any, kind: str) -> None:
         assert answer.status == 202
         told = await answer.json()
     assert told["status"] == "ignored"
-    assert told["sentence"].startswith(f"Of {kind} nothing is made here")
+    assert told["sentence"].startswith(f"Events of type {kind} are ignored")
     await assert_nothing_happened(edge)
 
 

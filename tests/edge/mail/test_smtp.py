@@ -9,8 +9,8 @@ import pytest
 
 from edge_api.db.email_address import SmtpRelay, parse_relay
 from edge_api.mail.delivery import classify
-from edge_api.mail.messages import Refused, Session, Stage
-from edge_api.mail.transports import Patience, SmtpTransport, open_transport
+from edge_api.mail.messages import MailSession, Refused, Stage
+from edge_api.mail.transports import SmtpTimeouts, SmtpTransport, open_transport
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving
@@ -25,7 +25,7 @@ def transport(url: str, seconds: float = 10, trust: ssl.SSLContext | None = None
     """Return a transport to a relay of the test's own."""
     relay = parse_relay(url)
     assert isinstance(relay, SmtpRelay)
-    return SmtpTransport(relay, Patience(seconds, seconds), trust)
+    return SmtpTransport(relay, SmtpTimeouts(seconds, seconds), trust)
 
 
 def near(port: int, **more: Any) -> SmtpTransport:
@@ -33,7 +33,7 @@ def near(port: int, **more: Any) -> SmtpTransport:
     return transport(f"smtp://127.0.0.1:{port}", **more)
 
 
-async def post(session: Session, message: EmailMessage | None = None, **changes: Any) -> None:
+async def post(session: MailSession, message: EmailMessage | None = None, **changes: Any) -> None:
     """Send a message."""
     given = {"sender": SENDER, "recipient": RECIPIENT, **changes}
     await session.send(given["sender"], given["recipient"], message or notification())

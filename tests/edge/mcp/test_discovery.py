@@ -10,7 +10,7 @@ import pytest
 from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 
 from edge_api.journal.builds import BuildManager
-from edge_api.mcp.operations import REVISIONS, SENTENCE, TITLE, server_name
+from edge_api.mcp.operations import REVISIONS, SERVER_DESCRIPTION, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
 
@@ -76,7 +76,7 @@ async def test_the_card_in_the_root_says_what_the_server_can_do(edge: Any) -> No
 def test_the_card_says_what_the_sdk_speaks() -> None:
     """The revisions are those of the SDK, and the sentence has the length that a card allows."""
     assert REVISIONS == KNOWN_PROTOCOL_VERSIONS
-    assert len(SENTENCE) <= 100
+    assert len(SERVER_DESCRIPTION) <= 100
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from edge_api.auth.keys import Keys
-from edge_api.auth.secrets import digest_of
+from edge_api.auth.secrets import hash_secret
 from edge_api.db.query import Filter, Update
 from edge_api.db.tables import CREDENTIALS
 from tests.edge.mcp.agents import LEGACY, PATH, Agent
@@ -100,7 +100,7 @@ async def test_api_keys_open_another_door(edge: Any) -> None:
 async def test_the_endpoint_needs_a_scope_of_its_own(edge: Any) -> None:
     """A token without `mcp` is 403, whatever else it may do."""
     token = await edge.token()
-    where = (Filter("digest", "eq", digest_of(token)),)
+    where = (Filter("digest", "eq", hash_secret(token)),)
     await edge.service.store.run(Update(CREDENTIALS, {"scopes": "posts:read"}, where))
 
     said = await Agent(edge, token, LEGACY).ask("tools/list")

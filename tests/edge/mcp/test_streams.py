@@ -26,13 +26,13 @@ pytestmark = pytest.mark.size("test")
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
 RESOURCES = {"resourcesListChanged": True}
-ENOUGH = 400
+READS = 400
 """Looks until a test that waits gives up; nothing is measured by it."""
 
 
 async def come_true(holds: Callable[[], bool]) -> bool:
     """Wait until something holds; return whether it came to that."""
-    for _ in range(ENOUGH):
+    for _ in range(READS):
         if holds():
             return True
         await asyncio.sleep(0.05)
@@ -216,7 +216,7 @@ async def progressing(tmp_path: Path) -> AsyncIterator[Agent]:
         yield Agent(RunningEdge(build.origin, None, session, build.mcp), build.token, MODERN)
 
 
-async def steps_of(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[Json]]:
+async def plan_steps(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[Json]]:
     """Return the media type of the answer to so many steps, and its messages."""
     params: Json = {"name": "go", "arguments": {"steps": steps}, "_meta": meta}
     async with agent.open("tools/call", 9, **params) as answer:
@@ -234,7 +234,7 @@ async def steps_of(agent: Agent, steps: int, **meta: Any) -> tuple[str, list[Jso
 async def test_progress_comes_before_the_result(progressing: Agent, version: str) -> None:
     """Who gives a token gets a stream: each step with that token, and the result last."""
     progressing.version = version
-    kind, (*steps, last) = await steps_of(progressing, 3, progressToken="p")
+    kind, (*steps, last) = await plan_steps(progressing, 3, progressToken="p")
 
     assert kind == "text/event-stream"
     assert [step["params"]["progress"] for step in steps] == [1, 2, 3]
@@ -248,9 +248,9 @@ async def test_progress_comes_before_the_result(progressing: Agent, version: str
 async def test_without_progress_the_answer_is_json(progressing: Agent, version: str) -> None:
     """No token, nothing to report, or no wish for events: one message, as JSON."""
     progressing.version = version
-    answers = [await steps_of(progressing, 3), await steps_of(progressing, 0, progressToken=1)]
+    answers = [await plan_steps(progressing, 3), await plan_steps(progressing, 0, progressToken=1)]
     progressing.headers["Accept"] = "application/json"
-    answers.append(await steps_of(progressing, 3, progressToken=1))
+    answers.append(await plan_steps(progressing, 3, progressToken=1))
 
     for kind, messages in answers:
         assert kind == "application/json"
@@ -262,7 +262,7 @@ async def test_progress_needs_no_free_stream(
 ) -> None:
     """Where all streams are taken the result comes alone: progress is a courtesy."""
     monkeypatch.setattr(slots_of(progressing.edge), "_most", 0)
-    kind, messages = await steps_of(progressing, 3, progressToken=1)
+    kind, messages = await plan_steps(progressing, 3, progressToken=1)
 
     assert kind == "application/json"
     assert [message["id"] for message in messages] == [9]

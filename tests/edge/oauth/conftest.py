@@ -11,19 +11,19 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from edge_api.auth.actor import Actor
-from edge_api.auth.credentials import Access
+from edge_api.auth.credentials import Authenticator
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
-from edge_api.oauth.clients import Method, NewClient
-from edge_api.oauth.consents import Asked
+from edge_api.oauth.clients import AuthMethod, NewClient
+from edge_api.oauth.consents import ConsentRequest
 from edge_api.oauth.server import OAuthConfig, OAuthServer
 from edge_api.schema.credentials import SCOPES
 from tests.edge.domain.conftest import MovableClock
 
 SITE = "https://journal.example"
 REDIRECT = "https://client.example/callback"
-GRANTS = ("authorization_code", "refresh_token")
+GRANT_TYPES = ("authorization_code", "refresh_token")
 
 
 @dataclass
@@ -48,28 +48,30 @@ class World:
     oauth: OAuthServer
     store: Store
     clock: MovableClock
-    access: Access
+    access: Authenticator
     keys: Keys
     fetched: Fetched
 
     async def holder(self, *scopes: str) -> tuple[str, Actor]:
         """Return a new API key and who holds it; without scopes, one that may do everything."""
         issued = await self.keys.issue(NewKey("holder", scopes=scopes or tuple(SCOPES)))
-        return issued.secret, await self.access.actor_for(issued.secret)
+        return issued.secret, await self.access.authenticate(issued.secret)
 
     async def public_client(self, *redirects: str, **changes: Any) -> str:
         """Return the id of a new public client."""
         order: dict[str, Any] = {
             "name": "Reader",
             "auth_method": "none",
-            "grant_types": GRANTS,
+            "grant_types": GRANT_TYPES,
             "scopes": tuple(SCOPES),
             "redirect_uris": redirects or (REDIRECT,),
             **changes,
         }
         return str((await self.oauth.clients.register(NewClient(**order))).row["id"])
 
-    async def confidential_client(self, method: Method = "client_secret_basic") -> tuple[str, str]:
+    async def confidential_client(
+        self, method: AuthMethod = "client_secret_basic"
+    ) -> tuple[str, str]:
         """Return id and secret of a new client that acts for itself."""
         order = NewClient("Robot", method, ("client_credentials",), ("posts:read", "mcp"))
         registered = await self.oauth.clients.register(order)
@@ -82,7 +84,7 @@ class World:
     async def code(self, client_id: str, verifier: str, /, **changes: str) -> str:
         """Return a code that the holder of a key with every scope allowed."""
         asked = await self.ask(verifier, client_id, **changes)
-        assert isinstance(asked, Asked)
+        assert isinstance(asked, ConsentRequest)
         _, holder = await self.holder()
         location = await self.oauth.consents.allow(asked, holder, asked.scopes)
         return dict(parse_qsl(urlsplit(location).query))["code"]
@@ -163,5 +165,5 @@ def world(store: Store, clock: MovableClock) -> World:
     """Return a server over an empty store."""
     fetched = Fetched()
     oauth = OAuthServer(OAuthConfig(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
-    access = Access(store, clock, SITE, oauth.token_validator)
+    access = Authenticator(store, clock, SITE, oauth.token_validator)
     return World(oauth, store, clock, access, Keys(store, clock), fetched)

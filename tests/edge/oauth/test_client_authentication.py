@@ -7,7 +7,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, KeySet, OKPKey, RSAKey
 
-from edge_api.oauth.clients import Method, NewClient
+from edge_api.oauth.clients import AuthMethod, NewClient
 from tests.edge.oauth.conftest import SITE, World, basic, refusal
 
 CREDENTIALS = {"grant_type": "client_credentials"}
@@ -15,7 +15,9 @@ ASSERTED = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 @pytest.mark.parametrize("method", ["client_secret_basic", "client_secret_post"])
-async def test_a_secret_may_come_in_the_header_or_in_the_form(world: World, method: Method) -> None:
+async def test_a_secret_may_come_in_the_header_or_in_the_form(
+    world: World, method: AuthMethod
+) -> None:
     """Whichever of the two was registered."""
     client, secret = await world.confidential_client(method)
 
@@ -23,7 +25,7 @@ async def test_a_secret_may_come_in_the_header_or_in_the_form(world: World, meth
     by_form = await world.token(client_id=client, client_secret=secret, **CREDENTIALS)
     for tokens in (by_header, by_form):
         assert "refresh_token" not in tokens
-        actor = await world.access.actor_for(tokens["access_token"], "mcp")
+        actor = await world.access.authenticate(tokens["access_token"], "mcp")
         assert (actor.client_id, set(actor.scopes)) == (client, {"posts:read", "mcp"})
 
 

@@ -10,7 +10,7 @@ from edge_api.auth.actor import SERVICE
 from edge_api.auth.keys import NewKey
 from edge_api.db.oauth_tables import OAUTH_GRANTS
 from edge_api.db.tables import AUDIT_LOG
-from edge_api.oauth.consents import Asked, SentBack
+from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal
 from tests.sizes import scaled
 
@@ -33,7 +33,7 @@ async def test_a_code_gives_an_access_token_and_a_refresh_token(world: World) ->
 
     assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3600)
     assert tokens["scope"] == "posts:read mcp"
-    actor = await world.access.actor_for(tokens["access_token"], "mcp")
+    actor = await world.access.authenticate(tokens["access_token"], "mcp")
     assert actor.scopes == {"posts:read", "mcp"}
 
 
@@ -41,14 +41,14 @@ async def test_a_token_may_touch_the_tables_of_the_key_that_allowed_it(world: Wo
     """And no other, whatever its scopes."""
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client, scope="admin:read")
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, ConsentRequest)
     key = await world.keys.issue(NewKey("holder", scopes=("admin:read",), tables=("leads",)))
-    holder = await world.access.actor_for(key.secret)
+    holder = await world.access.authenticate(key.secret)
     location = await world.oauth.consents.allow(asked, holder, asked.scopes)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     tokens = await world.redeem(client, code, verifier)
 
-    actor = await world.access.actor_for(tokens["access_token"])
+    actor = await world.access.authenticate(tokens["access_token"])
     assert actor.tables == frozenset({"leads"})
 
 
@@ -58,7 +58,7 @@ async def test_a_token_opens_the_door_it_is_for_alone(world: World) -> None:
     for resource, opened in doors.items():
         _, tokens = await connected(world, resource=resource)
         for audience in ("rest", "mcp"):
-            asking = world.access.actor_for(tokens["access_token"], audience)
+            asking = world.access.authenticate(tokens["access_token"], audience)
             if audience in opened:
                 assert (await asking).client_id
             else:
@@ -71,12 +71,12 @@ async def test_a_refresh_token_gives_new_ones_once(world: World) -> None:
     second = await world.refresh(client, first["refresh_token"])
 
     assert second["refresh_token"] != first["refresh_token"]
-    assert (await world.access.actor_for(second["access_token"], "mcp")).client_id == client
+    assert (await world.access.authenticate(second["access_token"], "mcp")).client_id == client
     problem = await refusal(world.refresh(client, first["refresh_token"]))
     assert problem.oauth == "invalid_grant"
     assert (await refusal(world.refresh(client, second["refresh_token"]))).oauth == "invalid_grant"
     for tokens in (first, second):
-        asking = world.access.actor_for(tokens["access_token"], "mcp")
+        asking = world.access.authenticate(tokens["access_token"], "mcp")
         assert (await refusal(asking)).code == "unauthenticated"
 
 
@@ -135,24 +135,26 @@ async def test_a_token_may_be_for_a_part_of_what_was_granted(world: World) -> No
     client, verifier = await world.public_client(), new_verifier()
     code = await world.code(client, verifier)
     tokens = await world.redeem(client, code, verifier, resource=MCP)
-    mcp = await world.access.actor_for(tokens["access_token"], "mcp")
+    mcp = await world.access.authenticate(tokens["access_token"], "mcp")
     assert mcp.client_id == client
-    assert (await refusal(world.access.actor_for(tokens["access_token"]))).code == "unauthenticated"
+    assert (
+        await refusal(world.access.authenticate(tokens["access_token"]))
+    ).code == "unauthenticated"
 
     whole = await world.refresh(client, tokens["refresh_token"], resource=f"{SITE}/")
-    assert await world.access.actor_for(whole["access_token"])
-    assert await world.access.actor_for(whole["access_token"], "mcp")
+    assert await world.access.authenticate(whole["access_token"])
+    assert await world.access.authenticate(whole["access_token"], "mcp")
 
 
 async def test_a_scope_that_names_nothing_is_not_left_out(world: World) -> None:
     """Else the habit of asking for offline_access alone would ask for everything."""
     client = await world.public_client()
     sent = await world.ask(new_verifier(), client, scope="offline_access")
-    assert isinstance(sent, SentBack)
+    assert isinstance(sent, ErrorRedirect)
     assert "error=invalid_scope" in sent.location
 
     asked = await world.ask(new_verifier(), client, scope="offline_access posts:read")
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, ConsentRequest)
     assert asked.scopes == ("posts:read",)
 
 
@@ -186,10 +188,10 @@ async def test_an_access_token_lives_an_hour(world: World) -> None:
     """Then it is as good as unknown."""
     _, tokens = await connected(world)
     world.clock.move(minutes=59)
-    assert await world.access.actor_for(tokens["access_token"])
+    assert await world.access.authenticate(tokens["access_token"])
     world.clock.move(minutes=1)
 
-    asking = world.access.actor_for(tokens["access_token"])
+    asking = world.access.authenticate(tokens["access_token"])
     assert (await refusal(asking)).code == "unauthenticated"
 
 
@@ -222,7 +224,7 @@ async def only_success(attempts: Any) -> dict[str, Any]:
 
 async def expect_revoked(world: World, tokens: dict[str, Any]) -> None:
     """Fail unless tokens are worth nothing any more."""
-    asking = world.access.actor_for(tokens["access_token"])
+    asking = world.access.authenticate(tokens["access_token"])
     assert (await refusal(asking)).code == "unauthenticated"
 
 
@@ -230,12 +232,12 @@ async def test_revoking_the_key_ends_what_it_granted(world: World) -> None:
     """From the next request on, tokens and refresh tokens alike."""
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client)
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, ConsentRequest)
     _, holder = await world.holder()
     location = await world.oauth.consents.allow(asked, holder, asked.scopes)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     tokens = await world.redeem(client, code, verifier)
-    assert await world.access.actor_for(tokens["access_token"])
+    assert await world.access.authenticate(tokens["access_token"])
 
     await world.keys.revoke(holder.credential_id)
 
@@ -257,7 +259,7 @@ async def test_a_holder_grants_no_more_than_the_key_may_do(world: World) -> None
     """What the key lacks is left out; nothing at all is refused."""
     client, verifier = await world.public_client(), new_verifier()
     asked = await world.ask(verifier, client)
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, ConsentRequest)
     _, holder = await world.holder("posts:read")
 
     location = await world.oauth.consents.allow(asked, holder, asked.scopes)
@@ -270,7 +272,7 @@ async def test_a_holder_grants_no_more_than_the_key_may_do(world: World) -> None
 async def test_a_denial_is_told_to_the_client(world: World) -> None:
     """With its state, and by whom (RFC 9207)."""
     asked = await world.ask(new_verifier(), await world.public_client())
-    assert isinstance(asked, Asked)
+    assert isinstance(asked, ConsentRequest)
 
     location = await world.oauth.consents.deny(asked)
     answer = dict(parse_qsl(urlsplit(location).query))
@@ -298,7 +300,7 @@ async def test_a_faulty_request_is_sent_back(
     """Where client and redirect URI are right, the client is told."""
     back = await world.ask(new_verifier(), await world.public_client(), **changes)
 
-    assert isinstance(back, SentBack)
+    assert isinstance(back, ErrorRedirect)
     answer = dict(parse_qsl(urlsplit(back.location).query))
     assert back.location.startswith(f"{REDIRECT}?")
     assert (answer["error"], answer["state"], answer["iss"]) == (error, "st", SITE)
@@ -354,7 +356,7 @@ async def test_a_request_shows_one_thing_for_itself(world: World) -> None:
     assert answer["scope"] == "posts:read"
     replayed = world.refresh(client, mine["refresh_token"], code=theirs)
     assert (await refusal(replayed)).oauth == "invalid_grant"
-    assert (await refusal(world.access.actor_for(answer["access_token"]))).status == 401
+    assert (await refusal(world.access.authenticate(answer["access_token"]))).status == 401
     form = {"client_id": client, "token": "unknown", "code": theirs, "refresh_token": "x"}
     await world.oauth.tokens.revoke((*form.items(), ("grant_type", "authorization_code")), {})
     assert "admin:write" in (await world.redeem(client, theirs, verifier))["scope"]

@@ -10,7 +10,7 @@ from edge_api.db.query import Read
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.clients import NewClient
 from edge_api.oauth.server import OAuthServer
-from tests.edge.oauth.conftest import GRANTS, REDIRECT, request_pairs
+from tests.edge.oauth.conftest import GRANT_TYPES, REDIRECT, request_pairs
 
 AUTHORIZE = "/api/public/oauth/authorize"
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -19,7 +19,7 @@ HIDDEN = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 
 async def known(edge: Any, *redirects: str) -> str:
     """Return the id of a client of the operator's."""
-    order = NewClient("Reader", "none", GRANTS, ("posts:read",), redirects or (REDIRECT,))
+    order = NewClient("Reader", "none", GRANT_TYPES, ("posts:read",), redirects or (REDIRECT,))
     return str((await edge.service[OAuthServer].clients.register(order)).row["id"])
 
 

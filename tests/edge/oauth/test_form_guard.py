@@ -4,11 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from edge_api.oauth.request import FormGuard
+from edge_api.oauth.request import ConsentCsrf
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 PAIRS = [("client_id", "a"), ("scope", "b c")]
-GUARD = FormGuard(b"s" * 32)
+GUARD = ConsentCsrf(b"s" * 32)
 
 
 def test_a_form_comes_back_as_it_was_shown() -> None:
@@ -30,7 +30,7 @@ def test_a_form_of_another_browser_request_or_service_is_refused() -> None:
     assert not GUARD.holds(seal, "", PAIRS, NOW)
     assert not GUARD.holds(seal, nonce, PAIRS[:1], NOW)
     assert not GUARD.holds(seal, nonce, [*PAIRS, ("resource", "r")], NOW)
-    assert not FormGuard(b"t" * 32).holds(seal, nonce, PAIRS, NOW)
+    assert not ConsentCsrf(b"t" * 32).holds(seal, nonce, PAIRS, NOW)
     assert not GUARD.holds(f"{int(until) + 60}.{mac}", nonce, PAIRS, NOW)
 
 

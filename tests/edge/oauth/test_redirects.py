@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.oauth.request import host_of, is_loopback, matches, refusal_of, source_of
+from edge_api.oauth.request import host_of, is_loopback, matches, redirect_uri_error, source_of
 
 SCHEMES = ("cursor",)
 
@@ -22,7 +22,7 @@ SCHEMES = ("cursor",)
 )
 def test_what_may_be_registered(uri: str) -> None:
     """https, this machine, and the schemes of the operator's list."""
-    assert refusal_of(uri, SCHEMES) is None
+    assert redirect_uri_error(uri, SCHEMES) is None
 
 
 @pytest.mark.parametrize(
@@ -55,8 +55,8 @@ def test_what_may_be_registered(uri: str) -> None:
 )
 def test_what_may_not_be_registered(uri: str) -> None:
     """Each with a reason; the dangerous ones whatever the list says."""
-    assert refusal_of(uri, SCHEMES)
-    assert refusal_of("javascript:alert(1)", ("javascript",))
+    assert redirect_uri_error(uri, SCHEMES)
+    assert redirect_uri_error("javascript:alert(1)", ("javascript",))
 
 
 @pytest.mark.parametrize(

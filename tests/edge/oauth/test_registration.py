@@ -9,7 +9,7 @@ from joserfc.jwk import ECKey, KeySet
 from edge_api.db.oauth_tables import OAUTH_CLIENTS
 from edge_api.oauth import clients as rows_module
 from edge_api.oauth.client import is_document_id
-from edge_api.oauth.consents import Asked
+from edge_api.oauth.consents import ConsentRequest
 from tests.edge.oauth.conftest import REDIRECT, World, new_verifier, refusal
 
 pytestmark = pytest.mark.one_engine
@@ -120,7 +120,7 @@ async def test_a_client_may_be_known_by_its_document(world: World) -> None:
     gone = world.ask(new_verifier(), URL)
     assert (await refusal(gone)).code == "forbidden"
     assert isinstance(
-        await world.ask(verifier, URL, redirect_uri="https://client.example/new"), Asked
+        await world.ask(verifier, URL, redirect_uri="https://client.example/new"), ConsentRequest
     )
     assert world.fetched.count == 2
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.http.conditional import Span, asked_span, etag_matches, range_holds
+from edge_api.http.conditional import ByteRange, etag_matches, range_holds, requested_range
 
 pytestmark = pytest.mark.one_engine
 
@@ -71,20 +71,20 @@ def test_if_range(condition: str | None, etag: str, holds: bool) -> None:  # noq
 @pytest.mark.parametrize(
     ("header", "span"),
     [
-        ("bytes=0-0", Span(0, 1)),
-        ("bytes=0-499", Span(0, 500)),
-        ("bytes=500-", Span(500, 500)),
-        ("bytes=999-", Span(999, 1)),
-        ("bytes=999-5000", Span(999, 1)),
-        ("bytes=0-", Span(0, 1000)),
-        ("bytes=-1", Span(999, 1)),
-        ("bytes=-1000", Span(0, 1000)),
-        ("bytes=-5000", Span(0, 1000)),
-        ("bytes=0-99999999999999999999999999", Span(0, 1000)),
-        ("bytes=-" + "9" * 5000, Span(0, 1000)),
-        ("bytes=" + "0" * 5000 + "5-6", Span(5, 2)),
-        ("Bytes=0-1", Span(0, 2)),
-        (" bytes= 0-1 ", Span(0, 2)),
+        ("bytes=0-0", ByteRange(0, 1)),
+        ("bytes=0-499", ByteRange(0, 500)),
+        ("bytes=500-", ByteRange(500, 500)),
+        ("bytes=999-", ByteRange(999, 1)),
+        ("bytes=999-5000", ByteRange(999, 1)),
+        ("bytes=0-", ByteRange(0, 1000)),
+        ("bytes=-1", ByteRange(999, 1)),
+        ("bytes=-1000", ByteRange(0, 1000)),
+        ("bytes=-5000", ByteRange(0, 1000)),
+        ("bytes=0-99999999999999999999999999", ByteRange(0, 1000)),
+        ("bytes=-" + "9" * 5000, ByteRange(0, 1000)),
+        ("bytes=" + "0" * 5000 + "5-6", ByteRange(5, 2)),
+        ("Bytes=0-1", ByteRange(0, 2)),
+        (" bytes= 0-1 ", ByteRange(0, 2)),
         ("bytes=1000-", "unsatisfiable"),
         ("bytes=1000-2000", "unsatisfiable"),
         ("bytes=" + "9" * 5000 + "-", "unsatisfiable"),
@@ -104,18 +104,18 @@ def test_if_range(condition: str | None, etag: str, holds: bool) -> None:  # noq
         ("bytes 0-1", "whole"),
         ("items=0-1", "whole"),
         ("bytes=\u0661-\u0662", "whole"),
-        ("bytes=0-1\n", Span(0, 2)),
+        ("bytes=0-1\n", ByteRange(0, 2)),
     ],
 )
 def test_range(header: str, span: object) -> None:
     """One range of bytes gives a part, one beyond the end none, anything else the whole."""
-    assert asked_span(header, SIZE) == span
+    assert requested_range(header, SIZE) == span
 
 
 @pytest.mark.parametrize("header", ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=-0"])
 def test_no_range_of_nothing(header: str) -> None:
     """An empty body has no part."""
-    assert asked_span(header, 0) == "unsatisfiable"
+    assert requested_range(header, 0) == "unsatisfiable"
 
 
 @pytest.mark.parametrize("size", [1, 2, 10])
@@ -123,8 +123,8 @@ def test_every_part_lies_within(size: int) -> None:
     """Whatever numbers are asked for, a part is not empty and lies within the body."""
     for first in range(size + 2):
         for last in range(size + 2):
-            span = asked_span(f"bytes={first}-{last}", size)
-            if isinstance(span, Span):
+            span = requested_range(f"bytes={first}-{last}", size)
+            if isinstance(span, ByteRange):
                 assert span.start == first
                 assert 1 <= span.length <= size - span.start
                 assert span.start + span.length == min(last, size - 1) + 1
@@ -134,4 +134,4 @@ def test_every_part_lies_within(size: int) -> None:
 
 def test_content_range() -> None:
     """A part is told by its first and last byte and the size of the whole."""
-    assert Span(5, 10).content_range(100) == "bytes 5-14/100"
+    assert ByteRange(5, 10).content_range(100) == "bytes 5-14/100"

@@ -24,7 +24,7 @@ GOOD = {
     "message": "Hello,\r\ntell me about edges.",
     "_gotcha": "",
 }
-LISTED = """\
+DEFAULT_LIST_LIMIT = """\
 from pelicanconf import *
 THEME = {theme!r}
 BUDGET_TIERS = ["Up to 5,000", "Not decided yet"]
@@ -174,7 +174,7 @@ async def test_a_listed_budget_stays_chosen(
 ) -> None:
     """Where the site lists budgets, the form that comes back has them and the one that was sent."""
     settings = tmp_path / "listed.py"
-    settings.write_text(LISTED.format(theme=str(ROOT / "theme")), encoding="utf-8")
+    settings.write_text(DEFAULT_LIST_LIMIT.format(theme=str(ROOT / "theme")), encoding="utf-8")
     monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
     builds, now = tmp_path / "builds", datetime(2026, 6, 1, tzinfo=UTC)
     build(Order(CONTENT, builds, "http://journal.test", now, jobs=1))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.health import Publishing
+from edge_api.health import PublishingMonitor
 from edge_api.schema.installed_code import (
     HEARTBEAT_FILE,
     Heartbeat,
@@ -42,7 +42,7 @@ def package(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def publishing(tmp_path: Path, package: Path) -> Publishing:
+def publishing(tmp_path: Path, package: Path) -> PublishingMonitor:
     """Return what looks at a folder with one build, made from content that is older."""
     content, build = tmp_path / "content", tmp_path / "build"
     (build / "current").mkdir(parents=True)
@@ -52,10 +52,10 @@ def publishing(tmp_path: Path, package: Path) -> Publishing:
     os.utime(content / "post.md", (1000, 1000))
     (build / "current" / "posts.json").touch()
     os.utime(build / "current" / "posts.json", (2000, 2000))
-    return Publishing(build, content, lambda: NOW, InstalledCode(package))
+    return PublishingMonitor(build, content, lambda: NOW, InstalledCode(package))
 
 
-async def ask(publishing: Publishing) -> tuple[str, str]:
+async def ask(publishing: PublishingMonitor) -> tuple[str, str]:
     """Return state and sentence of the watcher's check after a look."""
     await publishing.look()
     check = await publishing.watcher()
@@ -76,7 +76,7 @@ async def ask(publishing: Publishing) -> tuple[str, str]:
     ],
 )
 async def test_a_heartbeat_is_judged(
-    publishing: Publishing, heartbeat: Heartbeat, message: str
+    publishing: PublishingMonitor, heartbeat: Heartbeat, message: str
 ) -> None:
     """Old, hanging, failing and outdated watchers warn; paths stay out of readiness."""
     heartbeat.write(publishing.build_dir)
@@ -90,7 +90,7 @@ async def test_a_heartbeat_is_judged(
     assert [each.name for each in publishing.build_dir.glob(f"{HEARTBEAT_FILE}*")] == [".watcher"]
 
 
-async def test_a_dead_watcher_that_failed_says_both(publishing: Publishing) -> None:
+async def test_a_dead_watcher_that_failed_says_both(publishing: PublishingMonitor) -> None:
     """One sentence does not hide the other."""
     beat(age=3600 * SECOND, why="no room", changed=True).write(publishing.build_dir)
 
@@ -98,7 +98,7 @@ async def test_a_dead_watcher_that_failed_says_both(publishing: Publishing) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"at": "soon"}', b"\xff"])
-async def test_a_damaged_heartbeat_warns(publishing: Publishing, content: bytes) -> None:
+async def test_a_damaged_heartbeat_warns(publishing: PublishingMonitor, content: bytes) -> None:
     """Whoever wrote it, it is no watcher of this version."""
     (publishing.build_dir / HEARTBEAT_FILE).write_bytes(content)
 
@@ -109,7 +109,7 @@ async def test_a_damaged_heartbeat_warns(publishing: Publishing, content: bytes)
 
 
 async def test_content_and_code_that_cannot_be_read_warn(
-    publishing: Publishing, package: Path
+    publishing: PublishingMonitor, package: Path
 ) -> None:
     """A link to itself stands for folders without rights, which root could read."""
     (publishing.content_dir / "loop").symlink_to("loop")
@@ -122,7 +122,9 @@ async def test_content_and_code_that_cannot_be_read_warn(
     assert (check.state, check.message[:38]) == ("warn", "the installed code cannot be read (Too")
 
 
-async def test_a_heartbeat_is_removed_by_its_own_process_only(publishing: Publishing) -> None:
+async def test_a_heartbeat_is_removed_by_its_own_process_only(
+    publishing: PublishingMonitor,
+) -> None:
     """A watcher that ends does not take its successor's away."""
     beat().model_copy(update={"pid": 1}).write(publishing.build_dir)
     remove_heartbeat(publishing.build_dir)
@@ -134,7 +136,7 @@ async def test_a_heartbeat_is_removed_by_its_own_process_only(publishing: Publis
     assert not (publishing.build_dir / HEARTBEAT_FILE).exists()
 
 
-async def test_content_that_nobody_builds_is_noticed(publishing: Publishing) -> None:
+async def test_content_that_nobody_builds_is_noticed(publishing: PublishingMonitor) -> None:
     """A file newer than the served build warns, until there is a newer build or a watcher."""
     assert await ask(publishing) == ("pass", "")
     os.utime(publishing.content_dir / "post.md", (3000, 3000))
@@ -148,7 +150,7 @@ async def test_content_that_nobody_builds_is_noticed(publishing: Publishing) -> 
 
 
 @pytest.mark.parametrize("name", [".post.md.swp", "post.md~", ".obsidian/workspace.json"])
-async def test_what_editors_leave_is_no_content(publishing: Publishing, name: str) -> None:
+async def test_what_editors_leave_is_no_content(publishing: PublishingMonitor, name: str) -> None:
     """Hidden files and copies are newer than the build all the time."""
     file = publishing.content_dir / name
     file.parent.mkdir(exist_ok=True)
@@ -159,7 +161,7 @@ async def test_what_editors_leave_is_no_content(publishing: Publishing, name: st
 
 @pytest.mark.parametrize("missing", ["build/.lock", "build/current", "content", "build"])
 async def test_where_nothing_is_built_content_does_not_count(
-    publishing: Publishing, tmp_path: Path, missing: str
+    publishing: PublishingMonitor, tmp_path: Path, missing: str
 ) -> None:
     """A machine to which builds are copied has content of any age, or none."""
     os.utime(publishing.content_dir / "post.md", (3000, 3000))
@@ -172,7 +174,7 @@ async def test_where_nothing_is_built_content_does_not_count(
     assert await ask(publishing) == ("pass", "")
 
 
-async def test_changed_code_is_noticed(publishing: Publishing, package: Path) -> None:
+async def test_changed_code_is_noticed(publishing: PublishingMonitor, package: Path) -> None:
     """A changed, added or removed file warns; what was there before passes again."""
     module, added = package / "module.py", package / "more.py"
     before = module.read_bytes()

@@ -403,7 +403,7 @@ async def test_data_is_as_long_as_asked_for(edge: Any, query: str, count: int) -
         ("q=a&limit=x", "limit: "),
         (f"q={'a' * 1001}", "q: must have 1000 characters or fewer"),
         ("q=a%00", "q: "),
-        ("q=a&q=b", "q: stands more than once"),
+        ("q=a&q=b", "q: is given more than once"),
     ],
 )
 async def test_bad_parameters_are_refused(edge: Any, query: str, message: str) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from edge_api.db.table import Column, Row, Table
-from edge_api.db.types import Kind
+from edge_api.db.types import ColumnType
 
 Bounds = tuple[int | None, int | None]
 _JSON = {"b": [1, 2.5, None, True], "a": {"\u00fc": "\U0001f58b"}}
@@ -26,7 +26,7 @@ def bare_row(table: Table, number: int) -> Row:
 def _value(column: Column, number: int) -> Any:
     if column.choices:
         return column.choices[number % len(column.choices)]
-    if column.kind is Kind.INTEGER:
+    if column.kind is ColumnType.INTEGER:
         least, most = column.bounds
         return min(max(number, least or 0), most or number + 1)
     return _TEXTS[column.kind](number, column.bounds)
@@ -37,9 +37,9 @@ def _text(number: int, bounds: Bounds) -> str:
     return f"{number:04d} \u00e4\u2028'".ljust(least or 0, "x")[: most or 100]
 
 
-_TEXTS: Mapping[Kind, Callable[[int, Bounds], Any]] = {
-    Kind.TEXT: _text,
-    Kind.UUID: lambda number, _: f"{number:08d}-0000-4000-8000-000000000000",
-    Kind.TIMESTAMP: lambda number, _: f"2026-01-01T00:00:{number % 60:02d}.{number:06d}Z",
-    Kind.JSON: lambda number, _: {**_JSON, "n": number},
+_TEXTS: Mapping[ColumnType, Callable[[int, Bounds], Any]] = {
+    ColumnType.TEXT: _text,
+    ColumnType.UUID: lambda number, _: f"{number:08d}-0000-4000-8000-000000000000",
+    ColumnType.TIMESTAMP: lambda number, _: f"2026-01-01T00:00:{number % 60:02d}.{number:06d}Z",
+    ColumnType.JSON: lambda number, _: {**_JSON, "n": number},
 }

@@ -11,7 +11,7 @@ import pytest
 from edge_api.auth.actor import Clock
 from edge_api.background import every
 from edge_api.db import errors as faults
-from edge_api.db.errors import Outage, overdue, unavailable
+from edge_api.db.errors import Outage, query_timeout, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
 from edge_api.db.sqlite import open_store
@@ -60,7 +60,7 @@ async def test_the_looks_of_an_outage_itself_are_no_attempts(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The number says how many requests and turns of background work failed."""
-    monkeypatch.setattr(faults, "RETURN_SECONDS", 0.01)
+    monkeypatch.setattr(faults, "RECOVERY_POLL_SECONDS", 0.01)
     fault, looks = unavailable("The store is away"), iter(range(10))
 
     async def look() -> None:
@@ -108,7 +108,7 @@ async def test_a_read_that_took_too_long_is_no_outage(
 
 @pytest.mark.parametrize(
     ("fault", "lines"),
-    [(unavailable("The store is away"), 0), (overdue(), 3), (RuntimeError("ours"), 3)],
+    [(unavailable("The store is away"), 0), (query_timeout(), 3), (RuntimeError("ours"), 3)],
 )
 async def test_background_work_logs_what_nobody_else_does(
     fault: Exception, lines: int, caplog: pytest.LogCaptureFixture

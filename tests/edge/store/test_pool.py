@@ -9,16 +9,16 @@ from threading import Event
 
 import pytest
 
-from edge_api.db.fts.pool import CONNECTIONS, WAITING_MOST, Pool
+from edge_api.db.fts.pool import CONNECTIONS, WAITING_MOST, SearchConnectionPool
 from edge_api.db.problems import Problem
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
 @pytest.fixture
-async def pool(tmp_path: Path) -> AsyncIterator[Pool]:
+async def pool(tmp_path: Path) -> AsyncIterator[SearchConnectionPool]:
     """Return a pool over an empty file."""
-    opened = await Pool.open(
+    opened = await SearchConnectionPool.open(
         partial(sqlite3.connect, tmp_path / "file.db", check_same_thread=False)
     )
     try:
@@ -28,7 +28,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[Pool]:
 
 
 @pytest.fixture
-async def held(pool: Pool) -> AsyncIterator[Event]:
+async def held(pool: SearchConnectionPool) -> AsyncIterator[Event]:
     """Hold every connection until the event is set."""
     release = Event()
     begun = [Event() for _ in range(CONNECTIONS)]
@@ -59,7 +59,7 @@ def one(connection: sqlite3.Connection) -> int:
     return int(number)
 
 
-async def test_work_without_end_is_ended(pool: Pool) -> None:
+async def test_work_without_end_is_ended(pool: SearchConnectionPool) -> None:
     """The caller is told what to do about it, and the next one is served."""
     with pytest.raises(Problem) as refusal:
         await pool.call(count)
@@ -69,7 +69,7 @@ async def test_work_without_end_is_ended(pool: Pool) -> None:
     assert await pool.call(one) == 1
 
 
-async def test_no_more_wait_than_there_is_room_for(pool: Pool, held: Event) -> None:
+async def test_no_more_wait_than_there_is_room_for(pool: SearchConnectionPool, held: Event) -> None:
     """Who comes after that is told at once, and whoever was in line is served."""
     waiting = [asyncio.create_task(pool.call(one)) for _ in range(WAITING_MOST - CONNECTIONS)]
     await asyncio.sleep(0)
@@ -81,7 +81,7 @@ async def test_no_more_wait_than_there_is_room_for(pool: Pool, held: Event) -> N
     assert set(await asyncio.gather(*waiting)) == {1}
 
 
-async def test_work_of_who_left_is_never_begun(pool: Pool, held: Event) -> None:
+async def test_work_of_who_left_is_never_begun(pool: SearchConnectionPool, held: Event) -> None:
     """It leaves its place in the line to others."""
     done: list[int] = []
     left = [
@@ -100,7 +100,7 @@ async def test_work_of_who_left_is_never_begun(pool: Pool, held: Event) -> None:
 
 
 async def test_who_waits_too_long_for_a_turn_is_told(
-    pool: Pool, held: Event, monkeypatch: pytest.MonkeyPatch
+    pool: SearchConnectionPool, held: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work is not begun any more."""
     monkeypatch.setattr("edge_api.db.fts.pool.WAIT_SECONDS", 0.0)

@@ -66,7 +66,7 @@ async def test_a_version_is_never_older_than_an_answer(store: Store) -> None:
     await asking
 
 
-class Look:
+class HealthCheck:
     """Something to look at, which counts how often that is done."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Look:
 
 async def test_probes_at_one_time_share_a_look() -> None:
     """A hundred who ask cost one look, and those who ask right after none."""
-    look = Look()
+    look = HealthCheck()
     probe = Probe(look)
     await asyncio.gather(*(probe.run() for _ in range(100)))
     await probe.run()
@@ -95,8 +95,8 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A look stands for a while only, whatever it found."""
-    monkeypatch.setattr("edge_api.db.errors.FRESH_SECONDS", 0.0)
-    look = Look()
+    monkeypatch.setattr("edge_api.db.errors.PROBE_CACHE_SECONDS", 0.0)
+    look = HealthCheck()
     probe = Probe(look)
     look.fault = "The roof leaks"
     results = await asyncio.gather(*(probe.run() for _ in range(3)), return_exceptions=True)
@@ -109,7 +109,7 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
 
 async def test_who_goes_away_leaves_the_look_to_the_others() -> None:
     """A probe whose first caller is cancelled still answers the second."""
-    look = Look()
+    look = HealthCheck()
     probe = Probe(look)
     first, second = (asyncio.create_task(probe.run()) for _ in range(2))
     await asyncio.sleep(0)

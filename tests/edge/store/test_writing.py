@@ -9,9 +9,9 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import (
     CaseResult,
     Delete,
-    Derived,
     Filter,
     Insert,
+    InsertFromRead,
     Order,
     Query,
     Read,
@@ -136,11 +136,11 @@ async def test_a_value_may_depend_on_the_rows_before(store: Store) -> None:
 async def test_rows_follow_from_what_the_transaction_reads(store: Store) -> None:
     """Those of each caller from what is there at its turn, though a group reads only once."""
 
-    def copies(number: int) -> Derived:
+    def copies(number: int) -> InsertFromRead:
         def insert(rows: list[Row]) -> Insert:
             return Insert(LEADS, [make_lead(name=f"{number} {row['reason']}") for row in rows])
 
-        return Derived(Read(SUPPRESSED_EMAILS), insert)
+        return InsertFromRead(Read(SUPPRESSED_EMAILS), insert)
 
     bounce = make_row(SUPPRESSED_EMAILS, {"email": "a@b", "reason": "bounce"})
     *_, last = await asyncio.gather(

@@ -10,7 +10,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.auth.rate_limits import Limiter
-from edge_api.auth.tokens import Wrapping
+from edge_api.auth.tokens import SecretBox
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table
@@ -131,7 +131,7 @@ def read_lead(message: str, **more: str) -> LeadInput:
 def make_office(store: Any, clock: MovableClock, teller: WebhookSender | None = None) -> Office:
     """Return who tells others of the leads in a store; without a teller, this machine alone."""
     messenger = teller or WebhookSender(is_own_machine, is_own_machine)
-    wrapping = Wrapping(SECRET, PURPOSE)
+    wrapping = SecretBox(SECRET, PURPOSE)
     dispatcher = Dispatcher(store, clock, wrapping, messenger)
     limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
     leads = Leads(store, clock, limiter, SECRET, (dispatcher,))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from edge_api.auth.tokens import Wrapping
+from edge_api.auth.tokens import SecretBox
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Delete, Filter, Query, QueryResult, Read, Store, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
@@ -76,7 +76,7 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
     (drain,) = await office.dispatcher._start_all()  # noqa: SLF001  the first half of a turn
     for engine in ("sqlite", "postgres"):
         home = {"sqlite": "session", "postgres": "writer"}[engine]
-        monkeypatch.setattr(f"edge_api.db.{engine}.{home}.QUICK_SECONDS", 0.0)
+        monkeypatch.setattr(f"edge_api.db.{engine}.{home}.FAST_SECONDS", 0.0)
     await drain
     running = asyncio.create_task(office.dispatcher.run())
 
@@ -221,7 +221,7 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
 ) -> None:
     """The delivery is counted, and not claimed for ever."""
     keyed = await office.endpoints.add(receiver.url)
-    broken = Wrapping(SECRET, PURPOSE).wrap(b"whsec_a")
+    broken = SecretBox(SECRET, PURPOSE).wrap(b"whsec_a")
     where = (Filter("id", "eq", keyed.row["id"]),)
     await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
     await office.lead()

@@ -140,7 +140,7 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     for _ in range(10):
         await fail(office)
         office.clock.move(days=2)
-    assert (await office.endpoints.all())[0].given_up == 1
+    assert (await office.endpoints.all())[0].dead == 1
     receiver.status = 200
 
     assert await office.endpoints.retry(keyed.row["id"]) == 1
@@ -243,7 +243,7 @@ async def test_a_receiver_that_says_nothing_is_not_waited_for(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The event is told again later."""
-    monkeypatch.setattr(tell_module, "TELL_SECONDS", 0.2)
+    monkeypatch.setattr(tell_module, "POST_TIMEOUT_SECONDS", 0.2)
     receiver.before_answer = lambda: asyncio.sleep(5)
     await office.endpoints.add(receiver.url)
     await office.lead()

@@ -6,5 +6,5 @@ from edge_api.__main__ import main
 from edge_api.cli import supervisor
 
 if __name__ == "__main__":
-    supervisor.QUICK_SECONDS = 0.0  # type: ignore[misc]  # that is the point
+    supervisor.EARLY_EXIT_SECONDS = 0.0  # type: ignore[misc]  # that is the point
     sys.exit(main())

@@ -14,7 +14,7 @@ import pytest
 
 from edge_api.__main__ import main
 from edge_api.cli.logs import JsonFormatter
-from edge_api.journal.kept_search import KEPT_FROM
+from edge_api.journal.kept_search import MIN_POSTS_FOR_INDEX_FILE
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
@@ -269,11 +269,11 @@ def test_a_number_of_workers_that_is_none_is_refused(
 def test_workers_share_one_search_index(service: Service) -> None:
     """It is made beside the builds, by one of them for all, and goes when the next one is there."""
     builds = service.installation.folder / "build"
-    slugs = [f"post-{number}" for number in range(KEPT_FROM)]
+    slugs = [f"post-{number}" for number in range(MIN_POSTS_FOR_INDEX_FILE)]
     for build_id in ("build-0002", "build-0003"):
         posts = [make_post(slug) for slug in sorted(slugs)]
         point_at(builds, write_build(builds, build_id, posts, site_url=service.origin))
-        service.await_log(f"serving build {build_id} with {KEPT_FROM} posts", 2)
+        service.await_log(f"serving build {build_id} with {MIN_POSTS_FOR_INDEX_FILE} posts", 2)
         (file,) = builds.glob(".search-*")
         assert file.name.startswith(f".search-{build_id}-")
         slugs[0] = "another"

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 from edge_api.schema import paths
 from tests.judges.pages.served import Served
-from tests.judges.pages.visit import Visit
+from tests.judges.pages.visit import FetchedDocument
 
 BUDGETS: Final[Mapping[str, int]] = {
     "document": 40_000,
@@ -16,12 +16,12 @@ BUDGETS: Final[Mapping[str, int]] = {
 }
 """Bytes a page by the browser's name for the kind of resource."""
 EXCEPTIONS: Final[Mapping[str, str]] = {
-    paths.TRY_DOCS: "it is Swagger UI whole, for who wants to try the API; no reader is led there",
+    paths.TRY_OUT_PATH: "Swagger UI as a whole, for trying the API; no page for readers links it",
 }
 """Pages whose sheets and scripts may weigh more, and why."""
 
 
-def weigh(served: Served, visit: Visit) -> dict[str, int]:
+def weigh(served: Served, visit: FetchedDocument) -> dict[str, int]:
     """Return how many bytes were needed of each kind that has a budget.
 
     The page itself counts as it was served; what it asks for is fetched again, with Brotli.
@@ -41,7 +41,7 @@ def _size(served: Served, path: str, status: int = 200) -> int:
     return len(body) if found == status else 0
 
 
-def excess(served: Served, visit: Visit) -> dict[str, int]:
+def excess(served: Served, visit: FetchedDocument) -> dict[str, int]:
     """Return what a page weighs beyond its budgets."""
     limits = dict(BUDGETS)
     if urlsplit(visit.url).path in EXCEPTIONS:

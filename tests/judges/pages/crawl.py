@@ -16,7 +16,7 @@ _MOST = 5000
 """Pages of one journal; links that lead on without an end are a fault of their own."""
 _PLAIN = "/%:@!$&'()*+,;=~"
 """Signs that stand for themselves in a path (RFC 3986, section 3.3), and what spells the others."""
-_ALSO = (paths.SEARCH, paths.DOCS, paths.TRY_DOCS)
+_ALSO = (paths.SEARCH, paths.DOCS, paths.TRY_OUT_PATH)
 """Pages of the edge, looked for even where no link leads to them."""
 
 

@@ -127,11 +127,11 @@ def places(served: Served) -> list[Place]:
     """Return all that is looked at in the product's own journal."""
     pages = crawl(served)
     found = [Place(path, at(path)) for path in largest_of_each_kind(pages)]
-    if paths.TRY_DOCS in pages and paths.TRY_DOCS not in {place.name for place in found}:
-        found.append(Place(paths.TRY_DOCS, at(paths.TRY_DOCS)))
+    if paths.TRY_OUT_PATH in pages and paths.TRY_OUT_PATH not in {place.name for place in found}:
+        found.append(Place(paths.TRY_OUT_PATH, at(paths.TRY_OUT_PATH)))
     found += [
-        Place("operations tried", at(paths.TRY_DOCS), steps=try_operations),
-        Place("the dialog for a key", at(paths.TRY_DOCS), steps=open_the_dialog),
+        Place("operations tried", at(paths.TRY_OUT_PATH), steps=try_operations),
+        Place("the dialog for a key", at(paths.TRY_OUT_PATH), steps=open_the_dialog),
     ]
     if paths.SEARCH in pages:
         found += [

@@ -4,17 +4,19 @@ import pytest
 
 from tests.judges.pages.budgets import BUDGETS, excess, weigh
 from tests.judges.pages.served import Served
-from tests.judges.pages.visit import Visit
+from tests.judges.pages.visit import FetchedDocument
 
 pytestmark = pytest.mark.size("test", grows=True)
 
 
-def of(served: Served, visits: list[Visit]) -> list[Visit]:
+def of(served: Served, visits: list[FetchedDocument]) -> list[FetchedDocument]:
     """Return the visits of one journal."""
     return [visit for visit in visits if visit.url.startswith(served.origin)]
 
 
-def test_pages_keep_their_budgets(journal: Served, sample: Served, visits: list[Visit]) -> None:
+def test_pages_keep_their_budgets(
+    journal: Served, sample: Served, visits: list[FetchedDocument]
+) -> None:
     """HTML, sheets, scripts and fonts of each page stay within what it may weigh."""
     found = {
         visit.name: over
@@ -26,14 +28,14 @@ def test_pages_keep_their_budgets(journal: Served, sample: Served, visits: list[
     assert found == {}
 
 
-def test_a_weight_is_seen(journal: Served, visits: list[Visit]) -> None:
+def test_a_weight_is_seen(journal: Served, visits: list[FetchedDocument]) -> None:
     """The scales work: a page has a weight in what every page has, and a budget can be exceeded."""
     home = next(visit for visit in of(journal, visits) if visit.place.name == "/")
     weights = weigh(journal, home)
 
     assert 0 < weights["document"] < BUDGETS["document"]
     assert 0 < weights["stylesheet"] < BUDGETS["stylesheet"]
-    home_with_more = Visit(home.place, home.variant, home.url, home.status)
+    home_with_more = FetchedDocument(home.place, home.variant, home.url, home.status)
     home_with_more.requests = [
         (f"{journal.origin}/feed.xml?{number}", "script") for number in range(99)
     ]

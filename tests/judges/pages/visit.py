@@ -60,7 +60,7 @@ JUDGED = VARIANTS[: scaled(test=1, ci=2, judge=4)]
 
 
 @dataclass
-class Visit:
+class FetchedDocument:
     """What was noticed while a page was looked at."""
 
     place: Place
@@ -86,7 +86,7 @@ class Visit:
 class VersionPoller:
     """Listens to a page, and writes down what it hears."""
 
-    def __init__(self, page: Page, visit: Visit) -> None:
+    def __init__(self, page: Page, visit: FetchedDocument) -> None:
         self._visit = visit
         self._answers: list[Response] = []
         page.on("console", self._note)
@@ -117,9 +117,9 @@ class VersionPoller:
         self._visit.html = await last.body()
 
 
-async def look(browser: Browser, served: Served, place: Place, variant: Variant) -> Visit:
+async def look(browser: Browser, served: Served, place: Place, variant: Variant) -> FetchedDocument:
     """Open a page and return what was noticed."""
-    visit = Visit(place, variant)
+    visit = FetchedDocument(place, variant)
     context = await browser.new_context(
         viewport={"width": variant.width, "height": HEIGHT},
         color_scheme=variant.scheme,
@@ -138,7 +138,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
     return visit
 
 
-async def measure(page: Page, visit: Visit) -> None:
+async def measure(page: Page, visit: FetchedDocument) -> None:
     """Measure the page as it stands there."""
     visit.overflow = int(await page.evaluate(OVERFLOW))
     # Evaluated by the debugger, which no policy of the page holds back.
@@ -149,11 +149,11 @@ async def measure(page: Page, visit: Visit) -> None:
 
 async def look_at_all(
     chromium: str, served: Served, all_places: Sequence[Place], variants: Sequence[Variant]
-) -> list[Visit]:
+) -> list[FetchedDocument]:
     """Return a visit of each place in each variant."""
     turn = asyncio.Semaphore(AT_ONCE)
 
-    async def take(browser: Browser, place: Place, variant: Variant) -> Visit:
+    async def take(browser: Browser, place: Place, variant: Variant) -> FetchedDocument:
         async with turn:
             return await look(browser, served, place, variant)
 

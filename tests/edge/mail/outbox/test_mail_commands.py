@@ -153,7 +153,7 @@ async def test_a_relay_needs_a_sender(installation: Installation) -> None:
     code, _, complained = await run(installation.changed(OWNER_EMAIL=""), "settings")
     assert (code, complained) == (
         2,
-        "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL beside it: mail is from somebody\n",
+        "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender\n",
     )
     secret = installation.changed(SMTP_URL="smtp://me:sesame@relay.example:587")
     assert "sesame" not in (await run(secret, "settings"))[1]
@@ -197,7 +197,7 @@ async def test_mail_is_seen_in_a_folder_where_there_is_no_relay(
         process.kill()
         await asyncio.to_thread(process.communicate)
 
-    assert greeting[1] == "mail is not sent: it lies in var/mail/new\n"
+    assert greeting[1] == "mail is not sent: it is in var/mail/new\n"
     (file,) = _files(tmp_path / "var/mail")
     assert LEAD["message"] in file.read_text()
 

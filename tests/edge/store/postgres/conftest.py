@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.postgres import PostgresStore, open_store
-from edge_api.db.postgres.connection import SCHEMA, Session
+from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import clock
@@ -61,7 +61,7 @@ async def store(opener: StoreOpener) -> PostgresStore:
 
 
 @pytest.fixture
-async def rival(url: str) -> AsyncIterator[Session]:
+async def rival(url: str) -> AsyncIterator[PostgresConnection]:
     """Return a connection of somebody else to the database of the store."""
     session = await asyncpg.connect(url, server_settings={"search_path": SCHEMA})
     try:

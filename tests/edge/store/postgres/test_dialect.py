@@ -8,7 +8,7 @@ import pytest
 
 from edge_api.admin.filters import OPERATORS
 from edge_api.db import sql
-from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.connection import PostgresConnection
 from edge_api.db.postgres.execution import POSTGRESQL, ilike_operands, like_operands
 from edge_api.db.query import Filter, Read, Update, fold, ilike
 from edge_api.db.tables import LEADS
@@ -35,7 +35,9 @@ LOCALES = [
 
 
 @pytest.fixture(params=LOCALES, ids=["C", "C.UTF-8"])
-async def session(request: pytest.FixtureRequest, postgresql: PostgreSQL) -> AsyncIterator[Session]:
+async def session(
+    request: pytest.FixtureRequest, postgresql: PostgreSQL
+) -> AsyncIterator[PostgresConnection]:
     """Return a connection to a database that folds letters in its own way: ASCII, or all."""
     url = postgresql.url(postgresql.make_empty(request.param))
     opened = await asyncpg.connect(url)
@@ -82,7 +84,7 @@ def test_a_pattern_has_one_wildcard_for_runs(pattern: str, operand: str) -> None
 
 
 @pytest.mark.size("ci")
-async def test_folding_is_the_same_for_every_letter(session: Session) -> None:
+async def test_folding_is_the_same_for_every_letter(session: PostgresConnection) -> None:
     """The server folds what a pattern names as Python does, block by block through all of Unicode.
 
     In blocks, since a pattern's letters are sought one by one for each letter of a text.
@@ -99,7 +101,7 @@ def escaped(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "*%_\\" else letter for letter in text)
 
 
-async def test_each_letter_is_like_all_that_fold_to_it(session: Session) -> None:
+async def test_each_letter_is_like_all_that_fold_to_it(session: PostgresConnection) -> None:
     """A pattern that names one letter is handed over with the others of its kind alone."""
     families: dict[str, list[str]] = {}
     for letter in MESSAGE_TYPES:

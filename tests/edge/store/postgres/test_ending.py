@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.postgres import PostgresStore, open_store
-from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.connection import PostgresConnection
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, QueryResult, Read
 from edge_api.db.tables import LEADS
@@ -29,7 +29,7 @@ NOWHERE = Filter("notes", "like", "%" + "a_" * 500 + "b%")
 
 
 async def test_closing_finishes_what_waits_and_leaves_no_connection(
-    url: str, rival: Session
+    url: str, rival: PostgresConnection
 ) -> None:
     """Every call that was made before is answered, and its row is there afterwards."""
     store = await open_store(url, clock)
@@ -72,7 +72,7 @@ async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> Non
 
 
 async def test_a_read_that_nobody_waits_for_is_ended_on_the_server(
-    store: PostgresStore, rival: Session
+    store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """It makes room there too, and not when it would have been done."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
@@ -117,7 +117,7 @@ async def test_a_reader_cannot_write(store: PostgresStore) -> None:
 
 
 async def test_what_was_deleted_is_scrubbed(
-    store: PostgresStore, rival: Session, postgresql: PostgreSQL
+    store: PostgresStore, rival: PostgresConnection, postgresql: PostgreSQL
 ) -> None:
     """No file of the table holds it any more once the tables were written anew."""
     secret = "x" + "nobody should read this" * 3
@@ -133,14 +133,14 @@ async def test_what_was_deleted_is_scrubbed(
     assert "kept kept" in await file_of_leads(rival, postgresql)
 
 
-async def file_of_leads(rival: Session, server: PostgreSQL) -> str:
+async def file_of_leads(rival: PostgresConnection, server: PostgreSQL) -> str:
     """Return what the file of the table holds."""
     name = await rival.fetchval("SELECT pg_relation_filepath('leads')")
     return Path(server.folder / "data" / name).read_bytes().decode("latin-1")  # noqa: ASYNC240  small
 
 
 async def test_an_older_state_that_somebody_reads_stands_in_the_way(
-    store: PostgresStore, rival: Session
+    store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """What they may still see cannot be taken away: try again."""
     lead = make_lead()
@@ -156,7 +156,7 @@ async def test_an_older_state_that_somebody_reads_stands_in_the_way(
 
 
 async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
-    store: PostgresStore, rival: Session, monkeypatch: pytest.MonkeyPatch
+    store: PostgresStore, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Scrubbing gives up its place in the queue, behind which reads would stand too."""
     monkeypatch.setattr("edge_api.db.postgres.engine.LOCK_SECONDS", 0.5)

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.postgres import PostgresStore
-from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.connection import PostgresConnection
 from edge_api.db.postgres.errors import postgresql_problem
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.db.problems import Problem
@@ -62,7 +62,7 @@ async def recovery_of(call: Callable[[], Awaitable[Any]]) -> None:
     await call()
 
 
-async def end_writer(rival: Session) -> None:
+async def end_writer(rival: PostgresConnection) -> None:
     """End the server's side of the connection that wrote last."""
     ended = await rival.fetch(END)
     assert len(ended) == 1
@@ -73,7 +73,7 @@ async def end_writer(rival: Session) -> None:
 
 
 async def test_a_lock_that_is_held_refuses_writes_alone(
-    opener: StoreOpener, rival: Session, monkeypatch: pytest.MonkeyPatch
+    opener: StoreOpener, rival: PostgresConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another edge writes for too long: reads go on, writes are refused, later ones stored."""
     monkeypatch.setattr("edge_api.db.postgres.writer.LOCK_SECONDS", 0.3)
@@ -91,7 +91,7 @@ async def test_a_lock_that_is_held_refuses_writes_alone(
 
 async def test_a_write_that_takes_too_long_is_an_outage(
     opener: StoreOpener,
-    rival: Session,
+    rival: PostgresConnection,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -111,7 +111,7 @@ async def test_only_attempts_of_others_are_counted(
     opener: StoreOpener, proxy: Proxy, monkeypatch: pytest.MonkeyPatch, caplog: Any
 ) -> None:
     """The store looks for its server many times meanwhile, which is no attempt that failed."""
-    monkeypatch.setattr("edge_api.db.errors.RETURN_SECONDS", 0.05)
+    monkeypatch.setattr("edge_api.db.errors.RECOVERY_POLL_SECONDS", 0.05)
     store = await opener(proxy.url)
     await write(store)
     proxy.refuse()
@@ -127,7 +127,7 @@ async def test_only_attempts_of_others_are_counted(
     assert caplog.records[1].getMessage().endswith("; 5 attempts failed")
 
 
-async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: Session) -> None:
+async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: PostgresConnection) -> None:
     """Edges write one after the other, and none notices the others."""
     await rival.execute(TAKE_LOCK)
     writing = asyncio.create_task(write(store))
@@ -139,7 +139,7 @@ async def test_a_short_lock_is_waited_for(store: PostgresStore, rival: Session) 
 
 
 async def test_who_waited_to_write_sees_what_was_written_meanwhile(
-    opener: StoreOpener, rival: Session, url: str
+    opener: StoreOpener, rival: PostgresConnection, url: str
 ) -> None:
     """Also where the database is set to an isolation that would show the state before."""
     name = url.rpartition("/")[2]
@@ -158,7 +158,7 @@ async def test_who_waited_to_write_sees_what_was_written_meanwhile(
 
 
 async def test_a_connection_that_was_ended_is_replaced(
-    store: PostgresStore, rival: Session
+    store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """The next write has another one, and nobody is told."""
     await write(store)
@@ -226,7 +226,7 @@ async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
 ) -> None:
     """In silence, as a network fails: readiness tells within a second, and sees the end of it."""
     monkeypatch.setattr("edge_api.db.postgres.writer.STATEMENT_SECONDS", 0.5)
-    monkeypatch.setattr("edge_api.db.postgres.writer.QUICK_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.postgres.writer.FAST_SECONDS", 0.5)
     store = await opener(proxy.url)
     await write(store)
     proxy.cut()
@@ -243,7 +243,7 @@ async def test_an_edge_that_is_cut_off_says_so_and_comes_back(
 
 
 async def test_a_server_that_became_read_only_refuses_writes_alone(
-    store: PostgresStore, rival: Session, url: str
+    store: PostgresStore, rival: PostgresConnection, url: str
 ) -> None:
     """As a primary does that was made a standby: readiness says so too, and the end is noticed."""
     await write(store)
@@ -262,7 +262,7 @@ async def test_a_server_that_became_read_only_refuses_writes_alone(
 
 
 async def test_a_store_of_a_later_schema_fails_readiness(
-    store: PostgresStore, rival: Session
+    store: PostgresStore, rival: PostgresConnection
 ) -> None:
     """Another edge has brought the database forward under this one."""
     await rival.execute("INSERT INTO schema_steps VALUES (99, '')")
@@ -270,7 +270,9 @@ async def test_a_store_of_a_later_schema_fails_readiness(
     assert (await refusal_of(store.probe())).startswith("The store has schema version 99")
 
 
-async def test_tables_that_are_gone_are_told(store: PostgresStore, rival: Session) -> None:
+async def test_tables_that_are_gone_are_told(
+    store: PostgresStore, rival: PostgresConnection
+) -> None:
     """Somebody has dropped them: no crash, and no answer."""
     await write(store)
     await rival.execute("DROP SCHEMA fore_edge CASCADE")
@@ -283,15 +285,15 @@ async def test_tables_that_are_gone_are_told(store: PostgresStore, rival: Sessio
 async def test_a_fault_of_ours_is_no_problem_of_the_store(store: PostgresStore) -> None:
     """A statement that is wrong stays the exception that it is, and is not to be tried again."""
 
-    async def fail(connection: Session) -> None:
+    async def fail(connection: PostgresConnection) -> None:
         await connection.execute("SELEKT 1")
 
-    async def confuse(connection: Session) -> None:
+    async def confuse(connection: PostgresConnection) -> None:
         await connection.fetch("SELECT $1::bigint", "many")
 
     for work, kind in ((fail, asyncpg.PostgresSyntaxError), (confuse, asyncpg.DataError)):
         with pytest.raises(kind) as error:
-            await store._understood(store._writer.run(work))  # type: ignore[arg-type]  # noqa: SLF001
+            await store._translate_errors(store._writer.run(work))  # type: ignore[arg-type]  # noqa: SLF001
         assert postgresql_problem(error.value) is error.value
 
 

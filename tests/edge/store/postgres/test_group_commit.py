@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.group_commit import GROUP_MOST
-from edge_api.db.postgres.connection import Connection, Session
+from edge_api.db.postgres.connection import Connection, PostgresConnection
 from edge_api.db.postgres.writer import Writer
 from edge_api.db.problems import Problem
 
@@ -19,7 +19,9 @@ pytestmark = pytest.mark.size("test")
 class Log:
     """A writer of its own on a small table, and the statements that it runs."""
 
-    def __init__(self, writer: Writer, session: Session, rival: Session) -> None:
+    def __init__(
+        self, writer: Writer, session: PostgresConnection, rival: PostgresConnection
+    ) -> None:
         self.writer = writer
         self._rival = rival
         self.statements: list[str] = []
@@ -41,7 +43,7 @@ async def note(number: int, connection: Connection) -> int:
 
 
 @pytest.fixture
-async def log(url: str, rival: Session) -> Any:
+async def log(url: str, rival: PostgresConnection) -> Any:
     """Return a writer on a database with one more table."""
     await rival.execute("CREATE TABLE t (number bigint PRIMARY KEY)")
     writer = Writer(url)
@@ -96,7 +98,9 @@ async def test_a_caller_that_fails_alone_keeps_the_connection(log: Log) -> None:
     assert log.statements.count("COMMIT") == 3
 
 
-async def test_when_the_commit_fails_nobody_is_answered(log: Log, rival: Session) -> None:
+async def test_when_the_commit_fails_nobody_is_answered(
+    log: Log, rival: PostgresConnection
+) -> None:
     """All callers of the group are told, nothing of them is stored, and the next group works."""
     await rival.execute(
         "CREATE TABLE parent (id bigint PRIMARY KEY);"

@@ -8,12 +8,12 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.db.migrations import HISTORY
-from edge_api.db.postgres.connection import SCHEMA, Session
+from edge_api.db.migrations import MIGRATIONS
+from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
 from edge_api.db.postgres.execution import DDL, POSTGRESQL
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
-from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
+from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.size("test")
@@ -47,7 +47,7 @@ TAKEN = [
 """The beginnings of the SHA-256 of the statements of each step, as they were released."""
 
 
-async def described(session: Session, schema: str) -> dict[str, set[tuple[Any, ...]]]:
+async def described(session: PostgresConnection, schema: str) -> dict[str, set[tuple[Any, ...]]]:
     """Return all that is defined in a schema, but for the count of steps."""
     found = {name: await session.fetch(text, schema) for name, text in CATALOGUE.items()}
     return {
@@ -57,7 +57,7 @@ async def described(session: Session, schema: str) -> dict[str, set[tuple[Any, .
 
 
 @pytest.fixture
-async def declared(rival: Session) -> dict[str, set[tuple[Any, ...]]]:
+async def declared(rival: PostgresConnection) -> dict[str, set[tuple[Any, ...]]]:
     """Return what the declared tables come to, made in a schema of their own."""
     await rival.execute("CREATE SCHEMA declared; SET search_path = declared")
     for statement in create_all(TABLES.values(), DDL):
@@ -68,7 +68,7 @@ async def declared(rival: Session) -> dict[str, set[tuple[Any, ...]]]:
 
 
 async def test_the_steps_add_up_to_the_declared_tables(
-    rival: Session, declared: dict[str, set[tuple[Any, ...]]]
+    rival: PostgresConnection, declared: dict[str, set[tuple[Any, ...]]]
 ) -> None:
     """Every column with its rules and every index is there, and nothing else."""
     stepped = await described(rival, SCHEMA)
@@ -88,7 +88,7 @@ async def test_the_steps_add_up_to_the_declared_tables(
     ],
 )
 async def test_a_difference_between_steps_and_tables_would_show(
-    rival: Session, declared: dict[str, set[tuple[Any, ...]]], change: str
+    rival: PostgresConnection, declared: dict[str, set[tuple[Any, ...]]], change: str
 ) -> None:
     """A column more, a rule less, another order of text and another index are differences."""
     await rival.execute(change)
@@ -96,7 +96,7 @@ async def test_a_difference_between_steps_and_tables_would_show(
     assert await described(rival, SCHEMA) != declared
 
 
-async def test_every_rule_is_known_by_its_column(rival: Session) -> None:
+async def test_every_rule_is_known_by_its_column(rival: PostgresConnection) -> None:
     """A rule that is broken is told by its name, which says of which column it is."""
     rules = await rival.fetch(
         "SELECT conrelid::regclass::text, conname, attname FROM pg_constraint "
@@ -107,7 +107,7 @@ async def test_every_rule_is_known_by_its_column(rival: Session) -> None:
     assert [rule for rule in rules if rule[1] != f"{rule[0]}_{rule[2]}_check"] == []
 
 
-async def test_the_dispatcher_of_mail_has_its_row(rival: Session) -> None:
+async def test_the_dispatcher_of_mail_has_its_row(rival: PostgresConnection) -> None:
     """The one row of email_send_state is there from the start, with the defaults."""
     expected = make_row(EMAIL_SEND_STATE, {"id": 1})
     found = await rival.fetch("SELECT * FROM email_send_state")
@@ -116,39 +116,39 @@ async def test_the_dispatcher_of_mail_has_its_row(rival: Session) -> None:
 
 
 @pytest.fixture
-async def emptied(rival: Session) -> Session:
+async def emptied(rival: PostgresConnection) -> PostgresConnection:
     """Return a connection to a store without any row."""
     await rival.execute("DELETE FROM email_send_state")
     return rival
 
 
-async def insert(session: Session, name: str, row: dict[str, Any]) -> None:
+async def insert(session: PostgresConnection, name: str, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     table = TABLES[name]
     await session.execute(insert_row(table, POSTGRESQL), *(row[column] for column in table.columns))
 
 
-async def test_a_row_that_the_declaration_passes_is_stored(emptied: Session) -> None:
+async def test_a_row_that_the_declaration_passes_is_stored(emptied: PostgresConnection) -> None:
     """The rules of the database are not narrower than those of the row's model."""
     for name, table in TABLES.items():
-        await insert(emptied, name, make_row(table, GIVEN[name]))
+        await insert(emptied, name, make_row(table, minimal_values(name)))
 
         assert await emptied.fetchval(f"SELECT count(*) FROM {name}") == 1
 
 
-async def test_a_row_that_breaks_a_rule_is_refused(emptied: Session) -> None:
+async def test_a_row_that_breaks_a_rule_is_refused(emptied: PostgresConnection) -> None:
     """Whatever slips past the checks of the service, the database holds the last fence."""
     for name, breach in BREACHES:
-        row = {**make_row(TABLES[name], GIVEN[name]), **breach}
+        row = {**make_row(TABLES[name], minimal_values(name)), **breach}
         with pytest.raises((asyncpg.PostgresError, asyncpg.InterfaceError)):
             await insert(emptied, name, row)
 
         assert await emptied.fetchval(f"SELECT count(*) FROM {name}") == 0, breach
 
 
-async def test_lengths_count_characters(emptied: Session) -> None:
+async def test_lengths_count_characters(emptied: PostgresConnection) -> None:
     """A character beyond the Basic Multilingual Plane is one, in Python as in the database."""
-    row = make_row(LEADS, {**GIVEN["leads"], "name": "🦊" * 100})
+    row = make_row(LEADS, {**minimal_values("leads"), "name": "🦊" * 100})
     await insert(emptied, "leads", row)
 
     with pytest.raises(asyncpg.CheckViolationError):
@@ -157,13 +157,13 @@ async def test_lengths_count_characters(emptied: Session) -> None:
 
 def test_every_step_is_taken_on_both_engines() -> None:
     """A step that one engine lacks would leave its tables behind."""
-    assert [step.description for step in HISTORY if not (step.sqlite and step.postgresql)] == []
+    assert [step.description for step in MIGRATIONS if not (step.sqlite and step.postgresql)] == []
 
 
 def test_no_step_has_changed() -> None:
     """Stores have taken these steps as they were; PostgreSQL's are translated from SQLite's."""
     texts = [
         "\n".join(" ".join(statement.split()) for statement in (*step.sqlite, *step.postgresql))
-        for step in HISTORY
+        for step in MIGRATIONS
     ]
     assert [sha256(text.encode()).hexdigest()[:16] for text in texts][: len(TAKEN)] == TAKEN

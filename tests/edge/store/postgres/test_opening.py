@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres import open_store, opening
-from edge_api.db.postgres.connection import Session
-from edge_api.db.postgres.opening import place_of, refusal_of, refuse_server
+from edge_api.db.postgres.connection import PostgresConnection
+from edge_api.db.postgres.opening import place_of, refuse_server, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.db.types import format_instant
@@ -74,7 +74,7 @@ async def test_an_empty_database_becomes_a_store(empty: str, postgresql: Postgre
         "SELECT FROM pg_class WHERE relnamespace = 'public'::regnamespace", named(empty)
     )
 
-    assert versions[0][0] == len(HISTORY)
+    assert versions[0][0] == len(MIGRATIONS)
     assert strangers == []
 
 
@@ -93,7 +93,7 @@ async def test_a_step_that_is_missing_is_taken(empty: str, monkeypatch: pytest.M
     """A store of an earlier edge is brought forward, and keeps its rows."""
     with monkeypatch.context() as earlier:
         for module in ("opening", "engine"):
-            earlier.setattr(f"edge_api.db.postgres.{module}.HISTORY", HISTORY[:1])
+            earlier.setattr(f"edge_api.db.postgres.{module}.MIGRATIONS", MIGRATIONS[:1])
         store = await open_store(empty, clock)
         await store.run(Insert(LEADS, [make_lead()]))
         await store.close()
@@ -109,9 +109,9 @@ async def test_a_migration_that_fails_changes_nothing(
     empty: str, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All steps are taken, or none; the next attempt begins where this one did."""
-    broken = type(HISTORY[2])("broken", (), (*HISTORY[2].postgresql, "SELEKT 1"))
+    broken = type(MIGRATIONS[2])("broken", (), (*MIGRATIONS[2].postgresql, "SELEKT 1"))
     with monkeypatch.context() as wrong:
-        wrong.setattr("edge_api.db.postgres.opening.HISTORY", (*HISTORY[:2], broken))
+        wrong.setattr("edge_api.db.postgres.opening.MIGRATIONS", (*MIGRATIONS[:2], broken))
         assert "cannot be used (42601)" in await refusal(empty)
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None
 
@@ -124,7 +124,7 @@ async def test_a_store_that_another_edge_makes_meanwhile_is_used(
     """It may come into being between two looks at the database."""
     looks = 0
 
-    async def look(session: Session) -> int:
+    async def look(session: PostgresConnection) -> int:
         nonlocal looks
         looks += 1
         if looks == 1:
@@ -165,7 +165,7 @@ async def test_a_store_of_a_later_edge_is_refused(url: str, postgresql: PostgreS
     """Nobody knows what the later steps have made of it."""
     postgresql.execute("INSERT INTO fore_edge.schema_steps VALUES (99, '')", named(url))
 
-    assert f"schema version 99 and this edge knows {len(HISTORY)}" in await refusal(url)
+    assert f"schema version 99 and this edge knows {len(MIGRATIONS)}" in await refusal(url)
 
 
 async def test_the_schema_of_another_program_is_left_alone(
@@ -270,7 +270,7 @@ def test_a_server_that_lacks_something_is_refused(number: int, encoding: str, wo
 )
 def test_what_stands_between_is_named(error: Exception, words: str) -> None:
     """What cannot be brought about here is known by the server's code for it."""
-    assert words in str(refusal_of(error, "postgresql://ada@db.test/journal"))
+    assert words in str(store_refusal(error, "postgresql://ada@db.test/journal"))
 
 
 @pytest.mark.parametrize(

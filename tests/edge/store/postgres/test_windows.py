@@ -9,10 +9,10 @@ import pytest
 
 from edge_api.auth.rate_limits import Limiter
 from edge_api.db.postgres import PostgresLimits, open_limits
-from edge_api.db.postgres.connection import Session
+from edge_api.db.postgres.connection import PostgresConnection
 from edge_api.db.postgres.rate_limits import tally
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import Limit, LimitDecision, read_limit
+from edge_api.schema.credentials import LimitDecision, RateLimit, read_limit
 from edge_api.settings import read_settings
 from tests.edge.store.postgres.proxy import Proxy
 
@@ -23,7 +23,7 @@ SECRET = b"s" * 32
 Opener = Callable[[str], Awaitable[PostgresLimits]]
 
 
-def limit_of(rate: str, name: str = "leads") -> Limit:
+def limit_of(rate: str, name: str = "leads") -> RateLimit:
     """Return a limit that is not switched off."""
     limit = read_limit(name, rate)
     assert limit is not None
@@ -108,7 +108,9 @@ async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[Postgre
     assert not (await edges[1].hit(long, "x")).taken
 
 
-async def test_what_was_swept_is_gone(edges: list[PostgresLimits], rival: Session) -> None:
+async def test_what_was_swept_is_gone(
+    edges: list[PostgresLimits], rival: PostgresConnection
+) -> None:
     """A sender who never comes back leaves no row."""
     await edges[0].hit(limit_of("1/second"), "x")
     await edges[0].hit(limit_of("1/minute"), "y")
@@ -136,7 +138,9 @@ async def test_headers_say_what_is_left(edges: list[PostgresLimits]) -> None:
     assert 1 <= int(refused.value.headers["Retry-After"]) <= 60
 
 
-async def test_addresses_are_not_kept(edges: list[PostgresLimits], rival: Session) -> None:
+async def test_addresses_are_not_kept(
+    edges: list[PostgresLimits], rival: PostgresConnection
+) -> None:
     """Who reads the database learns nobody's address."""
     await edges[0].hit(limit_of("2/minute"), "192.0.2.7")
 
@@ -147,7 +151,7 @@ async def test_addresses_are_not_kept(edges: list[PostgresLimits], rival: Sessio
 
 
 async def test_requests_with_a_credential_are_counted_by_each_edge_and_told(
-    edges: list[PostgresLimits], rival: Session
+    edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """In memory, because each would be a trip to the database; then each knows of the others'."""
     limiters = [limiter_on(windows, RATE_AUTHENTICATED="4/minute;9/day") for windows in edges]
@@ -176,7 +180,7 @@ async def exchange(limiters: Sequence[Limiter]) -> None:
 
 @pytest.mark.size("ci")
 async def test_what_an_edge_told_goes_with_its_window(
-    edges: list[PostgresLimits], rival: Session
+    edges: list[PostgresLimits], rival: PostgresConnection
 ) -> None:
     """A hit that was taken back counts nowhere; what counts no longer is heard by nobody."""
     limiters = [limiter_on(windows, RATE_AUTHENTICATED="1/4seconds") for windows in edges[:2]]

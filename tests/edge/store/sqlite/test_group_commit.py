@@ -12,8 +12,8 @@ import pytest
 from edge_api.db.group_commit import GROUP_MOST
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, connect
-from edge_api.db.sqlite.errors import Displaced, FileIdentity
-from edge_api.db.sqlite.opening import start_log
+from edge_api.db.sqlite.errors import FileIdentity, StoreFileMoved
+from edge_api.db.sqlite.opening import enable_wal
 from edge_api.db.sqlite.writer import Writer
 
 
@@ -50,7 +50,7 @@ async def log(tmp_path: Path) -> AsyncIterator[Log]:
     path = tmp_path / "log.db"
     path.touch()
     connection = await Connection.open(partial(connect, path, writes=True))
-    await connection.call(start_log)
+    await connection.call(enable_wal)
     await connection.execute_fetchall("CREATE TABLE t (number INTEGER PRIMARY KEY)")
     opened = Log(Writer(connection, FileIdentity(path)), connection, path)
     await connection.set_trace_callback(opened.statements.append)
@@ -147,7 +147,7 @@ async def test_a_file_that_goes_away_during_the_commit_is_noticed(log: Log) -> N
 
     results = await gather(log, partial(note, 1), lose_file)
 
-    assert [type(result) for result in results] == [Displaced, Displaced]
+    assert [type(result) for result in results] == [StoreFileMoved, StoreFileMoved]
 
 
 async def test_a_caller_is_answered_after_the_commit(log: Log) -> None:

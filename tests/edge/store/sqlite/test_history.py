@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.migrations import HISTORY, Step
+from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.execution import DDL, SQLITE
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
-from tests.edge.store.breaches import BREACHES, GIVEN, INSTANT
+from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
 from tests.edge.store.samples import make_row
 
 
@@ -105,7 +105,7 @@ def test_a_row_that_the_declaration_passes_is_stored(
     """The rules of the file are not narrower than those of the row's model."""
     table = TABLES[name]
     stepped.execute("DELETE FROM email_send_state")
-    insert(stepped, table, make_row(table, GIVEN[name]))
+    insert(stepped, table, make_row(table, minimal_values(name)))
 
     assert stepped.execute(f"SELECT count(*) FROM {name}").fetchone() == (1,)  # noqa: S608
 
@@ -118,7 +118,7 @@ def test_a_row_that_breaks_a_rule_is_refused(
     table = TABLES[name]
     stepped.execute("DELETE FROM email_send_state")
     with pytest.raises(sqlite3.IntegrityError):
-        insert(stepped, table, {**make_row(table, GIVEN[name]), **breach})
+        insert(stepped, table, {**make_row(table, minimal_values(name)), **breach})
 
 
 @pytest.mark.parametrize("table", [LEADS, SUPPRESSED_EMAILS])
@@ -126,7 +126,7 @@ def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> 
     """A character beyond the Basic Multilingual Plane is one, in Python as in the file."""
     column = "name" if table is LEADS else "email"
     _, most = table.columns[column].bounds
-    row = make_row(table, {**GIVEN[table.name], column: "🦊" * (most or 0)})
+    row = make_row(table, {**minimal_values(table.name), column: "🦊" * (most or 0)})
     insert(stepped, table, row)
 
     with pytest.raises(sqlite3.IntegrityError):
@@ -135,7 +135,7 @@ def test_lengths_count_characters(stepped: sqlite3.Connection, table: Table) -> 
 
 def test_every_step_says_what_it_is_for() -> None:
     """Somebody who migrates a store can read what happens to it."""
-    assert [step.description for step in HISTORY if len(step.description.split()) < 3] == []
+    assert [step.description for step in MIGRATIONS if len(step.description.split()) < 3] == []
 
 
 def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(
@@ -144,15 +144,15 @@ def test_a_step_that_fails_leaves_a_store_that_is_not_called_damaged(
     """Nothing is restored over a sound store: the version of before can go on with it."""
     create_file(path)
     migrate(path, INSTANT)
-    failing = Step("Adds a column twice.", ("ALTER TABLE leads ADD COLUMN name TEXT",), ())
-    adding = Step("Adds a table.", ("CREATE TABLE added (id TEXT)",), ())
-    monkeypatch.setattr(opening, "HISTORY", (*HISTORY, adding, failing))
-    number = len(HISTORY) + 2
+    failing = Migration("Adds a column twice.", ("ALTER TABLE leads ADD COLUMN name TEXT",), ())
+    adding = Migration("Adds a table.", ("CREATE TABLE added (id TEXT)",), ())
+    monkeypatch.setattr(opening, "MIGRATIONS", (*MIGRATIONS, adding, failing))
+    number = len(MIGRATIONS) + 2
 
     with pytest.raises(StoreRefusal, match=rf"is unchanged: step {number} of its schema failed"):
         migrate(path, INSTANT)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (len(HISTORY),)
+        assert connection.execute("PRAGMA user_version").fetchone() == (len(MIGRATIONS),)
         assert (
             connection.execute("SELECT name FROM sqlite_schema WHERE name = 'added'").fetchone()
             is None

@@ -4,7 +4,7 @@ import aiosqlite
 import pytest
 from email_validator import syntax
 
-from edge_api.db.email_address import fold_address
+from edge_api.db.email_address import normalize_address
 from edge_api.db.tables import EMAIL_LONGEST
 
 
@@ -29,4 +29,4 @@ def test_the_bound_of_an_address_can_be_raised() -> None:
     address = f"{'a' * (EMAIL_LONGEST - len(labels) - 9)}@{labels}.example"
 
     assert len(address) == EMAIL_LONGEST
-    assert fold_address(address) == address
+    assert normalize_address(address) == address

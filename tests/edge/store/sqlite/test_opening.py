@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.migrations import HISTORY
+from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Insert, Read
 from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_store
@@ -26,10 +26,10 @@ from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     MODULES,
     NETWORK_FILE_SYSTEMS,
+    enable_wal,
     file_system_of,
     refuse_file_system,
     refuse_library,
-    start_log,
 )
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -152,7 +152,7 @@ async def test_a_store_is_marked_as_ours(path: Path) -> None:
             for name in ("application_id", "user_version")
         ]
 
-    assert marks == [APPLICATION_ID, len(HISTORY)]
+    assert marks == [APPLICATION_ID, len(MIGRATIONS)]
 
 
 async def test_an_empty_file_becomes_a_store(path: Path) -> None:
@@ -210,7 +210,7 @@ async def test_a_store_of_a_later_edge_is_refused(path: Path) -> None:
     await make_store(path)
     change(path, "PRAGMA user_version = 99")
 
-    assert f"schema version 99 and this edge knows {len(HISTORY)}" in await refusal_of(path)
+    assert f"schema version 99 and this edge knows {len(MIGRATIONS)}" in await refusal_of(path)
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_a_disk_without_shared_memory_is_refused() -> None:
         closing(sqlite3.connect(":memory:")) as connection,
         pytest.raises(StoreRefusal, match="write-ahead logging"),
     ):
-        start_log(connection)
+        enable_wal(connection)
 
 
 async def test_a_folder_is_no_store(path: Path) -> None:
