@@ -111,7 +111,7 @@ def name_file(path: str) -> str:
     return path if "." in path.rpartition("/")[2] else f"{path}.html"
 
 
-def name_twin(path: str) -> str:
+def name_alternate(path: str) -> str:
     """Return the file that says the same as `path` in Markdown."""
     return f"{name_file(path).removesuffix('.html')}.md"
 

@@ -45,8 +45,8 @@ def map_unordered(work: Callable[[T], R], items: Sequence[T], jobs: int) -> Iter
     if jobs <= 1 or len(items) <= _FEW:
         yield from ((index, work(item)) for index, item in enumerate(items))
         return
-    with _hired(work, items, jobs) as crew:
-        yield from _collect(crew)
+    with _worker_processes(work, items, jobs) as workers:
+        yield from _collect(workers)
 
 
 @contextmanager
@@ -58,35 +58,35 @@ def in_background(work: Callable[[], R], jobs: int) -> Iterator[Callable[[], R]]
     if jobs <= 1:
         yield work
         return
-    with _hired(lambda _: work(), [None], 1) as crew:
-        yield lambda: next(_collect(crew))[1]
+    with _worker_processes(lambda _: work(), [None], 1) as workers:
+        yield lambda: next(_collect(workers))[1]
 
 
 @contextmanager
-def _hired(
+def _worker_processes(
     work: Callable[[T], R], items: Sequence[T], jobs: int
 ) -> Iterator[dict[Connection, BaseProcess]]:
     """Have so many processes at work on the items; yields from where each reports."""
     context = multiprocessing.get_context("fork")
     gc.freeze()  # A collection in a child would touch, and so copy, all that it shares.
-    crew: dict[Connection, BaseProcess] = {}
+    workers: dict[Connection, BaseProcess] = {}
     try:
         for first in range(jobs):
             receiver, sender = context.Pipe(duplex=False)
             indexes = range(first, len(items), jobs)
             process = context.Process(
-                target=_labour,
-                args=(work, items, indexes, sender, [*crew, receiver]),
+                target=_run_share,
+                args=(work, items, indexes, sender, [*workers, receiver]),
                 daemon=True,
             )
             with _signals_held():
                 process.start()
-                crew[receiver] = process
+                workers[receiver] = process
             sender.close()
-        yield crew
+        yield workers
     finally:
         gc.unfreeze()
-        for receiver, worker in crew.items():
+        for receiver, worker in workers.items():
             worker.terminate()
             worker.join()
             worker.close()
@@ -115,7 +115,7 @@ def _signals_held() -> Iterator[None]:
             signal.raise_signal(came)
 
 
-def _labour(
+def _run_share(
     work: Callable[[T], R],
     items: Sequence[T],
     indexes: range,
@@ -144,12 +144,12 @@ def _labour(
         sender.send(error)
 
 
-def _collect(crew: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
+def _collect(workers: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
     """Yield results until every process has said that it is done."""
-    busy = set(crew)
+    busy = set(workers)
     while busy:
         for receiver in cast("list[Connection]", wait(busy)):
-            message = _receive(receiver, crew[receiver])
+            message = _receive(receiver, workers[receiver])
             if isinstance(message, Exception):
                 raise message
             if message is None:

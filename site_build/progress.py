@@ -76,7 +76,7 @@ class Place:
     site: Path
     """Its public files; before it, those of the build before, if they are to be taken over."""
     state: Path
-    """Never public: the posts index and the ledger."""
+    """Never public: the posts index and the manifest."""
 
 
 @dataclass(frozen=True, slots=True)

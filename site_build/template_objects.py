@@ -27,7 +27,7 @@ from site_build import addresses
 from site_build.addresses import FEED, FEED_JSON
 from site_build.cache import make_key
 from site_build.content.library import Texts
-from site_build.images.responsive import Gallery
+from site_build.images.responsive import ImageSet
 from site_build.site import UNDATED, Document, Part
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
@@ -88,7 +88,7 @@ class RenderContext:
 
     settings: Mapping[str, object]
     texts: Texts
-    gallery: Gallery
+    image_set: ImageSet
     authors: Mapping[str, Author]
     """By name; the site's own is the first."""
     categories: Mapping[str, Category]
@@ -132,11 +132,11 @@ class _Light:
 
     def _describe(self, document: Document, context: RenderContext) -> None:
         self.document, self.settings = document, context.settings
-        self._texts, self._gallery = context.texts, context.gallery
+        self._texts, self._gallery = context.texts, context.image_set
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
         self.url, self.save_as = document.address, addresses.name_file(document.address)
-        self.twin_url = f"/{addresses.name_twin(self.url)}"
+        self.twin_url = f"/{addresses.name_alternate(self.url)}"
         self.description, self.excerpt = document.description, document.excerpt
         self.published = document.published.astimezone(context.zone)
         self.updated = document.updated.astimezone(context.zone)

@@ -16,13 +16,13 @@ from urllib.parse import quote
 from site_build import addresses
 from site_build.errors import BuildError
 from site_build.cache import make_key
-from site_build.build.targets import FileTask, ImageTask, Task
+from site_build.build.targets import FileTarget, ImageTarget, Target
 from site_build.tag_colours import choose_hue
 from site_build.images.card import Card, CardPlace, digest_card, draw_card
 from site_build.images.encode import ChangedError, Form, Picture, encode, reduce_original
 from site_build.images.lettering import Font, read_font
 from site_build.images.measure import UNSHOWN
-from site_build.images.responsive import Gallery
+from site_build.images.responsive import ImageSet
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 
@@ -52,7 +52,7 @@ def design_card(identity: Identity, post: Document) -> Card:
     return Card(identity.name, post.title, f"{published.day} {published:%B %Y}", hues)
 
 
-def list_cards(site: Site, font: Font) -> Iterator[Task]:
+def list_cards(site: Site, font: Font) -> Iterator[Target]:
     """Yield a task for the card of each post and for that of the site."""
     tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
     hues = tuple(choose_hue(tag.slug) for tag in tags[:_SITE_BANDS])
@@ -60,24 +60,24 @@ def list_cards(site: Site, font: Font) -> Iterator[Task]:
     for post in site.posts:
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
     for path, card in cards.items():
-        yield ImageTask(path, digest_card(card, font), partial(draw_card, card, font))
+        yield ImageTarget(path, digest_card(card, font), partial(draw_card, card, font))
 
 
-def list_pictures(content: Path, gallery: Gallery, site: Site) -> Iterator[Task]:
+def list_pictures(content: Path, image_set: ImageSet, site: Site) -> Iterator[Target]:
     """Yield a task for each form that the site's pages offer of their pictures."""
-    for picture, form in gallery.list_forms(each.path for each in site.posts + site.pages):
+    for picture, form in image_set.list_forms(each.path for each in site.posts + site.pages):
         make = partial(_encode, content, picture, form)
-        yield ImageTask(form.path, make_key(form.path), make)
+        yield ImageTarget(form.path, make_key(form.path), make)
 
 
-def list_files(content: Path, files: Mapping[str, str], gallery: Gallery) -> Iterator[Task]:
+def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> Iterator[Target]:
     """Yield a task for every file of the content folder that is published; `files` say where."""
     for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
-        path, picture = files[source], gallery.pictures.get(source)
+        path, picture = files[source], image_set.pictures.get(source)
         if picture and picture.is_reduced:
-            yield ImageTask(path, make_key(picture.reduced_key), partial(_encode, content, picture))
+            yield ImageTarget(path, make_key(picture.reduced_key), partial(_encode, content, picture))
         else:
-            yield FileTask(path, content / source)
+            yield FileTarget(path, content / source)
 
 
 def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:

@@ -1,4 +1,4 @@
-"""One build from end to end, apart from the pages themselves: content in, files and ledger out.
+"""One build from end to end, apart from the pages themselves: content in, files and a manifest out.
 
 Pelican's generators say in between which pages there are. It knows neither Pelican nor where
 builds are kept.
@@ -23,12 +23,12 @@ from site_build.cache import IMAGES, Cache, ImageCache, make_key
 from site_build.parallel import map_unordered
 from site_build.build.manifest import (
     Entry,
-    Ledger,
-    Recipe,
-    Tree,
-    list_carried,
-    read_ledger,
-    write_ledger,
+    Manifest,
+    TargetInputs,
+    OutputFolder,
+    list_retained,
+    read_manifest,
+    write_manifest,
 )
 from site_build.build.assets import (
     Assets,
@@ -37,7 +37,7 @@ from site_build.build.assets import (
     list_files,
     list_pictures,
 )
-from site_build.build.edge_templates import Handover, find_handover
+from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
 from site_build.build.index_file import IndexFile, Piece
 from site_build.build.text_targets import (
     forget_records,
@@ -53,18 +53,18 @@ from site_build.build.fingerprint import (
     Style,
     fingerprint_code,
     fingerprint_theme,
-    is_lent,
+    is_fallback_template,
 )
 from site_build.build.targets import (
-    FileTask,
-    ImageTask,
+    FileTarget,
+    ImageTarget,
     Kept,
     Result,
-    Task,
-    TemplateTask,
-    TextTask,
-    Workshop,
-    group_tasks,
+    Target,
+    TemplateTarget,
+    TextTarget,
+    TargetContext,
+    group_targets,
 )
 from site_build.images.encode import forget_picture
 from site_build.progress import Report, Request
@@ -81,11 +81,11 @@ _Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class KnownContent:
     """What a preview has found out already, and a build of its site takes as it is."""
 
     content: Content
-    handover: Handover | None = None
+    edge_templates: EdgeTemplates | None = None
     related: Related | None = None
     """Posts like each other; to find them takes longer than all the rest."""
 
@@ -95,33 +95,33 @@ class SiteBuild:
 
     report: Report
     """What the build came to; there once it is finished."""
-    handover: Handover
+    edge_templates: EdgeTemplates
     """What the edge renders with."""
 
     def __init__(
-        self, request: Request, identity: Identity, style: Style, given: Given | None = None
+        self, request: Request, identity: Identity, style: Style, known: KnownContent | None = None
     ) -> None:
         """Read and check the content; raises ContentError when it must not be published.
 
-        What is `given` was read and checked already. Raises BuildError when a template of the theme
+        What is `known` was read and checked already. Raises BuildError when a template of the theme
         is not what the edge can show.
         """
         self.request = request
-        self._cache, self._before = Cache(request.cache), read_ledger(request.before)
+        self._cache, self._before = Cache(request.cache), read_manifest(request.before)
         self._leaf_size, self._policy = style.leaf_size, style.policy
-        self._tasks: dict[str, Task] = {}
+        self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
         self._pieces: dict[str, Piece] = {}
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
             check: Check = tuple
-            if given is None:
+            if known is None:
                 self.content, check = read_content(request, self._cache, code, style.dialect)
             else:
-                self.content = given.content
+                self.content = known.content
             self.site = publish(identity, self.content.documents, request.now)
-            with self._relate(code, given.related if given else None) as wait:
+            with self._relate(code, known.related if known else None) as wait:
                 self.findings = check()
                 if any(request.strict or each.severity == "error" for each in self.findings):
                     raise ContentError(self.findings)
@@ -132,22 +132,22 @@ class SiteBuild:
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         tiers, places = style.budget_tiers, identity.addresses
-        tried = given.handover if given else None
-        self.handover = tried or find_handover(folders, self.assets.locate, tiers, places)
-        self.seen: dict[str, None] = {}
+        tried = known.edge_templates if known else None
+        self.edge_templates = tried or find_edge_templates(folders, self.assets.locate, tiers, places)
+        self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
-        self._workshop = Workshop(
+        self._context = TargetContext(
             self.texts,
-            self.content.gallery,
+            self.content.image_set,
             ImageCache(self._cache),
             InputDigest(),
             {document.path: document for document in self.content.documents},
-            self.seen,
+            self.looked_up,
             make_key(code, looks, style.settings, style.once).hex(),
         )
         place = request.place
-        self._tree = Tree(place.site, self._before)
+        self._output = OutputFolder(place.site, self._before)
         self._index = IndexFile(place.state, self._before, request.before)
 
     def _relate(
@@ -157,55 +157,55 @@ class SiteBuild:
             return nullcontext(lambda: known)
         return relating(self._cache, code, self.site.posts, self.content.terms, self.request.jobs)
 
-    def add(self, task: Task) -> None:
+    def add(self, target: Target) -> None:
         """Take a task; raises BuildError when another output has its path already.
 
         A file of the content folder stands in place of one that a renderer makes.
         """
-        if task.path.startswith("/") or ".." in task.path.split("/"):
+        if target.path.startswith("/") or ".." in target.path.split("/"):
             raise BuildError(
-                f"{task.path} is no path within the site; fix the setting that names it"
+                f"{target.path} is no path within the site; fix the setting that names it"
             )
-        if other := self._tasks.get(task.path):
-            if isinstance(other, FileTask) and isinstance(task, TextTask):
+        if other := self._targets.get(target.path):
+            if isinstance(other, FileTarget) and isinstance(target, TextTarget):
                 return
-            sources = ", ".join(map(self._name_source, (other, task)))
+            sources = ", ".join(map(self._name_source, (other, target)))
             raise BuildError(
-                f"Two outputs have the path {task.path} ({sources}); give one of them another"
+                f"Two outputs have the path {target.path} ({sources}); give one of them another"
             )
-        self._tasks[task.path] = task
+        self._targets[target.path] = target
 
     def add_frame(self, frame: Frame, built: str) -> None:
         """Hand over a frame of the edge's pages, as it was built; raises BuildError."""
-        self.handover = self.handover.with_frame(frame, built)
+        self.edge_templates = self.edge_templates.with_frame(frame, built)
 
-    def borrow(self, environment: Environment) -> None:
+    def use_fallback_templates(self, environment: Environment) -> None:
         """Take each page of a lent template from our own theme, frame and all."""
-        for path, task in self._tasks.items():
-            if isinstance(task, TemplateTask) and is_lent(task.template):
-                template = environment.get_template(str(task.template.name))
-                self._tasks[path] = replace(task, template=template)
+        for path, target in self._targets.items():
+            if isinstance(target, TemplateTarget) and is_fallback_template(target.template):
+                template = environment.get_template(str(target.template.name))
+                self._targets[path] = replace(target, template=template)
 
-    def _name_source(self, task: Task) -> str:
+    def _name_source(self, target: Target) -> str:
         """Return the source file of a task, or what makes it."""
-        match task:
-            case FileTask():
-                return task.source.relative_to(self.request.content).as_posix()
-            case TemplateTask():
-                shown = (task.own.get(kind) for kind in ("article", "page"))
+        match target:
+            case FileTarget():
+                return target.source.relative_to(self.request.content).as_posix()
+            case TemplateTarget():
+                shown = (target.own.get(kind) for kind in ("article", "page"))
                 named = (each.source_path for each in shown if hasattr(each, "source_path"))
-                return str(next(named, "") or f"the template {task.template.name}")
+                return str(next(named, "") or f"the template {target.template.name}")
             case _:
                 return "the build's own"
 
-    def make_pages(self) -> Iterator[TemplateTask]:
+    def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
         self.request.place.state.mkdir(parents=True, exist_ok=True)
-        for task in self._list_others(self.request.now):
-            self.add(task)
+        for target in self._list_others(self.request.now):
+            self.add(target)
         with self._cache:
-            self._run(list(self._tasks.values()))
-        return (task for task in self._tasks.values() if isinstance(task, TemplateTask))
+            self._run(list(self._targets.values()))
+        return (target for target in self._targets.values() if isinstance(target, TemplateTarget))
 
     def finish(self, folder: Path) -> None:
         """Write what builds on the pages, and remember what was written.
@@ -218,17 +218,17 @@ class SiteBuild:
             self._take_in(folder)
             build_id = self._name(pieces)
             self._write_index(build_id, pieces)
-            self._forget_others(self._tasks.values())
+            self._forget_others(self._targets.values())
         lists, places = self.site.identity.addresses, self.content.documents
         slugs_at = {each.path: each.slug_at for each in places}
         gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
         self.findings = (*self.findings, *gone)
         self.report = self._report(build_id)
 
-    def _forget_others(self, tasks: Iterable[Task]) -> None:
+    def _forget_others(self, targets: Iterable[Target]) -> None:
         """Keep only this site's texts in the cache, and the pictures of these tasks."""
         self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
-        self._cache.keep_only(IMAGES, (each.key for each in tasks if isinstance(each, ImageTask)))
+        self._cache.keep_only(IMAGES, (each.key for each in targets if isinstance(each, ImageTarget)))
 
     def _take_in(self, folder: Path) -> None:
         """Publish what plugins wrote or changed, and tell where that replaces a file."""
@@ -238,39 +238,39 @@ class SiteBuild:
             before = self._entries.get(path)
             if before and before.digest == sha256(data).hexdigest():
                 continue
-            self._entries[path] = self._tree.write(path, data, Recipe(""))
+            self._entries[path] = self._output.write(path, data, TargetInputs(""))
             if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
                 message = "a plugin wrote this file, which replaces the one of the build"
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
 
-    def _list_others(self, now: datetime) -> Iterator[Task]:
+    def _list_others(self, now: datetime) -> Iterator[Target]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
-        yield from list_files(folder, content.files, content.gallery)
+        yield from list_files(folder, content.files, content.image_set)
         for asset in (*self.assets.published.values(), *self.assets.plain):
             yield make_text(asset.path, asset.data)
         # Pictures first, since they take longest.
-        yield from list_pictures(folder, content.gallery, site)
+        yield from list_pictures(folder, content.image_set, site)
         yield from list_cards(site, self.font) if self.font else ()
         yield from list_records(site, content.minutes)
         has_leaves = site.identity.addresses.has_leaves and self._leaf_size
         size = self._leaf_size if has_leaves else len(site.posts)
-        yield from list_outputs(site, size, content.gallery)
+        yield from list_outputs(site, size, content.image_set)
         yield from list_notices(site.identity, self._policy, now)
 
-    def _find_stale(self) -> list[Task]:
+    def _find_stale(self) -> list[Target]:
         """Take over the full texts that are as they were, and return the others.
 
         After an edit these are few: they are done sooner than processes are started.
         """
-        stale: list[Task] = []
-        for task in list_full_texts(self.site, self._pieces, has_cards=bool(self.font)):
-            if task.path in self._tasks:
+        stale: list[Target] = []
+        for target in list_full_texts(self.site, self._pieces, has_cards=bool(self.font)):
+            if target.path in self._targets:
                 continue  # A setting of Pelican's puts a feed there.
-            if kept := task.recall(self._workshop, self._tree):
+            if kept := target.recall(self._context, self._output):
                 self._note(kept)
             else:
-                stale.append(task)
+                stale.append(target)
         return stale
 
     def _note(self, result: Result) -> None:
@@ -282,8 +282,8 @@ class SiteBuild:
             case Entry():
                 self._entries[result.path] = result
 
-    def _run(self, tasks: Sequence[Task]) -> None:
-        groups = group_tasks(tasks)
+    def _run(self, targets: Sequence[Target]) -> None:
+        groups = group_targets(targets)
         self.request.observer.begin("writing", len(groups))
         for _, (results, texts, images) in map_unordered(
             self._run_group, groups, self.request.jobs
@@ -293,16 +293,16 @@ class SiteBuild:
             self._keep(texts, images)
             self.request.observer.advance()
 
-    def _run_group(self, tasks: Sequence[Task]) -> _Yield:
+    def _run_group(self, targets: Sequence[Target]) -> _Yield:
         """Do the tasks of one folder; return also what the cache does not know yet."""
-        results = [task.run(self._workshop, self._tree, self._index) for task in tasks]
+        results = [target.run(self._context, self._output, self._index) for target in targets]
         return results, *self._take_fresh()
 
     def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
         """Return texts and pictures that the cache does not know, and let go of large ones."""
         forget_picture()
         forget_records()
-        made = self._workshop.images
+        made = self._context.images
         texts, self.texts.fresh = self.texts.fresh, []
         images, made.fresh = made.fresh, []
         return texts, images
@@ -317,13 +317,13 @@ class SiteBuild:
         """Return the build's id: the instant, and a digest of all that it says."""
         files = sorted((entry.path, entry.digest) for entry in self._entries.values())
         now, identity = self.request.now, self.site.identity
-        templates = sorted(self.handover.sources.items())
+        templates = sorted(self.edge_templates.sources.items())
         lines = [piece.digest for piece in pieces]
         digest = make_key(INDEX_FORMAT, now, identity, files, lines, templates)
         return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
 
     def _write_index(self, build_id: str, pieces: Sequence[Piece]) -> None:
-        """Write index, templates and ledger; take over and clear away what is of before."""
+        """Write index, templates and manifest; take over and clear away what is of before."""
         identity, place = self.site.identity, self.request.place
         head = IndexHead(
             format=INDEX_FORMAT,
@@ -341,18 +341,18 @@ class SiteBuild:
         )
         if CONTACT_PAGE in self._entries:
             page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
-            self.handover.check_contact_page(page)
-        self.handover.write(place.state)
+            self.edge_templates.check_contact_page(page)
+        self.edge_templates.write(place.state)
         stamp, lines = self._index.assemble(head, pieces)
         self._index.discard()
         # Static files and pictures that pages of the build before ask for are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
-            fresh = [path for path in self._tasks if path.startswith(folder)]
-            for entry in list_carried(self._before, fresh, folder):
-                if self._tree.keep(entry):
-                    self._entries[entry.path] = entry._replace(carried=True)
-        self._tree.remove_all_but(self._entries)
-        write_ledger(place.state, Ledger(self._entries, lines, stamp))
+            fresh = [path for path in self._targets if path.startswith(folder)]
+            for entry in list_retained(self._before, fresh, folder):
+                if self._output.keep(entry):
+                    self._entries[entry.path] = entry._replace(retained=True)
+        self._output.remove_all_but(self._entries)
+        write_manifest(place.state, Manifest(self._entries, lines, stamp))
 
     def _report(self, build_id: str) -> Report:
         entries, before, now = self._entries.values(), self._before.entries, self.request.now

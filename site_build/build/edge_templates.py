@@ -41,7 +41,7 @@ Samples = Sequence[Sample]
 
 
 @dataclass(frozen=True, slots=True)
-class Handover:
+class EdgeTemplates:
     """What the edge gets: sources of templates by file name."""
 
     sources: Mapping[str, str]
@@ -51,7 +51,7 @@ class Handover:
         """Those that its pages stand in, without which they are nothing."""
         return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
 
-    def with_frame(self, frame: Frame, built: str) -> "Handover":
+    def with_frame(self, frame: Frame, built: str) -> "EdgeTemplates":
         """Return all this and a frame, as it was built; raises BuildError for one of no use."""
         lacking = [mark for mark in frame.marks if mark not in built]
         if lacking or built.count(SHELL_CONTENT) != 1:
@@ -60,7 +60,7 @@ class Handover:
                 f"{', '.join(frame.marks)} where that goes, and {SHELL_CONTENT} once, where the "
                 "content goes"
             )
-        return Handover({**self.sources, frame.file: built})
+        return EdgeTemplates({**self.sources, frame.file: built})
 
     def check_contact_page(self, page: str) -> None:
         """Raise BuildError when the contact page has no place for a form that is handed over."""
@@ -103,9 +103,9 @@ def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
     return tuple(tiers)
 
 
-def find_handover(
+def find_edge_templates(
     folders: Sequence[Path], locate: Locate, tiers: Sequence[str], addresses: Addresses
-) -> Handover:
+) -> EdgeTemplates:
     """Return what the theme has for the edge; of two templates of a name, the first folder's.
 
     `{{ asset('…') }}` becomes the address, and a template that asks for BUDGET_TIERS or `addresses`
@@ -126,7 +126,7 @@ def find_handover(
         path = next((path for path in paths if path.is_file()), None)
         if path is not None:
             sources[name] = _read(path, given, samples, locate, fixed)
-    return Handover(sources)
+    return EdgeTemplates(sources)
 
 
 def _list_wanted() -> Iterator[tuple[str, Sequence[str], Samples]]:

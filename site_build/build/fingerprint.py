@@ -73,7 +73,7 @@ class Style:
     """Not empty: no page is taken over from the build before where this was another text."""
 
 
-def is_lent(template: Template) -> bool:
+def is_fallback_template(template: Template) -> bool:
     """Return whether a template comes from this project's theme."""
     return HOUSE_THEME in Path(str(template.filename)).parents
 

@@ -19,7 +19,7 @@ from edge_api.schema.index import (
     IndexHead,
     PostRecord,
 )
-from site_build.build.manifest import Ledger, Line, Stamp
+from site_build.build.manifest import Manifest, Line, Stamp
 from site_build.markup.sanitize import sanitize
 from site_build.site import Document
 
@@ -64,7 +64,7 @@ def make_record(document: Document, markdown: str, html: str, minutes: int, url:
 class IndexFile:
     """The index of one build, in the making, beside that of the build before."""
 
-    def __init__(self, folder: Path, before: Ledger, before_folder: Path) -> None:
+    def __init__(self, folder: Path, before: Manifest, before_folder: Path) -> None:
         self._folder = folder
         self._before = before
         self._old = os.fspath(before_folder / INDEX_FILE)

@@ -1,4 +1,4 @@
-"""The folder that a build writes, and the ledger of what each file was made from.
+"""The folder that a build writes, and its manifest: from what each file was made.
 
 It holds what the build before wrote. A file that would come out the same is left; no file that was
 published is ever written to. It knows paths and bytes, and neither templates nor Pelican.
@@ -19,7 +19,7 @@ import orjson
 from site_build.errors import BuildError
 
 FORMAT = 3
-LEDGER_FILE = "ledger.json"
+MANIFEST_FILE = "manifest.json"
 
 _HEAD = b'{"format":%d,' % FORMAT
 _BEFORE_ROWS, _BETWEEN_ROWS, _AFTER_ROWS = b',"entries":[\n', b",\n", b"\n]}"
@@ -66,7 +66,7 @@ class Entry(NamedTuple):
     """What a template looked up, a name a line; the key covers what they stood for."""
     texts: str = ""
     """Paths of the documents whose text a template read, one a line."""
-    carried: bool = False
+    retained: bool = False
     """Kept from an earlier build for pages that are still open in a browser."""
 
     def list_stamps(self) -> Iterator[Stamp]:
@@ -99,7 +99,7 @@ class Line(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class Manifest:
     """Everything that one build wrote."""
 
     entries: dict[str, Entry]
@@ -109,20 +109,20 @@ class Ledger:
     index: Stamp | None
 
 
-EMPTY = Ledger({}, {}, None)
+EMPTY = Manifest({}, {}, None)
 
-Look = tuple[Sequence[int], Sequence[int]]
+FileState = tuple[Sequence[int], Sequence[int]]
 """The sizes and mtimes of an entry: a file that differs in them is another one."""
 _SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
 
 
-def read_ledger(folder: Path) -> Ledger:
-    """Return the ledger in `folder`, or an empty one when there is none that can be read."""
+def read_manifest(folder: Path) -> Manifest:
+    """Return the manifest in `folder`, or an empty one when there is none that can be read."""
     try:
-        raw: dict[str, Any] = orjson.loads((folder / LEDGER_FILE).read_bytes())
+        raw: dict[str, Any] = orjson.loads((folder / MANIFEST_FILE).read_bytes())
         if raw["format"] != FORMAT:
             return EMPTY
-        return Ledger(
+        return Manifest(
             {row[0]: Entry(*row) for row in raw["entries"]},
             {row[0]: Line(*row) for row in raw["lines"]},
             Stamp(*raw["index"]),
@@ -132,7 +132,7 @@ def read_ledger(folder: Path) -> Ledger:
 
 
 def read_rows(folder: Path) -> frozenset[bytes]:
-    """Return the entries of the ledger in `folder` as they are written, or none.
+    """Return the entries of the manifest in `folder` as they are written, or none.
 
     Two builds are compared by these: to read tens of thousands takes many times as long.
     """
@@ -141,14 +141,14 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 
 
 def is_whole(folder: Path) -> bool:
-    """Return whether the ledger in `folder` can be read, and names any file."""
+    """Return whether the manifest in `folder` can be read, and names any file."""
     return bool(_read_checked(folder))
 
 
 def _read_checked(folder: Path) -> bytes:
-    """Return the rows of a ledger, or nothing unless they are as they were written."""
+    """Return the rows of a manifest, or nothing unless they are as they were written."""
     try:
-        whole = (folder / LEDGER_FILE).read_bytes()
+        whole = (folder / MANIFEST_FILE).read_bytes()
     except OSError:
         return b""
     head, _, rest = whole.partition(_BEFORE_ROWS)
@@ -156,25 +156,25 @@ def _read_checked(folder: Path) -> bytes:
     return rows if head.startswith(_HEAD) and head.endswith(_say_sum(rows)) else b""
 
 
-def read_looks(rows: Iterable[bytes]) -> dict[str, Look]:
+def read_file_states(rows: Iterable[bytes]) -> dict[str, FileState]:
     """Return how the files look of which `read_rows` gave the entries, by path."""
     entries = map(orjson.loads, rows)
     return {row[0]: (row[_SIZES], row[_MTIMES]) for row in entries}
 
 
-def list_forms(path: str, look: Look) -> Iterator[str]:
+def list_forms(path: str, look: FileState) -> Iterator[str]:
     """Yield the path of each form that a file has, by its look."""
     return Entry(path, "", "", *look).list_paths()
 
 
-def write_ledger(folder: Path, ledger: Ledger) -> None:
-    """Write the ledger into `folder`, whole or not at all."""
-    rows = _BETWEEN_ROWS.join(orjson.dumps(tuple(entry)) for entry in ledger.entries.values())
-    rest = {"index": ledger.index, "lines": list(ledger.lines.values())}
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest into `folder`, whole or not at all."""
+    rows = _BETWEEN_ROWS.join(orjson.dumps(tuple(entry)) for entry in manifest.entries.values())
+    rest = {"index": manifest.index, "lines": list(manifest.lines.values())}
     head = _HEAD + orjson.dumps(rest, default=list)[1:-1] + _say_sum(rows)
-    partial = folder / f".{LEDGER_FILE}"
+    partial = folder / f".{MANIFEST_FILE}"
     partial.write_bytes(b"".join((head, _BEFORE_ROWS, rows, _AFTER_ROWS)))
-    partial.replace(folder / LEDGER_FILE)
+    partial.replace(folder / MANIFEST_FILE)
 
 
 def _say_sum(rows: bytes) -> bytes:
@@ -183,18 +183,18 @@ def _say_sum(rows: bytes) -> bytes:
     return b',"sum":"%s"' % digest.encode()
 
 
-def list_carried(before: Ledger, fresh: Iterable[str], folder: str) -> list[Entry]:
+def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
     """Return the files of `folder` that pages of the build before still ask for.
 
     They are kept until the set of files changes once more.
     """
     new = set(fresh)
     old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
-    unchanged = {path for path, entry in old.items() if not entry.carried} == new
+    unchanged = {path for path, entry in old.items() if not entry.retained} == new
     return [
         entry
         for path, entry in sorted(old.items())
-        if path not in new and (unchanged or not entry.carried)
+        if path not in new and (unchanged or not entry.retained)
     ]
 
 
@@ -215,18 +215,18 @@ _PARTIAL = ".part"
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
-    """From what one file was made, as the ledger remembers it."""
+class TargetInputs:
+    """From what one file was made, as the manifest remembers it."""
 
     key: str
     names: str = ""
     texts: str = ""
 
 
-class Tree:
+class OutputFolder:
     """The site's folder of one build, which holds what the build before wrote."""
 
-    def __init__(self, root: Path, before: Ledger) -> None:
+    def __init__(self, root: Path, before: Manifest) -> None:
         self._root = os.fspath(root)
         self._before = before
         self._folders: set[str] = set()
@@ -240,20 +240,20 @@ class Tree:
         full = f"{self._root}/{entry.path}"
         return all(stamp.fits(full) for stamp in entry.list_stamps())
 
-    def write(self, path: str, data: bytes, recipe: Recipe) -> Entry:
+    def write(self, path: str, data: bytes, inputs: TargetInputs) -> Entry:
         """Put `data` at `path`, and its compressed forms beside it."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):
             return before._replace(
-                key=recipe.key, names=recipe.names, texts=recipe.texts, carried=False
+                key=inputs.key, names=inputs.names, texts=inputs.texts, retained=False
             )
         self._make_folder(path.rpartition("/")[0])
         forms = _make_forms(path, data)
         found = {suffix: self._write(path, suffix, form) for suffix, form in forms.items()}
         sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
         mtimes = [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
-        return Entry(path, recipe.key, digest, sizes, mtimes, recipe.names, recipe.texts)
+        return Entry(path, inputs.key, digest, sizes, mtimes, inputs.names, inputs.texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
         """Remove what the build before wrote and this one did not.

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from site_build import addresses
 from site_build.errors import BuildError
-from site_build.build.builder import Given, SiteBuild
+from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.index_file import Piece, make_piece
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.build.fingerprint import Style
-from site_build.build.targets import RecordTask, Task, TemplateTask, Workshop
+from site_build.build.targets import RecordTarget, Target, TemplateTarget, TargetContext
 from site_build.progress import Request
 from site_build.content.library import Content
 from site_build.site import Document, Identity, publish
@@ -29,12 +29,12 @@ _MADE_OF_RECORDS = (".json", ".txt", ".xml")
 class PreviewBuild(SiteBuild):
     """The site as it would be built with every document public."""
 
-    def __init__(self, request: Request, identity: Identity, style: Style, given: Given) -> None:
+    def __init__(self, request: Request, identity: Identity, style: Style, known: KnownContent) -> None:
         """Take what was read and checked already.
 
         Raises BuildError when a template of the theme is not what the edge can show.
         """
-        public = replace(given, content=_publish_drafts(given.content))
+        public = replace(known, content=_publish_drafts(known.content))
         super().__init__(request, identity, style, public)
 
     def revise(self, content: Content) -> None:
@@ -43,7 +43,7 @@ class PreviewBuild(SiteBuild):
         What a theme shows elsewhere of a text, such as posts like it, stays as it was.
         """
         self.content = _publish_drafts(content)
-        documents = self._workshop.documents
+        documents = self._context.documents
         for document in self.content.documents:
             if documents[document.path] is not document:
                 documents[document.path] = document
@@ -53,13 +53,13 @@ class PreviewBuild(SiteBuild):
             self.__dict__.pop(made_of_texts, None)
 
     def _revise_page(self, document: Document) -> None:
-        task = self._tasks[addresses.name_file(document.address)]
-        if isinstance(task, TemplateTask):
-            for value in task.own.values():
+        target = self._targets[addresses.name_file(document.address)]
+        if isinstance(target, TemplateTarget):
+            for value in target.own.values():
                 if isinstance(value, Article | Page) and value.source_path == document.path:
                     value.document = document
 
-    def make_pages(self) -> Iterator[TemplateTask]:
+    def make_pages(self) -> Iterator[TemplateTarget]:
         """Make nothing; pages are known now, and other files are looked for when asked for."""
         return iter(())
 
@@ -72,28 +72,28 @@ class PreviewBuild(SiteBuild):
         Raises BuildError when it cannot be made.
         """
         with self._cache:
-            task = self._tasks.get(path) or self._others.get(path) or self._find_full_text(path)
-            if task is None:
+            target = self._targets.get(path) or self._others.get(path) or self._find_full_text(path)
+            if target is None:
                 return None
             try:
-                data = task.make(self._workshop)
+                data = target.make(self._context)
             except OSError as error:
                 raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
             self._keep(*self._take_fresh())
             return data
 
     @cached_property
-    def _others(self) -> Mapping[str, Task]:
+    def _others(self) -> Mapping[str, Target]:
         # The first of a path is that of the content folder.
         found = list(self._list_others(datetime.now(UTC)))
-        return {task.path: task for task in reversed(found)}
+        return {target.path: target for target in reversed(found)}
 
     def tidy(self) -> None:
         """Forget texts and pictures of earlier content: the cache should not grow by every save."""
         with self._cache:
             self._forget_others(self._others.values())
 
-    def _find_full_text(self, path: str) -> Task | None:
+    def _find_full_text(self, path: str) -> Target | None:
         """Return the task of a file that holds whole posts, whose lines nobody has made yet."""
         if not path.endswith(_MADE_OF_RECORDS):
             return None
@@ -103,26 +103,26 @@ class PreviewBuild(SiteBuild):
             for tag in self.site.tags
             if path in {addresses.locate_feed(tag.address, form) for form in forms}
         ]
-        tasks = list_full_texts(
+        targets = list_full_texts(
             replace(self.site, tags=tuple(tags)), self._lines, has_cards=bool(self.font)
         )
-        return next((task for task in tasks if task.path == path), None)
+        return next((target for target in targets if target.path == path), None)
 
     @cached_property
     def _lines(self) -> Mapping[str, Piece]:
-        return _Lines(self._workshop, list_records(self.site, self.content.minutes))
+        return _Lines(self._context, list_records(self.site, self.content.minutes))
 
 
 class _Lines(dict[str, Piece]):
     """Lines of the posts index by slug, each made once and on demand, and held in memory."""
 
-    def __init__(self, workshop: Workshop, tasks: Iterable[RecordTask]) -> None:
+    def __init__(self, context: TargetContext, targets: Iterable[RecordTarget]) -> None:
         super().__init__()
-        self._workshop = workshop
-        self._tasks = {task.document.slug: task for task in tasks}
+        self._context = context
+        self._targets = {target.document.slug: target for target in targets}
 
     def __missing__(self, slug: str) -> Piece:
-        line = self._tasks[slug].make(self._workshop)
+        line = self._targets[slug].make(self._context)
         self[slug] = make_piece(slug, "", line, line)
         return self[slug]
 

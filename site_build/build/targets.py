@@ -17,34 +17,34 @@ from jinja2.exceptions import TemplateSyntaxError
 from site_build import addresses
 from site_build.errors import BuildError
 from site_build.cache import ImageCache, make_key
-from site_build.build.manifest import Entry, Recipe, Tree
+from site_build.build.manifest import Entry, TargetInputs, OutputFolder
 from site_build.build.index_file import IndexFile, Piece, make_record
 from site_build.images.encode import clean
 from site_build.images.measure import is_picture
-from site_build.images.responsive import Gallery, link_markdown
+from site_build.images.responsive import ImageSet, link_markdown
 from site_build.content.library import Texts
 from site_build.site import Document
 from site_build.template_objects import InputDigest, UnknownValueError
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class TargetContext:
     """What every task works with."""
 
     texts: Texts
-    gallery: Gallery
+    image_set: ImageSet
     images: ImageCache
-    sight: InputDigest
+    input_digest: InputDigest
     documents: dict[str, Document]
     """By path."""
-    seen: dict[str, None]
+    looked_up: dict[str, None]
     """Names that templates have looked up since it was cleared."""
     method: str
     """Digest of how files are made: code, theme and settings."""
 
 
 class Kept(str):
-    """The path of a file that is as the ledger of the build before has it."""
+    """The path of a file that is as the manifest of the build before has it."""
 
     __slots__ = ()
 
@@ -53,41 +53,41 @@ Result = Entry | Piece | Kept
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class Target:
     """Makes one file."""
 
     path: str
     """Where the file goes, or the page that it is about; one process does all of a folder."""
 
-    def find_key(self, workshop: Workshop, names: str, texts: str) -> str:  # noqa: ARG002
+    def find_key(self, context: TargetContext, names: str, texts: str) -> str:  # noqa: ARG002
         """Return the digest of all that the file is made from; empty: it is made every time.
 
-        `names` and `texts` are what was looked up for it, a line each, as the ledger has them.
+        `names` and `texts` are what was looked up for it, a line each, as the manifest has them.
         """
         return ""
 
-    def make(self, workshop: Workshop) -> bytes:
+    def make(self, context: TargetContext) -> bytes:
         """Return the file."""
         raise NotImplementedError
 
-    def recall(self, workshop: Workshop, tree: Tree) -> Kept | None:
+    def recall(self, context: TargetContext, tree: OutputFolder) -> Kept | None:
         """Take the file over from the build before, where what it is made from is as it was."""
         before = tree.recall(self.path)
         if before is None or not before.key:
             return None
-        is_same = before.key == self.find_key(workshop, before.names, before.texts)
+        is_same = before.key == self.find_key(context, before.names, before.texts)
         return Kept(self.path) if is_same and tree.keep(before) else None
 
-    def run(self, workshop: Workshop, tree: Tree, _index: IndexFile) -> Result:
-        """Take the file over, or make and write it; return what the ledger has to know."""
-        if kept := self.recall(workshop, tree):
+    def run(self, context: TargetContext, tree: OutputFolder, _index: IndexFile) -> Result:
+        """Take the file over, or make and write it; return what the manifest has to know."""
+        if kept := self.recall(context, tree):
             return kept
-        key = self.find_key(workshop, "", "")
-        return tree.write(self.path, self.make(workshop), Recipe(key))
+        key = self.find_key(context, "", "")
+        return tree.write(self.path, self.make(context), TargetInputs(key))
 
 
 @dataclass(frozen=True, slots=True)
-class TemplateTask(Task):
+class TemplateTarget(Target):
     """A page that a template makes, unless what its templates looked at is as it was."""
 
     template: Template
@@ -100,79 +100,79 @@ class TemplateTask(Task):
         """Return all that the template is given."""
         return {**self.shared, **self.own, "output_file": self.path}
 
-    def find_key(self, workshop: Workshop, names: str, texts: str) -> str:
+    def find_key(self, context: TargetContext, names: str, texts: str) -> str:
         """Return the key for what was looked at; an empty one if it defies telling."""
-        documents = workshop.documents
+        documents = context.documents
         paths = texts.split("\n") if texts else []
         digests = [documents[path].digest if path in documents else "" for path in paths]
         try:
-            seen = workshop.sight.digest(names.split("\n"), self.list_values())
+            looked_up = context.input_digest.digest(names.split("\n"), self.list_values())
         except UnknownValueError:
             return ""
-        return make_key(workshop.method, self.template.name, self.path, seen, digests).hex()
+        return make_key(context.method, self.template.name, self.path, looked_up, digests).hex()
 
-    def make(self, workshop: Workshop) -> bytes:
-        """Return the page, and note in the workshop what was looked up for it."""
-        workshop.seen.clear()
-        workshop.texts.asked.clear()
+    def make(self, context: TargetContext) -> bytes:
+        """Return the page, and note in the context what was looked up for it."""
+        context.looked_up.clear()
+        context.texts.asked.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
-    def run(self, workshop: Workshop, tree: Tree, _index: IndexFile) -> Result:
+    def run(self, context: TargetContext, tree: OutputFolder, _index: IndexFile) -> Result:
         """Do as for any file; what was looked up is known once the page is rendered."""
-        if kept := self.recall(workshop, tree):
+        if kept := self.recall(context, tree):
             return kept
-        data = self.make(workshop)
-        names, texts = "\n".join(workshop.seen), "\n".join(workshop.texts.asked)
-        recipe = Recipe(self.find_key(workshop, names, texts), names, texts)
-        return tree.write(self.path, data, recipe)
+        data = self.make(context)
+        names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
+        inputs = TargetInputs(self.find_key(context, names, texts), names, texts)
+        return tree.write(self.path, data, inputs)
 
 
 @dataclass(frozen=True, slots=True)
-class TextTask(Task):
+class TextTarget(Target):
     """A file that a renderer makes; without `sources` it is made every time."""
 
     render: Callable[[Texts], str | bytes]
     sources: bytes | None = None
     """Digest of all that it is made from."""
 
-    def find_key(self, workshop: Workshop, _names: str, _texts: str) -> str:
+    def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
         """Return the digest of the sources."""
-        return make_key(workshop.method, self.path, self.sources).hex() if self.sources else ""
+        return make_key(context.method, self.path, self.sources).hex() if self.sources else ""
 
-    def make(self, workshop: Workshop) -> bytes:
+    def make(self, context: TargetContext) -> bytes:
         """Return what the renderer returns."""
-        data = self.render(workshop.texts)
+        data = self.render(context.texts)
         return data.encode() if isinstance(data, str) else data
 
 
 @dataclass(frozen=True, slots=True)
-class FileTask(Task):
+class FileTarget(Target):
     """A file of the content folder; of a picture, whatever its name, the metadata is left out."""
 
     source: Path
 
-    def make(self, workshop: Workshop) -> bytes:
+    def make(self, context: TargetContext) -> bytes:
         """Return the file's bytes."""
         data = self.source.read_bytes()
         if is_picture(self.path) or data[4:8] != b"ftyp":  # as films also begin
-            data = clean(data, workshop.gallery.pictures.get(self.path))
+            data = clean(data, context.image_set.pictures.get(self.path))
         return data
 
 
 @dataclass(frozen=True, slots=True)
-class ImageTask(Task):
+class ImageTarget(Target):
     """A picture that is made from nothing but what its key tells, and kept in the cache."""
 
     key: bytes
     build: Callable[[], bytes]
 
-    def find_key(self, _workshop: Workshop, _names: str, _texts: str) -> str:
+    def find_key(self, _context: TargetContext, _names: str, _texts: str) -> str:
         """Return the key."""
         return self.key.hex()
 
-    def make(self, workshop: Workshop) -> bytes:
+    def make(self, context: TargetContext) -> bytes:
         """Return the picture from the cache, or made anew."""
-        return workshop.images.fetch(self.key, self.build)
+        return context.images.fetch(self.key, self.build)
 
 
 RECORD = ".record"
@@ -180,33 +180,33 @@ RECORD = ".record"
 
 
 @dataclass(frozen=True, slots=True)
-class RecordTask(Task):
+class RecordTarget(Target):
     """A post's line in the posts index."""
 
     document: Document
     minutes: int
     url: str
 
-    def find_key(self, workshop: Workshop, _names: str, _texts: str) -> str:
+    def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
         """Return the digest of the post, its pictures, and where people read it."""
         document = self.document
-        pictures = workshop.gallery.list_digests(document.path)
-        causes = (workshop.method, document.path, document.digest, self.url, pictures)
+        pictures = context.image_set.list_digests(document.path)
+        causes = (context.method, document.path, document.digest, self.url, pictures)
         return make_key(*causes).hex()
 
-    def make(self, workshop: Workshop) -> bytes:
+    def make(self, context: TargetContext) -> bytes:
         """Return the line, without its end."""
-        document, gallery = self.document, workshop.gallery
-        text = workshop.texts.read(document)
-        html = gallery.add_sizes(text.conversion.html, document.address, document.path)
-        markdown = link_markdown(text.markdown, gallery.links.get(document.path, {}))
+        document, image_set = self.document, context.image_set
+        text = context.texts.read(document)
+        html = image_set.add_sizes(text.conversion.html, document.address, document.path)
+        markdown = link_markdown(text.markdown, image_set.links.get(document.path, {}))
         record = make_record(document, markdown, html, self.minutes, self.url)
         return record.model_dump_json().encode()
 
-    def run(self, workshop: Workshop, _tree: Tree, index: IndexFile) -> Result:
+    def run(self, context: TargetContext, _output: OutputFolder, index: IndexFile) -> Result:
         """Take the line over from the index of the build before, or put a new one down."""
-        key, slug = self.find_key(workshop, "", ""), self.document.slug
-        return index.recall(slug, key) or index.spool(slug, self.make(workshop), key)
+        key, slug = self.find_key(context, "", ""), self.document.slug
+        return index.recall(slug, key) or index.spool(slug, self.make(context), key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:
@@ -235,15 +235,15 @@ _PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
 _CARDS = addresses.CARDS.rstrip("/")
 
 
-def group_tasks(tasks: Iterable[Task]) -> list[list[Task]]:
+def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
     """Put the tasks of one page together, and of a folder: they ask for one text or one picture.
 
     Cards have nothing in common, and are spread.
     """
-    groups: dict[str, list[Task]] = defaultdict(list)
-    for task in tasks:
-        page = _PAGE.sub("", task.path)
-        folder = task.path.rpartition("/")[0]
-        is_apart = page != task.path or folder == _CARDS
-        groups[page if is_apart else folder].append(task)
+    groups: dict[str, list[Target]] = defaultdict(list)
+    for target in targets:
+        page = _PAGE.sub("", target.path)
+        folder = target.path.rpartition("/")[0]
+        is_apart = page != target.path or folder == _CARDS
+        groups[page if is_apart else folder].append(target)
     return list(groups.values())

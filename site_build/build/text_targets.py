@@ -16,8 +16,8 @@ from site_build.errors import Diagnostic
 from site_build.cache import make_key
 from site_build.build.manifest import Entry
 from site_build.build.index_file import Piece, read_records
-from site_build.build.targets import RECORD, RecordTask, Task, TextTask
-from site_build.images.responsive import Gallery, link_markdown
+from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget
+from site_build.images.responsive import ImageSet, link_markdown
 from site_build.content.library import Texts
 from site_build.outputs import agents, crawlers, markdown
 from site_build.outputs.feed import (
@@ -34,19 +34,19 @@ _MOST_GONE = 10
 """Addresses that are named; of a folder that got other content there may be thousands."""
 
 
-def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTask]:
+def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarget]:
     """Yield a task for every line of the posts index; `minutes` are by path."""
     for post in site.posts:
         url = site.identity.absolute(post.address)
         path = f"{addresses.name_file(post.address)}{RECORD}"
-        yield RecordTask(path, post, minutes[post.path], url)
+        yield RecordTarget(path, post, minutes[post.path], url)
 
 
-def list_outputs(site: Site, size: int, gallery: Gallery) -> Iterator[Task]:
+def list_outputs(site: Site, size: int, image_set: ImageSet) -> Iterator[Target]:
     """Yield a task for every text of the site; `size` is how many posts a page of a list has."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.posts + site.pages:
-        yield _make_alternate(site, document, gallery)
+        yield _make_alternate(site, document, image_set)
     for former, present, document in list_moves(site):
         moved = markdown.render_moved(identity, document.title, present)
         yield make_text(addresses.name_file(former), moved)
@@ -59,7 +59,7 @@ def list_outputs(site: Site, size: int, gallery: Gallery) -> Iterator[Task]:
     }
     for path, render in overviews.items():
         if path is not None:
-            yield _make_later(addresses.name_twin(path), render)
+            yield _make_later(addresses.name_alternate(path), render)
     yield _make_later(addresses.LLMS, partial(agents.render_llms, site))
     if lists.journal:
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
@@ -69,7 +69,7 @@ def list_outputs(site: Site, size: int, gallery: Gallery) -> Iterator[Task]:
         yield make_text(path, text)
 
 
-def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Task]:
+def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
     yield make_text(addresses.ROBOTS, crawlers.render_robots(identity, policy))
     yield make_text(addresses.SECURITY, crawlers.render_security(identity, policy, now))
@@ -115,39 +115,39 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
     return any(head and path.startswith(head) for head in heads)
 
 
-def make_text(path: str, text: str | bytes) -> Task:
+def make_text(path: str, text: str | bytes) -> Target:
     """Return the task of a file whose text is known."""
-    return TextTask(path, lambda _: text)
+    return TextTarget(path, lambda _: text)
 
 
 def _make_later(
     path: str, render: Callable[[], str | bytes], sources: bytes | None = None
-) -> TextTask:
-    return TextTask(path, lambda _: render(), sources)
+) -> TextTarget:
+    return TextTarget(path, lambda _: render(), sources)
 
 
-def _make_alternate(site: Site, document: Document, gallery: Gallery) -> Task:
-    path, links = document.address, gallery.links.get(document.path, {})
+def _make_alternate(site: Site, document: Document, image_set: ImageSet) -> Target:
+    path, links = document.address, image_set.links.get(document.path, {})
     facts = [f"Author: {document.author}"] if document.author else []
     if part := site.parts.get(document.path):
         facts.append(f"Series: {part.series}, part {part.number} of {len(part.posts)}")
 
     def render(texts: Texts) -> str:
         text = link_markdown(texts.read(document).markdown, links)
-        twin = markdown.render_document(site.identity, document, text, path, facts)
-        return markdown.render_contact(twin, site.identity) if path == addresses.CONTACT else twin
+        alternate = markdown.render_document(site.identity, document, text, path, facts)
+        return markdown.render_contact(alternate, site.identity) if path == addresses.CONTACT else alternate
 
     sources = make_key(document.path, document.digest, facts, [*links.items()])
-    return TextTask(addresses.name_twin(path), render, sources)
+    return TextTarget(addresses.name_alternate(path), render, sources)
 
 
 def _list_pages(
     identity: Identity, title: str, folder: str, posts: Sequence[Document], size: int
-) -> Iterator[Task]:
+) -> Iterator[Target]:
     groups = [posts[first : first + size] for first in range(0, len(posts), size)] or [posts]
     for number, group in enumerate(groups, 1):
         leaf = markdown.Leaf(title, folder, number, len(groups), group)
-        path = addresses.name_twin(addresses.locate_leaf(folder, number))
+        path = addresses.name_alternate(addresses.locate_leaf(folder, number))
         sources = make_key(title, len(groups), [(post.digest, post.address) for post in group])
         yield _make_later(path, partial(markdown.render_leaf, identity, leaf), sources)
 
@@ -186,7 +186,7 @@ def forget_records() -> None:
 
 def list_full_texts(
     site: Site, pieces: Mapping[str, Piece], *, has_cards: bool
-) -> Iterator[TextTask]:
+) -> Iterator[TextTarget]:
     """Yield a task for each such file; `pieces` has the line of every post by its slug."""
 
     def select(posts: Sequence[Document]) -> _Selection:
@@ -196,7 +196,7 @@ def list_full_texts(
         return _Selection(tuple(pieces[post.slug] for post in posts), tuple(more))
 
     count, newest = len(site.posts), select(site.posts[: agents.NEWEST])
-    yield TextTask(
+    yield TextTarget(
         addresses.LLMS_FULL,
         lambda _: agents.render_llms_full(site.identity, newest.read(), count),
         make_key(count, newest.digest),
@@ -208,7 +208,7 @@ def list_full_texts(
         yield from _list_feeds(channel, select(tag.posts[: channel.most]))
 
 
-def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTask]:
+def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
     sources = make_key(channel.title, channel.total, channel.has_cards, newest.digest)
     for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
         path = addresses.locate_feed(channel.folder, form)

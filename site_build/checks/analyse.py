@@ -69,7 +69,7 @@ _LOCAL: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class Analysis:
     """What came of examining a text."""
 
     facts: Facts
@@ -77,7 +77,7 @@ class Study:
     """The text as HTML, where it was asked for and the text can be converted at all."""
 
 
-def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Study:
+def analyse(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Analysis:
     """Return the facts about the document's text, and its HTML where that is asked for.
 
     Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
@@ -88,7 +88,7 @@ def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = F
         empty = "the text is empty; write it, or take the file away"
         note = Diagnostic(path, first, 1, "warning", empty)
         blank = convert(document, "", dialect) if convert_too else None
-        return Study(Facts((note,), (), frozenset()), blank)
+        return Analysis(Facts((note,), (), frozenset()), blank)
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):
         return _refuse(path, *places.locate(excess[0]), excess[1])
@@ -101,22 +101,22 @@ def study(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = F
         what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
         return _refuse(path, first, 1, f"the converter cannot take the text ({what}); rewrite it")
     page = LexborHTMLParser(conversion.html)
-    facts = _Examination(document, places, marked).examine(page, conversion)
+    facts = _Analyzer(document, places, marked).examine(page, conversion)
     if not convert_too:
-        return Study(facts, None)
+        return Analysis(facts, None)
     plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
     if "<" in document.markdown:  # what Markdown makes by itself is balanced
         plain = replace(plain, html=repair(plain.html))
-    return Study(facts, plain)
+    return Analysis(facts, plain)
 
 
-def _refuse(path: str, line: int, column: int, message: str) -> Study:
+def _refuse(path: str, line: int, column: int, message: str) -> Analysis:
     note = Diagnostic(path, line, column, "error", message)
-    return Study(Facts((note,), (), frozenset()), None)
+    return Analysis(Facts((note,), (), frozenset()), None)
 
 
 @dataclass(slots=True)
-class _Examination:
+class _Analyzer:
     """The walk over one page, and what it has found so far."""
 
     document: Document

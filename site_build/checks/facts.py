@@ -13,7 +13,7 @@ from edge_api.schema import paths
 from site_build import addresses
 from site_build.addresses import SourceRules
 from site_build.errors import Diagnostic
-from site_build.images.measure import Album
+from site_build.images.measure import MeasuredImages
 from site_build.images.responsive import resolve
 from site_build.site import Document
 from site_build.text import make_slug
@@ -97,7 +97,7 @@ class UrlMap:
         return path in self.others or path.startswith(_ELSEWHERE)
 
     def canonical(self, path: str) -> str:
-        """Return the address that `path` leads to: without a file name, twin or leaf number."""
+        """Return the address that `path` leads to: without file name, `.md` or leaf number."""
         path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
         known = (self.documents, self.others, self.aliases)
         if not any(path in each for each in known):
@@ -196,7 +196,7 @@ def link_sources(document: Document, facts: Facts, paths: Mapping[str, str]) -> 
 def list_shown(
     documents: Iterable[Document],
     facts: Mapping[str, Facts],
-    album: Album,
+    album: MeasuredImages,
     paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
@@ -211,7 +211,7 @@ def list_shown(
 def judge_pictures(
     documents: Sequence[Document],
     facts: Mapping[str, Facts],
-    album: Album,
+    album: MeasuredImages,
     paths: Mapping[str, str],
 ) -> list[Diagnostic]:
     """Return every finding about pictures, sorted.
@@ -237,7 +237,7 @@ def judge_pictures(
 
 
 def _list_used(
-    document: Document, facts: Facts, album: Album, paths: Mapping[str, str]
+    document: Document, facts: Facts, album: MeasuredImages, paths: Mapping[str, str]
 ) -> Iterator[tuple[str, Reference]]:
     for reference in facts.references:
         written = resolve_source(document.path, reference, paths) or reference.address

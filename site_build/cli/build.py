@@ -15,7 +15,7 @@ from site_build.cli.terminal import count, open_console, print_findings
 from site_build.errors import BusyError, ContentError
 from site_build.parallel import count_processors
 from site_build.progress import Bar, Lines, Observer, Report
-from site_build.releases.release import Order, build
+from site_build.releases.release import BuildOptions, build
 
 PATIENCE_SECONDS = 10.0
 """How long a build waits for another one in the same folder."""
@@ -68,7 +68,7 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _build_in_turn(order: Order) -> Report:
+def _build_in_turn(order: BuildOptions) -> Report:
     """Build once no other build is at work: a publisher beside it is done in a moment.
 
     Raises BusyError when it is not.
@@ -83,9 +83,9 @@ def _build_in_turn(order: Order) -> Report:
         time.sleep(0.1)
 
 
-def make_order(arguments: argparse.Namespace, observer: Observer) -> Order:
+def make_order(arguments: argparse.Namespace, observer: Observer) -> BuildOptions:
     """Return what the options of `add_content`, `add_target` and `add_judgement` ask for."""
-    return Order(
+    return BuildOptions(
         content=arguments.content,
         output=arguments.output,
         site_url=arguments.site_url,

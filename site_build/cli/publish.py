@@ -21,10 +21,10 @@ from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer
 from site_build.releases.watcher import (
     HeartbeatThread,
-    News,
     Outdated,
     Prepared,
     Refused,
+    ReleaseEvent,
     Served,
     publish,
 )
@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     return os.EX_TEMPFAIL
 
 
-def _print_news(console: Console, content: Path, news: News) -> None:
+def _print_news(console: Console, content: Path, news: ReleaseEvent) -> None:
     match news:
         case Served(report):
             print_findings(console, content, report.findings)

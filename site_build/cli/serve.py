@@ -20,7 +20,7 @@ from site_build.cli.terminal import count, open_console
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources, read_dialect
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
-from site_build.preview.session import Problem, Stage, State, list_problems
+from site_build.preview.session import PreviewSession, Problem, State, list_problems
 from site_build.progress import Place, Request
 
 _FOLDER = ".preview"
@@ -76,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
                 jobs=arguments.jobs or count_processors(),
                 observer=observer,
             )
-            stage = Stage(request, dialect, sources[1:])
+            stage = PreviewSession(request, dialect, sources[1:])
         chronicle = _Chronicle(console, arguments.content)
         chronicle.tell(stage.state)
         posts = count(len(stage.state.documents), "document")

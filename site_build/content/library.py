@@ -15,7 +15,7 @@ from typing import NamedTuple
 from edge_api.schema.reading import reading_minutes
 from site_build.addresses import SourceRules
 from site_build.cache import Cache, make_key
-from site_build.checks.analyse import study
+from site_build.checks.analyse import analyse
 from site_build.checks.cross import cross_check
 from site_build.checks.facts import (
     Facts,
@@ -34,8 +34,8 @@ from site_build.content.folder import (
     read_bytes,
 )
 from site_build.errors import BuildError, Diagnostic
-from site_build.images.measure import Album
-from site_build.images.responsive import Gallery
+from site_build.images.measure import MeasuredImages
+from site_build.images.responsive import ImageSet
 from site_build.markup.convert import HOUSE, Conversion, Dialect
 from site_build.parallel import map_unordered
 from site_build.progress import Request
@@ -45,7 +45,7 @@ from site_build.site import Document
 TEXTS = "text"
 _INSPECTIONS = "inspection"
 _REMEMBERED = 4
-"""Texts kept in memory: a post's page, twin and record are made one after the other."""
+"""Texts kept in memory: a post's page, alternate and record are made one after the other."""
 
 
 class Inspection(NamedTuple):
@@ -101,7 +101,7 @@ def inspect(
     document, findings = read_document(path, raw, dialect.rules)
     if document is None:
         return Inspection(None, None, tuple(findings))
-    studied = study(document, dialect, convert_too=convert_too)
+    studied = analyse(document, dialect, convert_too=convert_too)
     return Inspection(document, studied.facts, tuple(findings), studied.conversion)
 
 
@@ -162,7 +162,7 @@ class Texts:
             raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(f"{path} was changed while the site was being built; build again")
-        conversion = study(whole, self._dialect, convert_too=True).conversion
+        conversion = analyse(whole, self._dialect, convert_too=True).conversion
         if conversion is None:
             raise BuildError(f"{path} cannot be converted; `check` tells why")
         return Text(whole.markdown, conversion)
@@ -194,7 +194,7 @@ class Content:
     """What each document is about, by path."""
     files: Mapping[str, str]
     """What is published as it is: the path on the site by that of the source."""
-    gallery: Gallery
+    image_set: ImageSet
     sources: int
     hits: int
     """Source files that the cache knew."""
@@ -224,7 +224,7 @@ def read_content(
 def collect(
     readings: Mapping[str, Reading],
     files: tuple[str, ...],
-    album: Album,
+    album: MeasuredImages,
     hits: int,
     rules: SourceRules,
 ) -> Content:
@@ -305,7 +305,7 @@ def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Te
 def find_problems(
     inspections: Iterable[Inspection],
     listing: Listing,
-    album: Album,
+    album: MeasuredImages,
     now: datetime,
     rules: SourceRules,
 ) -> tuple[Diagnostic, ...]:
@@ -320,14 +320,17 @@ def find_problems(
 
 
 def _make_gallery(
-    readings: Mapping[str, Reading], files: tuple[str, ...], album: Album, rules: SourceRules
-) -> Gallery:
+    readings: Mapping[str, Reading],
+    files: tuple[str, ...],
+    album: MeasuredImages,
+    rules: SourceRules,
+) -> ImageSet:
     """Return the pictures that can be shown, and who shows them."""
     pictures = {path: each.picture for path, each in album.items() if each.picture}
     documents, facts = _list_facts(each.inspection for each in readings.values())
     paths = list_targets(documents, files, rules)
     links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
-    return Gallery(pictures, list_shown(documents, facts, album, paths), links)
+    return ImageSet(pictures, list_shown(documents, facts, album, paths), links)
 
 
 def _list_facts(inspections: Iterable[Inspection]) -> tuple[list[Document], dict[str, Facts]]:

@@ -22,7 +22,7 @@ from site_build.content.library import (
     read_sources,
 )
 from site_build.errors import Diagnostic
-from site_build.images.measure import Album
+from site_build.images.measure import MeasuredImages
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
 
@@ -30,7 +30,7 @@ _Stamp = tuple[int, int, int, int]
 _GONE: _Stamp = (0, 0, 0, 0)
 
 
-class Manuscripts:
+class LiveLibrary:
     """Every source file as it is, and the last one of it that could be used."""
 
     def __init__(self, request: Request, code: str, dialect: Dialect) -> None:
@@ -113,7 +113,7 @@ class Manuscripts:
         good = dict(shown.values())
         return collect(good, self._listing.files, self._album, self._hits, self._dialect.rules)
 
-    def _measure(self, listing: Listing) -> Album:
+    def _measure(self, listing: Listing) -> MeasuredImages:
         request = self._request
         return measure_pictures(
             request.content, listing.files, request.jobs, self._cache, self._code

@@ -58,7 +58,7 @@ class Measured:
     """What should be fixed, each with how."""
 
 
-Album = Mapping[str, Measured]
+MeasuredImages = Mapping[str, Measured]
 """What was measured, by path within the content folder."""
 
 

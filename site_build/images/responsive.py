@@ -27,7 +27,7 @@ _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+)
 
 
 @dataclass(frozen=True, slots=True)
-class Gallery:
+class ImageSet:
     """The pictures that documents show, and their links to source files."""
 
     pictures: Mapping[str, Picture]

@@ -1,6 +1,6 @@
-"""The Markdown twin of every page: the same words for readers that want no HTML.
+"""The Markdown alternate of every page: the same words for readers that want no HTML.
 
-A twin lies in the folder of its page, so relative links in it mean the same.
+An alternate lies in the folder of its page, so relative links in it mean the same.
 """
 
 import re
@@ -30,7 +30,7 @@ def write_link(text: str, url: str) -> str:
 
 
 def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
-    """Return one line for each post: its twin, its day and what it is about."""
+    """Return one line for each post: its alternate, its day and what it is about."""
     return [
         f"- {_link(identity, post)} ({post.published:%Y-%m-%d}): {escape_text(post.description)}"
         for post in posts
@@ -38,28 +38,28 @@ def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
 
 
 def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
-    """Return one line for each page: its twin and what it is about."""
+    """Return one line for each page: its alternate and what it is about."""
     return [f"- {_link(identity, page)}: {escape_text(page.description)}" for page in pages]
 
 
 def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
-    """Return title, path of the twin and a sentence of each list that the site makes."""
+    """Return title, path of the alternate and a sentence of each list that the site makes."""
     lists = identity.addresses
     known = (
         ("Journal", lists.journal, "all posts, newest first"),
         ("Tags", lists.tags, "all tags with the number of their posts"),
         ("Archive", lists.archive, "all posts by year"),
     )
-    return [(title, addresses.name_twin(path), words) for title, path, words in known if path]
+    return [(title, addresses.name_alternate(path), words) for title, path, words in known if path]
 
 
 def _link(identity: Identity, document: Document) -> str:
-    url = identity.absolute(addresses.name_twin(document.address))
+    url = identity.absolute(addresses.name_alternate(document.address))
     return write_link(document.title, url)
 
 
 NEWEST = 10
-"""Posts on the twin of the home page."""
+"""Posts on the alternate of the home page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Leaf:
 def render_document(
     identity: Identity, document: Document, text: str, path: str, more: Sequence[str] = ()
 ) -> str:
-    """Return the twin of the post or page at `path`, whose Markdown is `text`.
+    """Return the alternate of the post or page at `path`, whose Markdown is `text`.
 
     `more` are facts about it that only the site knows, such as its place in a series.
     """
@@ -90,7 +90,7 @@ def render_document(
 
 
 def render_record(record: PostRecord, lang: str) -> str:
-    """Return the twin of a post from its record in the posts index."""
+    """Return the alternate of a post from its record in the posts index."""
     facts = _state_facts(record.publishedAt, record.updatedAt, record.tags, lang)
     return _render(
         record.title, record.description, [*facts, f"Source: {record.url}"], record.content
@@ -117,7 +117,7 @@ def _render(title: str, description: str, facts: list[str], text: str) -> str:
 
 
 def render_home(site: Site) -> str:
-    """Return the twin of the home page."""
+    """Return the alternate of the home page."""
     identity = site.identity
     more = [
         f"- {write_link(title, identity.absolute(path))}"
@@ -139,10 +139,10 @@ def render_home(site: Site) -> str:
 
 
 def render_leaf(identity: Identity, leaf: Leaf) -> str:
-    """Return the twin of one leaf of a list of posts."""
+    """Return the alternate of one leaf of a list of posts."""
     place = "" if leaf.count == 1 else f", page {leaf.number} of {leaf.count}"
     ways = [
-        f"- {write_link(way, identity.absolute(addresses.name_twin(path)))}"
+        f"- {write_link(way, identity.absolute(addresses.name_alternate(path)))}"
         for way, number in (("Newer", leaf.number - 1), ("Older", leaf.number + 1))
         if 1 <= number <= leaf.count
         for path in (addresses.locate_leaf(leaf.folder, number),)
@@ -155,17 +155,17 @@ def render_leaf(identity: Identity, leaf: Leaf) -> str:
 
 
 def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
-    """Return the twin of the list of tags."""
+    """Return the alternate of the list of tags."""
     lines = [
         f"- {write_link(tag.name, identity.absolute(path))} ({len(tag.posts)})"
         for tag in tags
-        for path in (addresses.name_twin(tag.address),)
+        for path in (addresses.name_alternate(tag.address),)
     ]
     return _join("# Tags", "\n".join(lines) or "No tags yet.")
 
 
 def render_archive(identity: Identity, posts: Sequence[Document]) -> str:
-    """Return the twin of the archive: every post by its year."""
+    """Return the alternate of the archive: every post by its year."""
     years = [
         f"## {year}\n\n" + "\n".join(list_posts(identity, list(found)))
         for year, found in groupby(posts, key=lambda post: post.published.year)
@@ -174,7 +174,7 @@ def render_archive(identity: Identity, posts: Sequence[Document]) -> str:
 
 
 def render_missing(identity: Identity) -> str:
-    """Return the twin of the page that stands in for a missing one."""
+    """Return the alternate of the page that stands in for a missing one."""
     ways = (
         ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
         *list_overviews(identity),
@@ -207,8 +207,10 @@ def render_moved(identity: Identity, title: str, path: str) -> str:
 
 
 def render_thanks(identity: Identity) -> str:
-    """Return the twin of the page that a sent message leads to."""
-    journal = identity.absolute(addresses.name_twin(identity.addresses.journal or addresses.HOME))
+    """Return the alternate of the page that a sent message leads to."""
+    journal = identity.absolute(
+        addresses.name_alternate(identity.addresses.journal or addresses.HOME)
+    )
     return _join(
         "# Thank you",
         "Your message has arrived and is stored. A person reads it and answers to the address you"
@@ -217,12 +219,12 @@ def render_thanks(identity: Identity) -> str:
     )
 
 
-def render_contact(twin: str, identity: Identity) -> str:
-    """Return the twin of the contact page: its own text, and the forms as programs fill them."""
+def render_contact(alternate: str, identity: Identity) -> str:
+    """Return the alternate of the contact page: its text, and the forms as programs fill them."""
     leads = f"{identity.url}{paths.AUDIENCES['rest']}/leads"
     skill = identity.absolute(f"{addresses.SKILLS}send-an-enquiry/SKILL.md")
     return _join(
-        twin.strip(),
+        alternate.strip(),
         "## Send a message from a program",
         f"`POST {leads}` takes what the form takes, as JSON: `name`, `email`, `budget_tier` and"
         " `message`, all of them strings and all needed. No key is needed unless the answer is"

@@ -23,8 +23,8 @@ from pelican.urlwrappers import Author, Category  # type: ignore[import-untyped]
 from pelican.writers import Writer  # type: ignore[import-untyped]
 
 from site_build.build.builder import SiteBuild
-from site_build.build.fingerprint import HOUSE_THEME, is_lent
-from site_build.build.targets import TemplateTask, TextTask, render_page
+from site_build.build.fingerprint import HOUSE_THEME, is_fallback_template
+from site_build.build.targets import TemplateTarget, TextTarget, render_page
 from site_build.errors import BuildError
 from site_build.site import Site
 from site_build.template_objects import (
@@ -42,7 +42,7 @@ _LISTS = ("articles", "dates")
 """What Pelican spreads over the leaves of a paginated template."""
 
 
-class TaskWriter(Writer):  # type: ignore[misc]
+class TargetWriter(Writer):  # type: ignore[misc]
     """Takes what generators ask to be written."""
 
     def write_file(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
@@ -62,7 +62,7 @@ class TaskWriter(Writer):  # type: ignore[misc]
             return
         build = find_build(self.settings)
         for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
-            build.add(TemplateTask(path, template, context, {**own, **leaf}))
+            build.add(TemplateTarget(path, template, context, {**own, **leaf}))
 
     def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
         self,
@@ -79,7 +79,7 @@ class TaskWriter(Writer):  # type: ignore[misc]
         feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
         if path:
             text = feed.writeString("utf-8")
-            find_build(self.settings).add(TextTask(path, lambda _: text))
+            find_build(self.settings).add(TextTarget(path, lambda _: text))
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 
@@ -230,31 +230,31 @@ class Outputs(Generator):  # type: ignore[misc]
     def generate_output(self, writer: Any) -> None:  # noqa: ARG002 - the signature is Pelican's
         """Finish the build."""
         build = find_build(self.settings)
-        for frame in build.handover.frames:
+        for frame in build.edge_templates.frames:
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
                 build.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
-                if not is_lent(template) or build.theme == HOUSE_THEME:
+                if not is_fallback_template(template) or build.theme == HOUSE_THEME:
                     raise
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
                 template = environment.get_template(frame.file)
                 build.add_frame(frame, render_page(template, values, frame.file))
-                build.borrow(environment)
+                build.use_fallback_templates(environment)
         pages = build.make_pages()
         if signals.content_written.receivers:
             self._tell_written(build, pages)
 
-    def _tell_written(self, build: SiteBuild, pages: Iterable[TemplateTask]) -> None:
+    def _tell_written(self, build: SiteBuild, pages: Iterable[TemplateTarget]) -> None:
         """Give plugins a copy of each page in a folder of their own, which they may change."""
-        for task in pages:
-            copy = Path(self.output_path, task.path)
+        for target in pages:
+            copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(build.request.place.site / task.path, copy)
-            values = {**task.shared, **task.own, "output_file": task.path}
+            copyfile(build.request.place.site / target.path, copy)
+            values = {**target.shared, **target.own, "output_file": target.path}
             signals.content_written.send(str(copy), context=values)
 
 
@@ -290,7 +290,7 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
     return RenderContext(
         settings,
         build.texts,
-        build.content.gallery,
+        build.content.image_set,
         {
             name: _name(Author, name, settings)
             for name in dict.fromkeys((site.identity.author, *authors))

@@ -34,7 +34,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 from edge_api.schema.paths import SEARCH
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card
-from site_build.build.builder import Given, SiteBuild
+from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
 from site_build.build.preview_build import PreviewBuild
@@ -43,7 +43,7 @@ from site_build.content.front_matter import parse_instant
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
-from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TaskWriter, find_build
+from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
 from site_build.pelican_plugin.settings import (
     SETTINGS_FILE,
     identify,
@@ -78,8 +78,8 @@ def _require_journal(running: pelican.Pelican) -> None:
         sys.exit(f"PELICAN_CLASS is Pelican's own, which cannot build this site; set it as {name}")
 
 
-def _choose_writer(_: Any) -> type[TaskWriter]:
-    return TaskWriter
+def _choose_writer(_: Any) -> type[TargetWriter]:
+    return TargetWriter
 
 
 def _equip(generator: Any) -> None:
@@ -99,8 +99,8 @@ def _equip(generator: Any) -> None:
     generator.env.globals["menu"] = _make_menu(site, generator.settings)
     generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
     if build.theme != HOUSE_THEME:
-        _lend_templates(generator.env)
-    generator.env.context_class = track_lookups(build.seen)
+        _add_fallback_templates(generator.env)
+    generator.env.context_class = track_lookups(build.looked_up)
     # One build is made of the theme as it was when it began, and asks the disk for it once.
     generator.env.auto_reload = False
 
@@ -115,7 +115,7 @@ def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:
     return [*links, *(settings.get("MENUITEMS") or ()), ("Search", SEARCH)]
 
 
-def _lend_templates(environment: Environment) -> None:
+def _add_fallback_templates(environment: Environment) -> None:
     """Give another theme the templates that it and Pelican's own lack, with their escaping."""
     house = FileSystemLoader(HOUSE_THEME / "templates")
     lent = frozenset(house.list_templates()) - frozenset(environment.list_templates())
@@ -317,7 +317,7 @@ class PreviewBuilder:
         self._site_url = site_url
         self._bytecode = _Bytecode()
 
-    def build(self, request: Request, given: Given) -> PreviewBuild:
+    def build(self, request: Request, given: KnownContent) -> PreviewBuild:
         """Return the site that is made of what was read already; raises BuildError."""
         with plain_errors(), contained():
             journal = open_journal(request, self._site_url)

@@ -26,7 +26,7 @@ from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS, media_type
 from site_build import addresses
 from site_build.checks.facts import is_of_edge
 from site_build.errors import BuildError
-from site_build.preview.session import Stage, State, describe_state
+from site_build.preview.session import PreviewSession, State, describe_state
 from site_build.site import Document
 
 PREFIX = "/.preview/"
@@ -197,7 +197,7 @@ class Preview:
     """Answers requests, and tells browsers of each change."""
 
     def __init__(
-        self, stage: Stage, content: Path, host: str, tell: Callable[[State], None]
+        self, stage: PreviewSession, content: Path, host: str, tell: Callable[[State], None]
     ) -> None:
         """Take what is to be shown; `tell` hears of each new state."""
         self._stage = stage

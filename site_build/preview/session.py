@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from site_build.addresses import name_file
-from site_build.build.builder import Given
+from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.preview_build import PreviewBuild
 from site_build.content.library import Content
-from site_build.content.live_library import Manuscripts
+from site_build.content.live_library import LiveLibrary
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import PreviewBuilder
@@ -56,7 +56,7 @@ class State:
 
 
 @dataclass(frozen=True, slots=True)
-class Showing:
+class PreviewedFile:
     """One file as it was asked for."""
 
     data: bytes | None
@@ -65,7 +65,7 @@ class Showing:
     """Whether the state has just become another."""
 
 
-class Stage:
+class PreviewSession:
     """The site in the making; all its methods belong to one thread.
 
     A change is shown at once; what it leads to elsewhere is left for a quiet moment, in which
@@ -82,12 +82,12 @@ class Stage:
         self._request = request
         self._watched = watched
         self._session, self._number = secrets.token_hex(4), 0
-        self._manuscripts = Manuscripts(request, fingerprint_code(), dialect)
+        self._library = LiveLibrary(request, fingerprint_code(), dialect)
         self._builder = PreviewBuilder(dialect.site_url)
         self._good: dict[str, bytes] = {}
         self._shown: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False
-        self._content = self._manuscripts.collect()
+        self._content = self._library.collect()
         self._theme = _stamp(watched)
         self._is_tried, self._is_lost = False, False
         self.state = State(self._name_version())
@@ -101,7 +101,7 @@ class Stage:
         """
         before, told, was_lost = self.state, self._relate(changes), self._is_lost
         try:
-            is_changed = self._manuscripts.refresh(told)
+            is_changed = self._library.refresh(told)
         except BuildError as error:
             self._is_lost = True
             self.state = replace(before, theme=read_sentence(str(error)))
@@ -125,14 +125,14 @@ class Stage:
 
     def _take_in(self, *, is_restyled: bool) -> None:
         """Show changed texts at once, where nothing else has changed; or make the site anew."""
-        content, last = self._manuscripts.collect(), self._build
+        content, last = self._library.collect(), self._build
         is_text = _differ_in_text(self._content, content) and not self.state.theme
         if is_restyled or last is None or not is_text:
             self.state = self._make_anew(in_haste=True)
         else:
             last.revise(content)
             self._content, self._is_whole = content, False
-            self.state = self._begin(content, self._manuscripts.list_errors())
+            self.state = self._begin(content, self._library.list_errors())
         self._shown.clear()
 
     def settle(self) -> bool:
@@ -166,13 +166,13 @@ class Stage:
         if self._is_checked:
             return False
         self._is_checked = True
-        found = self._manuscripts.check(datetime.now(UTC))
+        found = self._library.check(datetime.now(UTC))
         warnings = tuple(each for each in found if each.severity == "warning")
         is_new = warnings != self.state.findings
         self.state = replace(self.state, findings=warnings)
         return is_new
 
-    def show(self, path: str) -> Showing:
+    def show(self, path: str) -> PreviewedFile:
         """Return a file of the site, after a look whether it has changed; None where is none.
 
         What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
@@ -186,7 +186,7 @@ class Stage:
             faults[path], made = made, self._good.get(path, b"")
         if faults != self.state.faults:
             self.state = replace(self.state, faults=faults)
-        return Showing(made, self.state, self.state != before)
+        return PreviewedFile(made, self.state, self.state != before)
 
     def _make(self, path: str) -> bytes | Problem | None:
         """Return a file made now, or what keeps it from being made; None where there is none."""
@@ -210,13 +210,15 @@ class Stage:
         Where that fails, the last one stays, and the state says why. In haste, posts are related as
         they were.
         """
-        content, errors = self._manuscripts.collect(), self._manuscripts.list_errors()
+        content, errors = self._library.collect(), self._library.list_errors()
         last = self._build
-        handover = last.handover if last and self._is_tried else None
+        edge_templates = last.edge_templates if last and self._is_tried else None
         related = last.related if last and in_haste else None
         self._content, self._is_whole = content, related is None
         try:
-            self._build = self._builder.build(self._request, Given(content, handover, related))
+            self._build = self._builder.build(
+                self._request, KnownContent(content, edge_templates, related)
+            )
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, SITE_FOLDER
 from site_build.build.manifest import (
-    LEDGER_FILE,
-    Look,
+    MANIFEST_FILE,
+    FileState,
     is_whole,
     list_forms,
-    read_looks,
+    read_file_states,
     read_rows,
     remove_file,
 )
@@ -33,7 +33,7 @@ from site_build.progress import Observer, Place, Report, Request
 
 PREVIOUS_LINK = "previous"
 NEXT_LINK = "next"
-"""An edition that is ready and waits for its instant."""
+"""A release that is ready and waits for its instant."""
 
 _LINKS = (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
@@ -44,7 +44,7 @@ _CACHE = ".cache"
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class BuildOptions:
     """What to build, for whom, and into which folder of builds."""
 
     content: Path
@@ -58,7 +58,7 @@ class Order:
     observer: Observer = field(default_factory=Observer)
 
 
-def build(order: Order) -> Report:
+def build(order: BuildOptions) -> Report:
     """Build the site and point `current` at it.
 
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
@@ -71,7 +71,7 @@ def build(order: Order) -> Report:
     return report
 
 
-def prepare(order: Order) -> Report:
+def prepare(order: BuildOptions) -> Report:
     """Build the site and point `next` at it; raises what `build` raises."""
     with _exclusive(order.output):
         report = _make(order)
@@ -116,7 +116,7 @@ def _exclusive(output: Path) -> Iterator[None]:
             yield
 
 
-def _make(order: Order) -> Report:
+def _make(order: BuildOptions) -> Report:
     """Build into a hidden folder and give it its name."""
     for left in order.output.glob(f"{_STAGING}*"):  # by builds that did not end
         shutil.rmtree(left, ignore_errors=True)
@@ -124,7 +124,7 @@ def _make(order: Order) -> Report:
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
     staging = output / f"{_STAGING}{os.getpid()}"
     with plain_errors():
-        bring_up(spare, before, SITE_FOLDER)
+        update_spare(spare, before, SITE_FOLDER)
         spare.rename(staging)
     try:
         request = Request(
@@ -199,36 +199,36 @@ def _prune(output: Path) -> None:
                 else:
                     path.rename(spare)
         if current := _follow(output, CURRENT_LINK):
-            bring_up(spare, output / current, SITE_FOLDER)
+            update_spare(spare, output / current, SITE_FOLDER)
 
 
-def bring_up(spare: Path, edition: Path, site: str) -> None:
-    """Have `spare` hold the public files of the build `edition`, in the folder `site` of each.
+def update_spare(spare: Path, release: Path, site: str) -> None:
+    """Have `spare` hold the public files of the build `release`, in the folder `site` of each.
 
-    A spare has a ledger only while it is as that says: one that was left half done has none, and
+    A spare has a manifest only while it is as that says: one that was left half done has none, and
     is made anew. Raises OSError.
     """
     if spare.is_symlink() or spare.is_file():
         spare.unlink()  # What a link leads to is left alone.
     with suppress(OSError):
-        if filecmp.cmp(spare / LEDGER_FILE, edition / LEDGER_FILE) and is_whole(spare):
+        if filecmp.cmp(spare / MANIFEST_FILE, release / MANIFEST_FILE) and is_whole(spare):
             return
-    held, wanted = _disown(spare, site), read_rows(edition)
-    surplus, missing = read_looks(held - wanted), read_looks(wanted - held)
+    held, wanted = _disown(spare, site), read_rows(release)
+    surplus, missing = read_file_states(held - wanted), read_file_states(wanted - held)
     for path in _differing(surplus, missing):
         remove_file(spare / site, path)
-    _link_files(_differing(missing, surplus), edition / site, spare / site)
+    _link_files(_differing(missing, surplus), release / site, spare / site)
     with suppress(FileNotFoundError):  # of the first build there is none before
-        _link(edition / LEDGER_FILE, spare / LEDGER_FILE)
+        _link(release / MANIFEST_FILE, spare / MANIFEST_FILE)
 
 
 def _disown(spare: Path, site: str) -> frozenset[bytes]:
-    """Leave a spare with nothing but its public files, and return what its ledger says of them."""
+    """Leave a spare with nothing but its public files, and return their manifest rows."""
     held = read_rows(spare)
     if not held:
         shutil.rmtree(spare, ignore_errors=True)
     spare.mkdir(exist_ok=True)
-    (spare / LEDGER_FILE).unlink(missing_ok=True)
+    (spare / MANIFEST_FILE).unlink(missing_ok=True)
     for path in spare.iterdir():
         if path.is_dir() and path.name != site:
             shutil.rmtree(path)
@@ -237,7 +237,7 @@ def _disown(spare: Path, site: str) -> frozenset[bytes]:
     return held
 
 
-def _differing(looks: dict[str, Look], others: dict[str, Look]) -> Iterator[str]:
+def _differing(looks: dict[str, FileState], others: dict[str, FileState]) -> Iterator[str]:
     """Yield the paths of the files that are not the same among the others."""
     for path, look in looks.items():
         if others.get(path) != look:

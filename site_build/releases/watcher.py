@@ -1,7 +1,7 @@
 """Follows the content and publishes what changes, and reports that it lives.
 
-Whatever changes is built; the edition of the next scheduled instant is made ahead and swapped in
-when its time has come. Content that must not be published leaves the served edition standing until
+Whatever changes is built; the release of the next scheduled instant is made ahead and swapped in
+when its time has come. Content that must not be published leaves the served release standing until
 it is fixed; whatever else stops a build may be over soon, so that is tried again.
 """
 
@@ -19,7 +19,7 @@ from watchfiles import watch
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.progress import Report
-from site_build.releases.release import Order, build, prepare, serve_prepared, withdraw
+from site_build.releases.release import BuildOptions, build, prepare, serve_prepared, withdraw
 
 
 class HeartbeatThread(threading.Thread):
@@ -102,14 +102,14 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """An edition is served from now on."""
+    """A release is served from now on."""
 
     report: Report
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """An edition waits for its instant."""
+    """A release waits for its instant."""
 
     report: Report
 
@@ -126,23 +126,23 @@ class Outdated:
     """Other code is installed than this process runs."""
 
 
-News = Served | Prepared | Refused | Outdated
+ReleaseEvent = Served | Prepared | Refused | Outdated
 
 
-class Publisher:
-    """Turns changes and instants into editions; `tell` hears of each, and once of each error."""
+class Watcher:
+    """Turns changes and instants into releases; `tell` hears of each, and once of each error."""
 
-    def __init__(self, order: Order, tell: Callable[[News], None]) -> None:
+    def __init__(self, order: BuildOptions, tell: Callable[[ReleaseEvent], None]) -> None:
         self._order = order
         self._tell = tell
         self._stale = True
         self._due: datetime | None = None
         """When the next scheduled post or page appears."""
         self._ahead: Report | None = None
-        """The edition that was made for that instant."""
+        """The release that was made for that instant."""
         self._backoff = Backoff()
         self._told: object = None
-        """The error that was reported last, if no edition came after it."""
+        """The error that was reported last, if no release came after it."""
         self.failure = ""
         """Why the last build failed, in one line; empty where it did not."""
 
@@ -178,7 +178,7 @@ class Publisher:
                 self.failure = ""
                 self._tell(news)
 
-    def _step(self, now: datetime) -> News | None:
+    def _step(self, now: datetime) -> ReleaseEvent | None:
         if self._stale:
             return self._build(now)
         if self._due and self._due <= now:
@@ -192,7 +192,7 @@ class Publisher:
             return Prepared(self._ahead)
         return None
 
-    def _build(self, now: datetime) -> News:
+    def _build(self, now: datetime) -> ReleaseEvent:
         report = build(replace(self._order, now=now))
         self._stale = False
         self._withdraw()
@@ -207,26 +207,26 @@ class Publisher:
             self._tell(Refused(error))
 
     def _withdraw(self) -> None:
-        """Forget the edition that was made ahead: it may say what its author has taken back."""
+        """Forget the release that was made ahead: it may say what its author has taken back."""
         self._ahead = None
         with suppress(BuildError):
             withdraw(self._order.output)
 
 
 def publish(
-    order: Order,
+    order: BuildOptions,
     watched: Iterable[Path],
-    tell: Callable[[News], None],
+    tell: Callable[[ReleaseEvent], None],
     heart: HeartbeatThread,
     *,
     stays: bool,
 ) -> None:
     """Publish until interrupted, or until other code is installed; then `stays` only reports it.
 
-    The order's own instant does not count; `watched` are the files and folders that an edition is
+    The order's own instant does not count; `watched` are the files and folders that a release is
     made from. Raises KeyboardInterrupt when a signal ends it.
     """
-    publisher = Publisher(order, tell)
+    publisher = Watcher(order, tell)
     is_told = False
     # The watch goes on while a build is made, so no change is missed.
     glances = watch(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.analyse import study
+from site_build.checks.analyse import analyse
 from site_build.content.document import read_document
 from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.sanitize import sanitize
@@ -206,7 +206,7 @@ def test_a_check_hands_on_what_the_converter_makes(markdown: str) -> None:
     """The marks by which a check finds its places leave no trace in the page's HTML."""
     document = make_document(markdown)
 
-    studied = study(document, Dialect("https://journal.test"), convert_too=True)
+    studied = analyse(document, Dialect("https://journal.test"), convert_too=True)
 
     assert studied.conversion == Converter(Dialect("https://journal.test")).convert(document)
 
@@ -217,7 +217,7 @@ def test_a_check_hands_on_real_posts_as_they_are() -> None:
     for path in [SAMPLE, *find_posts()[::29]]:
         document, _ = read_document("posts/a.md", path.read_bytes())
         if document:
-            studied = study(document, Dialect("https://journal.test"), convert_too=True)
+            studied = analyse(document, Dialect("https://journal.test"), convert_too=True)
             assert studied.conversion == converter.convert(document), path
 
 

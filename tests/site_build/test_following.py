@@ -9,7 +9,7 @@ from aiohttp import ClientSession
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.preview.server import Preview, listen, name_origin, serve
-from site_build.preview.session import Stage, State
+from site_build.preview.session import PreviewSession, State
 from site_build.progress import Place, Request
 from tests.site_build.workbench import Desk
 
@@ -25,7 +25,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
     request = Request(desk.content, place, place.state, cache, now, jobs=1)
     listening = listen("127.0.0.1", 0)
-    stage = Stage(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
+    stage = PreviewSession(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
     told: asyncio.Queue[State] = asyncio.Queue()
     preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
     serving = asyncio.create_task(serve(preview, listening, (), ending))

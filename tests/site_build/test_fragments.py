@@ -6,7 +6,7 @@ from random import Random
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.analyse import study
+from site_build.checks.analyse import analyse
 from site_build.markup.convert import Dialect
 from site_build.markup.sanitize import repair
 from site_build.site import Document
@@ -80,7 +80,7 @@ def write(markdown: str) -> Document:
 
 def convert(markdown: str) -> tuple[str, list[str]]:
     """Return the HTML of a text, and what its author is told."""
-    made = study(write(markdown), Dialect("https://journal.test"), convert_too=True)
+    made = analyse(write(markdown), Dialect("https://journal.test"), convert_too=True)
     assert made.conversion
     return made.conversion.html, [note.message for note in made.facts.notes]
 
@@ -122,7 +122,7 @@ def test_broken_html_stays_within_its_page(markdown: str) -> None:
 @pytest.mark.parametrize(("markdown", "message"), BROKEN.items())
 def test_broken_html_is_told_at_its_line(markdown: str, message: str) -> None:
     """The finding names the tag and says what to write, at its line."""
-    notes = study(write(f"Words.\n\n{markdown}{AFTER}")).facts.notes
+    notes = analyse(write(f"Words.\n\n{markdown}{AFTER}")).facts.notes
 
     told = [note for note in notes if message in note.message]
 

@@ -14,15 +14,15 @@ import pytest
 
 from site_build.build.manifest import (
     EMPTY,
-    LEDGER_FILE,
+    MANIFEST_FILE,
     Entry,
-    Ledger,
     Line,
+    Manifest,
     Stamp,
-    read_ledger,
-    read_looks,
+    read_file_states,
+    read_manifest,
     read_rows,
-    write_ledger,
+    write_manifest,
 )
 from site_build.errors import BuildError
 from site_build.parallel import in_background
@@ -34,27 +34,27 @@ class ContentlessError(Exception):
     """Stands for what stops a build."""
 
 
-ENTRY = Entry('a, [b"].html', "key", "digest", (3, 2, 0), (5, 7, 0), "x\ny", "", carried=True)
+ENTRY = Entry('a, [b"].html', "key", "digest", (3, 2, 0), (5, 7, 0), "x\ny", "", retained=True)
 LINE = Line("a", "key", "digest", 0, 9)
 
 
 def test_a_ledger_comes_back_as_it_was_written(tmp_path: Path) -> None:
     """Whole, or the looks of a few of its rows, whatever stands in the names of files."""
-    ledger = Ledger({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2))
-    write_ledger(tmp_path, ledger)
+    ledger = Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2))
+    write_manifest(tmp_path, ledger)
 
-    (read,) = read_ledger(tmp_path).entries.values()
+    (read,) = read_manifest(tmp_path).entries.values()
     assert read == ENTRY._replace(sizes=list(ENTRY.sizes), mtimes=list(ENTRY.mtimes))
-    assert read_ledger(tmp_path).lines == ledger.lines
-    assert read_looks(read_rows(tmp_path)) == {ENTRY.path: ([3, 2, 0], [5, 7, 0])}
+    assert read_manifest(tmp_path).lines == ledger.lines
+    assert read_file_states(read_rows(tmp_path)) == {ENTRY.path: ([3, 2, 0], [5, 7, 0])}
 
 
 def test_a_ledger_without_entries_has_no_rows(tmp_path: Path) -> None:
     """And is read like any other."""
-    write_ledger(tmp_path, Ledger({}, {LINE.slug: LINE}, Stamp("", 1, 2)))
+    write_manifest(tmp_path, Manifest({}, {LINE.slug: LINE}, Stamp("", 1, 2)))
 
     assert read_rows(tmp_path) == frozenset()
-    assert read_ledger(tmp_path).lines == {LINE.slug: LINE}
+    assert read_manifest(tmp_path).lines == {LINE.slug: LINE}
 
 
 @pytest.mark.parametrize(
@@ -70,13 +70,13 @@ def test_of_a_damaged_ledger_no_row_is_believed(
     tmp_path: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
     """A spare that it speaks of is made anew."""
-    write_ledger(tmp_path, Ledger({ENTRY.path: ENTRY}, {}, Stamp("", 1, 2)))
-    file = tmp_path / LEDGER_FILE
+    write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {}, Stamp("", 1, 2)))
+    file = tmp_path / MANIFEST_FILE
     file.write_bytes(spoil(file.read_bytes()))
 
     assert read_rows(tmp_path) == frozenset()
     file.unlink()
-    assert (read_rows(tmp_path), read_ledger(tmp_path)) == (frozenset(), EMPTY)
+    assert (read_rows(tmp_path), read_manifest(tmp_path)) == (frozenset(), EMPTY)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

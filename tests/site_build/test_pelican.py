@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.build.builder import SiteBuild
-from site_build.build.targets import TemplateTask
+from site_build.build.targets import TemplateTarget
 from site_build.content.entries import read_pelican_head
 from site_build.errors import BuildError
 from site_build.pelican_plugin.plugin import Journal, contained, make_request
@@ -425,9 +425,9 @@ def test_heads_of_pelican(head: str, entries: dict[str, object]) -> None:
 class Recording(SiteBuild):
     """A build that remembers its pages."""
 
-    pages: list[TemplateTask]
+    pages: list[TemplateTarget]
 
-    def make_pages(self) -> Iterator[TemplateTask]:
+    def make_pages(self) -> Iterator[TemplateTarget]:
         """Make them as ever."""
         self.pages = list(super().make_pages())
         return iter(self.pages)
@@ -457,7 +457,7 @@ def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
         assert line in guide.splitlines(), f"docs/themes.md lacks the line\n{line}"
 
 
-def _tell_pages(pages: list[TemplateTask]) -> Iterator[str]:
+def _tell_pages(pages: list[TemplateTarget]) -> Iterator[str]:
     given: dict[str, set[str]] = {}
     for page in pages:
         given.setdefault(str(page.template.name), set()).update(page.own)

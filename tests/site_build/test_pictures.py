@@ -18,7 +18,7 @@ from site_build.errors import ContentError
 from site_build.images import measure as measuring
 from site_build.images.encode import Picture, encode, list_forms
 from site_build.images.measure import measure
-from site_build.images.responsive import Gallery, resolve
+from site_build.images.responsive import ImageSet, resolve
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
 pytestmark = pytest.mark.size("test")
@@ -292,7 +292,7 @@ def test_what_an_author_set_stays() -> None:
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
     pictures = {picture.path: picture}
 
-    dress = partial(Gallery(pictures, {}, {}).make_responsive, page="x/", document="")
+    dress = partial(ImageSet(pictures, {}, {}).make_responsive, page="x/", document="")
     own_width = dress('<img src="/images/a.jpg" width="200" loading="eager">')
     own_choice = dress('<picture><img src="/images/a.jpg"></picture>')
     own_set = dress('<img src="/images/a.jpg" srcset="/b.jpg 2x">')
@@ -325,10 +325,10 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     """Images of other sites, tags without an end and code about images offer nothing of ours."""
     picture = Picture("images/a.jpg", "0" * 64, "jpeg", 1000, 500, 90_000, still=True)
 
-    made = Gallery({picture.path: picture}, {}, {}).make_responsive(tag, "journal/x/", "")
+    made = ImageSet({picture.path: picture}, {}, {}).make_responsive(tag, "journal/x/", "")
 
     assert "/pictures/" not in made
-    assert Gallery({picture.path: picture}, {}, {}).add_sizes(tag, "journal/x/", "") == tag
+    assert ImageSet({picture.path: picture}, {}, {}).add_sizes(tag, "journal/x/", "") == tag
 
 
 def test_addresses_mean_what_a_browser_takes_them_for() -> None:

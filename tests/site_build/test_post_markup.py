@@ -5,7 +5,7 @@ import re
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.checks.analyse import study
+from site_build.checks.analyse import analyse
 from site_build.markup.convert import THEME_IDS, Converter, Dialect
 from site_build.markup.sanitize import sanitize
 from tests.site_build.test_convert import URL, convert, make_document
@@ -71,7 +71,7 @@ def test_a_figure_by_hand_stays_as_it_is_written() -> None:
 
 def test_a_caption_is_no_text_in_place_of_the_image() -> None:
     """An image without alt text is a finding, with a caption too."""
-    (note,) = study(make_document('![](/a.png "Caption")')).facts.notes
+    (note,) = analyse(make_document('![](/a.png "Caption")')).facts.notes
 
     assert note.message == "the image has no alt text; describe it between the brackets"
 
@@ -152,7 +152,7 @@ def test_a_check_leaves_no_trace(markdown: str) -> None:
 
     converted = Converter(Dialect("https://journal.test")).convert(document)
     assert (
-        study(document, Dialect("https://journal.test"), convert_too=True).conversion == converted
+        analyse(document, Dialect("https://journal.test"), convert_too=True).conversion == converted
     )
 
 

@@ -18,11 +18,11 @@ from site_build.errors import BuildError, ContentError
 from site_build.releases.watcher import (
     Backoff,
     HeartbeatThread,
-    News,
     Prepared,
-    Publisher,
     Refused,
+    ReleaseEvent,
     Served,
+    Watcher,
 )
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
@@ -41,10 +41,10 @@ class Watchman:
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
-        self.news: list[News] = []
-        self.publisher = Publisher(desk.order(), self.news.append)
+        self.news: list[ReleaseEvent] = []
+        self.publisher = Watcher(desk.order(), self.news.append)
 
-    def act(self, now: datetime, times: int = 3) -> list[type[News]]:
+    def act(self, now: datetime, times: int = 3) -> list[type[ReleaseEvent]]:
         """Let the publisher look at the clock a few times; return what it tells of."""
         told = len(self.news)
         for _ in range(times):

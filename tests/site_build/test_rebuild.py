@@ -25,7 +25,7 @@ from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
-MEMORY = "ledger.json"
+MEMORY = "manifest.json"
 """Tells times of files, which no two builds share."""
 
 
@@ -220,7 +220,7 @@ def test_what_was_left_half_done_is_not_published(desk: Desk, leftover: str) -> 
     left = desk.output / ".spare" / "site" / leftover
     left.parent.mkdir(exist_ok=True)
     left.write_text("Left.")
-    (desk.output / ".spare" / "ledger.json").unlink()
+    (desk.output / ".spare" / "manifest.json").unlink()
     edit(desk, "first", "Words with", "Other words with")
 
     assert not (desk.build() / "site" / leftover).exists()
@@ -397,7 +397,7 @@ def test_a_damaged_cache_is_made_again(
 
 @pytest.mark.parametrize("damage", [truncate, *in_ci(scramble, flip, empty)])
 @pytest.mark.parametrize(
-    "name", ["ledger.json", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
+    "name", ["manifest.json", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
 )
 def test_a_damaged_old_build_is_not_carried_on(
     desk: Desk, tmp_path: Path, name: str, damage: Callable[[Path], None]

@@ -14,7 +14,7 @@ import pytest
 
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
-from site_build.preview.session import Stage
+from site_build.preview.session import PreviewSession
 from site_build.progress import Place, Request
 from tests.site_build.workbench import Desk
 
@@ -24,17 +24,17 @@ FIRST = "journal/first-light/index.html"
 
 
 @pytest.fixture
-def stage(desk: Desk) -> Stage:
+def stage(desk: Desk) -> PreviewSession:
     """Return the stage of the small journal."""
     return open_stage(desk, list_sources(desk.content)[1:])
 
 
-def open_stage(desk: Desk, watched: Sequence[Path]) -> Stage:
+def open_stage(desk: Desk, watched: Sequence[Path]) -> PreviewSession:
     """Return a stage of the small journal that is also made of what is watched."""
     place = Place(desk.output / "site", desk.output)
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
     request = Request(desk.content, place, place.state, cache, now, jobs=1)
-    return Stage(request, Dialect("http://127.0.0.1:8001"), watched)
+    return PreviewSession(request, Dialect("http://127.0.0.1:8001"), watched)
 
 
 def append(desk: Desk, words: str) -> Path:
@@ -44,14 +44,14 @@ def append(desk: Desk, words: str) -> Path:
     return source
 
 
-def show(stage: Stage, path: str = FIRST) -> str:
+def show(stage: PreviewSession, path: str = FIRST) -> str:
     """Return a file as the stage shows it."""
     data = stage.show(path).data
     assert data is not None
     return data.decode()
 
 
-def test_a_changed_text_is_in_every_form_of_the_post(desk: Desk, stage: Stage) -> None:
+def test_a_changed_text_is_in_every_form_of_the_post(desk: Desk, stage: PreviewSession) -> None:
     """Page, twin and feed say it as soon as the one file is read again."""
     source = append(desk, "Quokkas.")
 
@@ -60,7 +60,9 @@ def test_a_changed_text_is_in_every_form_of_the_post(desk: Desk, stage: Stage) -
         assert "Quokkas." in show(stage, path)
 
 
-def test_what_was_shown_at_once_is_what_a_new_start_shows(desk: Desk, stage: Stage) -> None:
+def test_what_was_shown_at_once_is_what_a_new_start_shows(
+    desk: Desk, stage: PreviewSession
+) -> None:
     """After a text alone has changed, no file differs from one that is made from nothing."""
     source = append(desk, "Quokkas.")
     stage.refresh({str(source)})
@@ -73,7 +75,7 @@ def test_what_was_shown_at_once_is_what_a_new_start_shows(desk: Desk, stage: Sta
     assert {path: show(stage, path) for path in paths} == at_once
 
 
-def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: Stage) -> None:
+def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: PreviewSession) -> None:
     """A title is in lists and on the neighbours' pages, so all of it is made anew."""
     source = desk.content / "posts" / "first.md"
     source.write_text(source.read_text().replace("title: First light", "title: Quokkas"))
@@ -83,7 +85,9 @@ def test_a_changed_head_is_shown_wherever_it_stands(desk: Desk, stage: Stage) ->
     assert "First light" not in show(stage, "journal/index.html")
 
 
-def test_posts_like_a_new_one_are_found_in_a_quiet_moment(desk: Desk, stage: Stage) -> None:
+def test_posts_like_a_new_one_are_found_in_a_quiet_moment(
+    desk: Desk, stage: PreviewSession
+) -> None:
     """They take longest to find, so a new post is shown without them at first."""
     words = "Quokkas gather eucalyptus leaves around moonlit saltmarshes while wallabies slumber."
     for slug in ("one-island", "another-island"):
@@ -97,7 +101,9 @@ def test_posts_like_a_new_one_are_found_in_a_quiet_moment(desk: Desk, stage: Sta
     assert 'href="/journal/another-island/"' in show(stage, page).partition('id="related"')[2]
 
 
-def test_a_file_that_was_not_told_is_seen_with_the_next_look(desk: Desk, stage: Stage) -> None:
+def test_a_file_that_was_not_told_is_seen_with_the_next_look(
+    desk: Desk, stage: PreviewSession
+) -> None:
     """What a disk does not tell of is found when everything is looked at."""
     append(desk, "Quokkas.")
 
@@ -106,13 +112,13 @@ def test_a_file_that_was_not_told_is_seen_with_the_next_look(desk: Desk, stage: 
     assert "Quokkas." in show(stage)
 
 
-def test_nothing_changed_is_no_news(stage: Stage) -> None:
+def test_nothing_changed_is_no_news(stage: PreviewSession) -> None:
     """Without a change browsers are left alone."""
     assert not stage.refresh()
     assert not stage.settle()
 
 
-def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: Stage) -> None:
+def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: PreviewSession) -> None:
     """An error keeps the last good text; the fixed file takes its place."""
     source = desk.content / "posts" / "first.md"
     good = source.read_text()
@@ -127,7 +133,7 @@ def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: Stage) -> None:
     assert "Quokkas." in show(stage)
 
 
-def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: Stage) -> None:
+def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: PreviewSession) -> None:
     """A link that leads nowhere is warned of in the next quiet moment, and then not again."""
     stage.check()
     append(desk, "See [nothing](/journal/nowhere/).")
@@ -141,7 +147,7 @@ def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: Stage
     assert stage.state is checked
 
 
-def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: Stage) -> None:
+def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: PreviewSession) -> None:
     """No version is seen in between, which would load every page anew for nothing."""
     show(stage)
     append(desk, "Quokkas.")
@@ -157,13 +163,13 @@ def test_settling_is_one_step_to_whoever_looks_on(desk: Desk, stage: Stage) -> N
     assert seen == {stage.state.version}
 
 
-def look_on(stage: Stage, seen: set[str], is_over: Event) -> None:
+def look_on(stage: PreviewSession, seen: set[str], is_over: Event) -> None:
     """Note each version that the stage shows, as a browser that asks at every moment would."""
     while not is_over.is_set():
         seen.add(stage.state.version)
 
 
-def test_a_file_is_at_fault_until_it_can_be_made(desk: Desk, stage: Stage) -> None:
+def test_a_file_is_at_fault_until_it_can_be_made(desk: Desk, stage: PreviewSession) -> None:
     """What was told stays as it was told; the next state is without the fault."""
     picture = desk.write("images/dot.svg", "<svg/>")
     stage.refresh()
@@ -178,7 +184,7 @@ def test_a_file_is_at_fault_until_it_can_be_made(desk: Desk, stage: Stage) -> No
     assert told.faults
 
 
-def test_settling_keeps_the_faults_that_are_left(desk: Desk, stage: Stage) -> None:
+def test_settling_keeps_the_faults_that_are_left(desk: Desk, stage: PreviewSession) -> None:
     """Files that could not be made are tried again with the others that were asked for."""
     picture = desk.write("images/dot.svg", "<svg/>")
     stage.refresh()
@@ -249,7 +255,7 @@ def test_a_broken_theme_is_tried_once(desk: Desk, project: Path) -> None:
     assert done.stdout.split("\n")[:2] == ["1 1", "2 None"]
 
 
-def test_lines_are_written_nowhere(desk: Desk, stage: Stage) -> None:
+def test_lines_are_written_nowhere(desk: Desk, stage: PreviewSession) -> None:
     """Two previews of one folder have no file in common but the cache: one cannot harm the other.
 
     The second starts between two looks of the first at its feeds.
@@ -262,7 +268,7 @@ def test_lines_are_written_nowhere(desk: Desk, stage: Stage) -> None:
     assert {path.name.partition("-")[0] for path in desk.output.iterdir()} == {"cache.sqlite"}
 
 
-def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: Stage) -> None:
+def test_the_cache_does_not_grow_with_every_save(desk: Desk, stage: PreviewSession) -> None:
     """In a quiet moment what earlier texts and titles have left is forgotten."""
 
     def save(number: int) -> None:

@@ -16,7 +16,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.pelican_plugin.plugin import Journal, contained
 from site_build.pelican_plugin.settings import SETTINGS_FILE
-from site_build.releases.release import Order, build
+from site_build.releases.release import BuildOptions, build
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -37,10 +37,10 @@ class Desk:
     content: Path
     output: Path
 
-    def order(self, now: str = NOW, jobs: int = 1, *, strict: bool = False) -> Order:
+    def order(self, now: str = NOW, jobs: int = 1, *, strict: bool = False) -> BuildOptions:
         """Return the order for a build of this desk's content."""
         instant = datetime.fromisoformat(now).astimezone(UTC)
-        return Order(self.content, self.output, SITE_URL, instant, jobs, strict)
+        return BuildOptions(self.content, self.output, SITE_URL, instant, jobs, strict)
 
     def build(self, now: str = NOW, jobs: int = 1) -> Path:
         """Build in this process, and return the folder that is served then."""

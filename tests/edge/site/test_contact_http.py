@@ -9,7 +9,7 @@ from aiohttp import ClientResponse
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.pelican_plugin import settings as site_settings
-from site_build.releases.release import Order, build
+from site_build.releases.release import BuildOptions, build
 from tests.edge.conftest import CONTENT
 from tests.edge.edge_process import ROOT
 from tests.page_scripts import has_own_scripts_alone
@@ -177,7 +177,7 @@ async def test_a_listed_budget_stays_chosen(
     settings.write_text(DEFAULT_LIST_LIMIT.format(theme=str(ROOT / "theme")), encoding="utf-8")
     monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
     builds, now = tmp_path / "builds", datetime(2026, 6, 1, tzinfo=UTC)
-    build(Order(CONTENT, builds, "http://journal.test", now, jobs=1))
+    build(BuildOptions(CONTENT, builds, "http://journal.test", now, jobs=1))
     async with make_edge(BUILD_DIR=str(builds)) as edge:
         _, page = await send(edge, {**GOOD, "name": " "})
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from site_build.pelican_plugin import settings as site_settings
-from site_build.releases.release import Order, build
+from site_build.releases.release import BuildOptions, build
 from tests.edge.conftest import CONTENT
 from tests.edge.edge_process import ROOT
 from tests.edge.mcp.agents import MODERN, Agent
@@ -31,7 +31,7 @@ async def test_a_site_with_other_addresses(
     settings.write_text(SETTINGS.format(theme=str(ROOT / "theme")), encoding="utf-8")
     monkeypatch.setattr(site_settings, "SETTINGS_FILE", settings)
     builds, now = tmp_path / "builds", datetime(2026, 6, 1, tzinfo=UTC)
-    build(Order(CONTENT, builds, ORIGIN, now, jobs=1))
+    build(BuildOptions(CONTENT, builds, ORIGIN, now, jobs=1))
     async with make_edge(BUILD_DIR=str(builds)) as edge:
         agent = Agent(edge, await edge.token(), MODERN)
         resources = (await agent.ask("resources/list")).result["resources"]
