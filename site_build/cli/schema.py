@@ -156,7 +156,7 @@ def _write_editor_files(folder: Path, content: Path) -> list[Path]:
             raise SettingsError(f"{path} was not made here, so nothing was written; move it away")
     settings = home / "settings.json"
     texts[settings] = _merge(settings, _describe_settings(content))
-    dumped = {path: _dump(value) for path, value in texts.items()}
+    dumped = {p: f"{json.dumps(v, indent=2, ensure_ascii=False)}\n" for p, v in texts.items()}
     changed = {path: text for path, text in dumped.items() if _read(path) != text}
     try:
         home.mkdir(parents=True, exist_ok=True)
@@ -245,10 +245,6 @@ def _read(path: Path) -> str | None:
         return None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path} cannot be read; fix or move it ({error})") from None
-
-
-def _dump(value: Mapping[str, Any]) -> str:
-    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n"
 
 
 def _relate(content: Path, folder: Path) -> Path:
