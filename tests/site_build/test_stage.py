@@ -208,7 +208,7 @@ from pathlib import Path
 from pelican import signals
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.markup.convert import Dialect
-from site_build.preview.session import Stage
+from site_build.preview.session import PreviewSession
 from site_build.progress import Place, Request
 
 rounds = []
@@ -221,7 +221,7 @@ place = Place(output / "site", output)
 request = Request(
     content, place, place.state, output / "cache", datetime.max.replace(tzinfo=UTC), jobs=1
 )
-stage = Stage(request, Dialect("http://127.0.0.1:8001"), list_sources(content)[1:])
+stage = PreviewSession(request, Dialect("http://127.0.0.1:8001"), list_sources(content)[1:])
 signals.initialized.connect(note)
 good = template.read_text()
 template.write_text("{% if %}")
