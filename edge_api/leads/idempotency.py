@@ -143,8 +143,8 @@ class Idempotency:
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        kept = [StoredResponse(row["request_digest"], row["response"]) for row in outcome.rows]
-        return kept[0] if kept else None
+        kept = (StoredResponse(row["request_digest"], row["response"]) for row in outcome.rows)
+        return next(kept, None)
 
     def _remember(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()

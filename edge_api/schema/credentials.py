@@ -72,17 +72,13 @@ def read_limit(name: str, rate: str) -> RateLimit | None:
     from limits import parse_many  # noqa: PLC0415  slow to import, and most commands count nothing
 
     items = tuple(parse_many(rate))
-    labels = (name, *(f"{name}-{_window(item)}" for item in items[1:]))
+    windows = [f"{i.multiples if i.multiples > 1 else ''}{i.GRANULARITY.name}" for i in items[1:]]
+    labels = (name, *(f"{name}-{window}" for window in windows))
     policies = (
         f'"{label}";q={item.amount};w={item.get_expiry()}'
         for label, item in zip(labels, items, strict=True)
     )
     return RateLimit(name, items, labels, ", ".join(policies))
-
-
-def _window(item: "RateLimitItem") -> str:
-    """Return how a window is called, such as `day` or `10minute`."""
-    return f"{item.multiples if item.multiples > 1 else ''}{item.GRANULARITY.name}"
 
 
 Scope = Literal[

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
+from heapq import merge
 from itertools import islice
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -66,13 +67,14 @@ def cross_check(  # noqa: PLR0913
     `complete` is False where a file could not be read: a post that is missed may be that one.
     """
     urls = map_urls(documents, files, rules)
+    near = NearSlugs(slug for slug, at in urls.slugs.items() if not urls.documents[at].draft)
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     findings += _find_hidden(documents)
     findings += _find_bad_aliases(documents, urls)
     for document in documents:
         own = facts[document.path]
         findings += own.notes
-        guide = _Guide(document, urls, facts, now, complete)
+        guide = _Guide(document, urls, near, facts, now, complete)
         findings += [
             Diagnostic(document.path, reference.line, reference.column, "warning", message)
             for reference in own.references
@@ -163,6 +165,7 @@ class _Guide:
 
     document: Document
     urls: UrlMap
+    near: "NearSlugs"
     facts: Mapping[str, Facts]
     now: datetime
     complete: bool
@@ -205,19 +208,8 @@ class _Guide:
         slug = make_slug(last)
         meant = self.urls.slugs.get(last) or self.urls.slugs.get(slug)
         if not meant and not path.startswith(_TAGS):
-            meant = self.urls.slugs.get(_find_near(slug, self._list_near(slug)) or "")
+            meant = self.urls.slugs.get(_find_near(slug, self.near.find(slug)) or "")
         return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
-
-    def _list_near(self, slug: str) -> tuple[str, ...]:
-        """Return the slugs that begin or end as one does: to compare with all would take long."""
-        likely = (
-            each
-            for each, address in self.urls.slugs.items()
-            if not self.urls.documents[address].draft
-            and abs(len(each) - len(slug)) <= _SLIP
-            and (each[:3] == slug[:3] or each[-4:] == slug[-4:])
-        )
-        return tuple(islice(likely, _MOST_COMPARED))
 
     def _explain_hidden(self, target: Document) -> str | None:
         """Return why the readers of this document will not find `target`."""
@@ -241,10 +233,25 @@ class _Guide:
         return f"nothing on {where} is named {_quote('#' + name)}; {fix}"
 
 
+class NearSlugs:
+    """Slugs by how they begin and end: comparing each broken link with all would be quadratic."""
+
+    def __init__(self, slugs: Iterable[str]) -> None:
+        self._ends: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
+        for entry in enumerate(slugs):
+            self._ends["begins", entry[1][:3]].append(entry)
+            self._ends["ends", entry[1][-4:]].append(entry)
+
+    def find(self, slug: str) -> tuple[str, ...]:
+        """Return the first slugs that begin or end as one does, and are about as long."""
+        found = merge(*(self._ends.get(e, ()) for e in (("begins", slug[:3]), ("ends", slug[-4:]))))
+        likely = (each for _, each in found if abs(len(each) - len(slug)) <= _SLIP)
+        return tuple(islice(dict.fromkeys(islice(likely, 2 * _MOST_COMPARED)), _MOST_COMPARED))
+
+
 @lru_cache(_SLIPS_KEPT)
 def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
-    near = get_close_matches(name, anchors, n=1)
-    return near[0] if near else None
+    return next(iter(get_close_matches(name, anchors, n=1)), None)
 
 
 def _quote(address: str) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_build.addresses import HOUSE
-from site_build.checks.cross import cross_check
+from site_build.checks.cross import NearSlugs, cross_check
 from site_build.checks.examine import study
 from site_build.checks.ground import Facts
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
@@ -615,3 +615,15 @@ def test_any_number_of_processes_finds_the_same(tmp_path: Path) -> None:
         write_post(tmp_path, f"{number}.md", f"a-{number % 15}", f"[b](/journal/a-{number}/)\n")
 
     assert check_content(tmp_path, NOW, 3) == check_content(tmp_path, NOW, 1)
+
+
+@given(slugs=st.lists(st.text("ab-", min_size=1, max_size=8), unique=True), slug=st.text("ab-"))
+def test_near_slugs_are_those_of_a_search_through_all(slugs: list[str], slug: str) -> None:
+    """The index leaves none out, and keeps their order."""
+    near = (
+        each
+        for each in slugs
+        if abs(len(each) - len(slug)) <= 3 and (each[:3] == slug[:3] or each[-4:] == slug[-4:])
+    )
+
+    assert NearSlugs(slugs).find(slug) == tuple(near)[:200]

@@ -93,11 +93,8 @@ def _kind(field: Field) -> tuple[str, str]:
 
 def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     lines = [heads, ["---"] * len(heads), *rows]
-    return "\n".join(f"| {' | '.join(map(_cell, line))} |" for line in lines)
-
-
-def _cell(text: str) -> str:
-    return text.replace("\n", " ").replace("|", "\\|")
+    cells = ([text.replace("\n", " ").replace("|", "\\|") for text in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 Json = Mapping[str, Any]
