@@ -47,27 +47,27 @@ def named(row_id: str) -> Where:
     return (Filter("id", "eq", row_id),)
 
 
-def released(table: Table) -> Row:
+def released_values(table: Table) -> Row:
     """Return the values of a row that nobody holds."""
     return {"lease": None, **({"claims": 0} if "claims" in table.columns else {})}
 
 
-def failed(table: Table, row: Row, again: datetime | None, now: datetime) -> Row:
+def failed_values(table: Table, row: Row, again: datetime | None, now: datetime) -> Row:
     """Return the values after an attempt in vain: due again, or given up without `again`."""
     outcome = (
         {"dead_at": format_instant(now)} if again is None else {"due_at": format_instant(again)}
     )
-    return {**released(table), "attempts": row["attempts"] + 1, **outcome}
+    return {**released_values(table), "attempts": row["attempts"] + 1, **outcome}
 
 
 def dead_values(table: Table, now: datetime) -> Row:
     """Return the values of a row that nobody attempts any more, until it is queued again."""
-    return {**released(table), "dead_at": format_instant(now)}
+    return {**released_values(table), "dead_at": format_instant(now)}
 
 
 def requeued_values(table: Table, now: datetime) -> Row:
     """Return the values of a row that has not been tried, and is due."""
-    return {**released(table), "dead_at": None, "attempts": 0, "due_at": format_instant(now)}
+    return {**released_values(table), "dead_at": None, "attempts": 0, "due_at": format_instant(now)}
 
 
 def with_jitter(pause: timedelta, least: float = 1.0) -> timedelta:
@@ -147,7 +147,7 @@ class Leases:
             Filter("id", "in", tuple(row["id"] for row in rows)),
             Filter("lease", "in", tuple({row["lease"] for row in rows})),
         )
-        values = {**released(self._table), "due_at": format_instant(self._clock())}
+        values = {**released_values(self._table), "due_at": format_instant(self._clock())}
         await self._store.run(Update(self._table, values, where))
 
     def change(self, row: Row, values: Row) -> Update:

@@ -222,9 +222,7 @@ def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
     return [*said, *_list_carried(restored.carried)]
 
 
-_SEALED = (
-    "SECRET_KEY is set: encrypted values in the store can be read only with the SECRET_KEY of then"
-)
+_SEALED = "SECRET_KEY is set: it must be the one that the backup was made with"
 _REMINDER = (
     "check these: keys that were revoked since are valid again, erased people are back, "
     "mails and events that were sent may be sent again"

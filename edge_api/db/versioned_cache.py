@@ -26,7 +26,7 @@ class SingleFlight(Generic[T]):
     """
 
     def __init__(self, *, cancel_when_unused: bool = False) -> None:
-        self._ends_unwaited = cancel_when_unused
+        self._cancel_when_unused = cancel_when_unused
         self._tasks: dict[Hashable, asyncio.Future[T]] = {}
         self._waiting: Counter[asyncio.Future[T]] = Counter()
 
@@ -46,7 +46,7 @@ class SingleFlight(Generic[T]):
             self._waiting[task] -= 1
             if not self._waiting[task]:
                 del self._waiting[task]
-                if self._ends_unwaited and not task.done():
+                if self._cancel_when_unused and not task.done():
                     task.cancel()
                     self._forget(key, task)
 

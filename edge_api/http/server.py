@@ -217,14 +217,14 @@ class Connections:
         """Close connections whose head takes too long, and report those closed for others."""
         now = self._loop.time()
         latest = now - self._head_seconds
-        query_timeout = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
+        late = list(takewhile(lambda item: item[1] < latest, self._incomplete.items()))
         for connection, (size, since) in list(self._sending.items()):
             if connection.response.get_write_buffer_size() < size:
                 self.note_sent(connection)
                 self.note_sending(connection)
             elif since < now - SEND_SECONDS:
-                query_timeout.append((connection, since))
-        for connection, _ in query_timeout:
+                late.append((connection, since))
+        for connection, _ in late:
             self._close(connection)
         if self._closed and now >= self._report_at:
             _log.warning(

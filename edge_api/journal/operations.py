@@ -207,10 +207,9 @@ def list_tool(schema: Json) -> Tool:
 SEARCH: Final = Tool(
     name="search",
     title="Search the journal",
-    description=f"Find posts with all the words of the query, best first, at most "
-    f"{MAX_SEARCH_RESULTS}; where "
-    "few have them all, posts with some of them follow. The last word may be a beginning; words in "
-    "double quotes stand side by side. Read a result with fetch.",
+    description="Find posts with all the words of the query, best first, at most "
+    f"{MAX_SEARCH_RESULTS}; where few have them all, posts with some of them follow. The last "
+    "word may be a beginning; words in double quotes stand side by side. Read a result with fetch.",
     scope="posts:read",
     arguments={"query": "q"},
     required=("q",),

@@ -113,7 +113,7 @@ class DeliveryLog(Claims):
     ) -> None:
         """Log that the relay refused it; it is due `again`, or dead if that is `None`."""
         now = self._clock()
-        values = outbox.failed(EMAIL_OUTBOX, entry, again, now)
+        values = outbox.failed_values(EMAIL_OUTBOX, entry, again, now)
         logged = [log_insert(entry, status, now, reason)]
         if again is None:
             said = f"given up at attempt {values['attempts']}: {reason}"
@@ -145,7 +145,7 @@ class DeliveryLog(Claims):
         """
         now = self._clock()
         values = {
-            **outbox.released(EMAIL_OUTBOX),
+            **outbox.released_values(EMAIL_OUTBOX),
             "due_at": format_instant(until + DUE_AFTER_PAUSE),
         }
         pausing = await pause(self._store, until, now)

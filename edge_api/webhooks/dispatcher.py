@@ -181,7 +181,7 @@ class Dispatcher(outbox.Dispatcher):
             return self._disable(delivery, now)
         again = next_attempt(delivery["attempts"], answer.retry_after, now)
         values = {
-            **outbox.failed(WEBHOOK_DELIVERIES, delivery, again, now),
+            **outbox.failed_values(WEBHOOK_DELIVERIES, delivery, again, now),
             "last_answer": answer.message,
             "due_at": format_instant(again or now),
         }
@@ -210,7 +210,7 @@ async def _tidy(store: Store, now: datetime) -> None:
 
     Such rows come of a restore, which takes over what was disabled and removed since. An endpoint
     may have been added or enabled since it was looked for: those with deliveries are known by now,
-    unless it was removed. Raises Problem.
+    unless they were removed. Raises Problem.
     """
     known = tuple(row["id"] for row in await enabled(store))
     where = (outbox.WAITING, Filter("endpoint_id", "in", known, negated=True))

@@ -243,7 +243,7 @@ class NearSlugs:
             self._ends["ends", entry[1][-4:]].append(entry)
 
     def find(self, slug: str) -> tuple[str, ...]:
-        """Return the first slugs that begin or end as one does, and are about as long."""
+        """Return up to 200 slugs, in order, that begin or end as one does and are about as long."""
         found = merge(*(self._ends.get(e, ()) for e in (("begins", slug[:3]), ("ends", slug[-4:]))))
         likely = (each for _, each in found if abs(len(each) - len(slug)) <= _SLIP)
         return tuple(islice(dict.fromkeys(islice(likely, 2 * _MOST_COMPARED)), _MOST_COMPARED))

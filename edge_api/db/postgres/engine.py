@@ -145,7 +145,7 @@ class PostgresStore:
         self._url = url
         self._readers = readers
         self._writer = writer
-        self._watch = poller
+        self._poller = poller
         self._probe = Probe(self._look)
         self.outage = Outage(self._look)
         self._ending: asyncio.Task[None] | None = None
@@ -163,13 +163,13 @@ class PostgresStore:
         if len(reads) == len(queries):
             return await self._translate_errors(self._readers.run(reads))
         results = await self._translate_errors(self._writer.run(QueryBatch(queries)))
-        self._watch.note_change()  # polling finds a write that seems lost
+        self._poller.note_change()  # polling finds a write that seems lost
         return results
 
     def version(self) -> int:
         """Return a number that changes within two seconds of any write. Raises Problem."""
         self._refuse_closed()
-        return self._watch.version()
+        return self._poller.version()
 
     async def scrub(self, *, whole: bool = False) -> bool:
         """Vacuum the tables, so that deleted rows leave their files; `whole` rewrites the tables.
@@ -191,7 +191,7 @@ class PostgresStore:
 
     async def _end(self) -> None:
         self.outage.close()
-        await self._watch.close()
+        await self._poller.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
 
     async def _look(self) -> None:

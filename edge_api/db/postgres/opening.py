@@ -75,9 +75,8 @@ async def _check_room(session: PostgresConnection, url: str, *, create: bool) ->
     foreign_tables = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )
-    if foreign_tables and not await schema_version(
-        session
-    ):  # another edge may have made it meanwhile
+    # Another edge may have made the schema meanwhile.
+    if foreign_tables and not await schema_version(session):
         raise StoreRefusal(
             f"the schema {SCHEMA} of {place_of(url)} belongs to another program: "
             "set DATABASE_URL to another database"

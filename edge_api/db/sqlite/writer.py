@@ -42,7 +42,7 @@ class Writer:
         """Take the connection; `tracks_wal_size` has `wal_bytes` follow the size of the log."""
         self._connection = connection
         self.place = place
-        self._measures_log = tracks_wal_size
+        self._tracks_wal_size = tracks_wal_size
         self.wal_bytes = 0
         """The size of the log after the last commit."""
         self._groups: GroupCommitter[Work[Any]] = GroupCommitter(self._commit)
@@ -84,7 +84,7 @@ class Writer:
 
     def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
         results = commit_together(self.place, works, connection)
-        if self._measures_log:
+        if self._tracks_wal_size:
             self.wal_bytes = self.place.wal_bytes()
         return results
 

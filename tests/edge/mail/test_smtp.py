@@ -158,13 +158,13 @@ async def test_a_connection_that_drops_is_no_answer(stage: str) -> None:
 async def test_a_relay_that_falls_silent_is_left(stage: str) -> None:
     """A relay that does not answer is given its time and no more; the next message is carried."""
     relay = Relay(silent_at=stage)
-    async with serving(relay), near(relay.port, seconds=1).session() as session:
+    async with serving(relay), near(relay.port, seconds=2).session() as session:
         with pytest.raises(Refused) as caught:
             await post(session)
         relay.silent_at = None
         await post(session)
 
-    assert caught.value.message == "the relay did not answer within 1 s"
+    assert caught.value.message == "the relay did not answer within 2 s"
     assert (caught.value.stage, classify(caught.value)) == ("connect", "retry")
     assert len(relay.received) == 1
 

@@ -46,14 +46,14 @@ async def test_nothing_kept_is_trusted_by_an_edge_that_is_cut_off(
 
 async def test_a_lost_look_is_made_up_for(store: PostgresStore) -> None:
     """The watcher's connection is ended by somebody: it has another one within a second."""
-    session = store._watch._session  # noqa: SLF001  to take it away
+    session = store._poller._session  # noqa: SLF001  to take it away
     assert session is not None
     session.terminate()
     await asyncio.sleep(0.1)
     await store.run(Read(LEADS))
     for _ in range(200):
         await asyncio.sleep(0.05)
-        if store._watch._session not in (None, session):  # noqa: SLF001
+        if store._poller._session not in (None, session):  # noqa: SLF001
             return
     raise AssertionError
 
