@@ -33,13 +33,18 @@ def make_key(*parts: object) -> bytes:
     return hashlib.blake2b(repr(parts).encode(), digest_size=20).digest()
 
 
+def locate_cache(output: Path) -> Path:
+    """Return the cache of the builds in the folder `output`."""
+    return output / ".cache" / "cache.sqlite"
+
+
 class Cache:
     """A store of pickled values by stage and key; processes forked from its owner may read it.
 
     It is open inside `with`, any number of times; outside, nothing counts as kept.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | None) -> None:
         self._path = path
         self._owner = os.getpid()
         self._connection: sqlite3.Connection | None = None
@@ -55,6 +60,8 @@ class Cache:
 
     def _open(self) -> sqlite3.Connection:
         """Open the file; start afresh where it cannot be used, in memory where it cannot be."""
+        if self._path is None:
+            return _prepare(sqlite3.connect(":memory:"))
         for removed in ((), ("", "-wal", "-shm")):
             with suppress(OSError, sqlite3.Error):
                 for suffix in removed:
@@ -111,10 +118,16 @@ class Cache:
         except sqlite3.Error:
             return
 
-    def keep_only(self, stage: str, keys: Iterable[bytes]) -> None:
-        """Forget what was kept under other keys, so that the file does not grow for ever."""
+    def keep_only(self, stage: str, keys: Iterable[bytes], slack: int = 0) -> None:
+        """Forget what was kept under other keys, so that the file does not grow for ever.
+
+        Up to `slack` results are left alone: to find the old ones takes longer than a small edit.
+        """
+        query = "SELECT count(*) FROM entry WHERE stage = ?"
         try:
             with self._opened() as connection:
+                if connection.execute(query, (stage,)).fetchone()[0] <= slack:
+                    return
                 rows = connection.execute("SELECT key FROM entry WHERE stage = ?", (stage,))
                 gone = {key for (key,) in rows}.difference(keys)
                 connection.executemany(

@@ -78,6 +78,12 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 
 def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Add `--output` and `--site-url`: where builds go, and for which origin they are."""
+    add_output(parser, settings)
+    add_site_url(parser, settings)
+
+
+def add_output(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Add `--output`: the folder of the builds and of their cache."""
     parser.add_argument(
         "--output",
         type=Path,
@@ -85,7 +91,6 @@ def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> 
         metavar="DIR",
         help="folder of the builds (default: BUILD_DIR, or build)",
     )
-    add_site_url(parser, settings)
 
 
 def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:

@@ -87,7 +87,8 @@ class Request:
     place: Place
     before: Path
     """The state of the build before; may be the same folder, or hold nothing."""
-    cache: Path
+    cache: Path | None
+    """The file that keeps results; None: they are kept in memory."""
     now: datetime
     """UTC; what is published later is left out."""
     jobs: int

@@ -7,7 +7,7 @@ that its templates look up is noted: it needs no rendering while these stand for
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from html import unescape
@@ -26,7 +26,7 @@ from edge_api.schema.reading import count_words
 from site_build import addresses
 from site_build.addresses import FEED, FEED_JSON
 from site_build.cache import make_key
-from site_build.content.library import Texts
+from site_build.content.sources import Texts
 from site_build.images.responsive import ImageSet
 from site_build.site import UNDATED, Document, Part
 
@@ -299,14 +299,22 @@ class InputDigest:
 
     def __init__(self) -> None:
         self._remembered: dict[int, tuple[object, bytes]] = {}
+        self._of_shared: dict[tuple[str, int, tuple[str, ...]], tuple[object, bytes]] = {}
 
-    def digest(self, names: Sequence[str], values: Mapping[str, object]) -> bytes:
-        """Return the digest of what `names` stand for.
+    def digest(self, names: str, shared: Mapping[str, object], own: Mapping[str, object]) -> bytes:
+        """Return the digest of what `names`, one a line, stand for; `own` values go first.
 
         Raises UnknownValueError when one of them stands for something that cannot be told.
         """
+        # Pages of one kind look up the same names, most of which stand for what all pages share.
+        key = names, id(shared), tuple(own)
+        if key not in self._of_shared:
+            others = [name for name in names.split("\n") if name not in own]
+            values = [self._digest(shared[each]) if each in shared else _ABSENT for each in others]
+            self._of_shared[key] = shared, make_key(values)
+        looked_up = [name for name in own if name in names.split("\n")]
         return make_key(
-            [self._digest(values[name]) if name in values else _ABSENT for name in names]
+            self._of_shared[key][1], [(name, self._digest(own[name])) for name in looked_up]
         )
 
     def _digest(self, value: object) -> bytes:

@@ -14,16 +14,16 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from site_build import addresses
-from site_build.errors import BuildError
-from site_build.cache import make_key
 from site_build.build.targets import FileTarget, ImageTarget, Target
-from site_build.tag_colours import choose_hue
+from site_build.cache import make_key
+from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, digest_card, draw_card
 from site_build.images.encode import ChangedError, Form, Picture, encode, reduce_original
 from site_build.images.lettering import Font, read_font
 from site_build.images.measure import UNSHOWN
 from site_build.images.responsive import ImageSet
 from site_build.site import Document, Identity, Site
+from site_build.tag_colours import choose_hue
 from site_build.text import make_slug
 
 FONT = "fonts/SourceSerif4-SemiBold.ttf"
@@ -75,7 +75,9 @@ def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> 
     for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
         path, picture = files[source], image_set.pictures.get(source)
         if picture and picture.is_reduced:
-            yield ImageTarget(path, make_key(picture.reduced_key), partial(_encode, content, picture))
+            yield ImageTarget(
+                path, make_key(picture.reduced_key), partial(_encode, content, picture)
+            )
         else:
             yield FileTarget(path, content / source)
 

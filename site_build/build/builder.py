@@ -4,32 +4,18 @@ Pelican's generators say in between which pages there are. It knows neither Peli
 builds are kept.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from hashlib import sha256
-from itertools import count
 from pathlib import Path
 
 from jinja2 import Environment
 
-from edge_api.schema.index import INDEX_FORMAT, IndexHead
+from edge_api.schema.index import INDEX_FORMAT
 from edge_api.schema.page_templates import CONTACT_PAGE, Frame
 from site_build import addresses
-from site_build.errors import BuildError, ContentError, Diagnostic
-from site_build.cache import IMAGES, Cache, ImageCache, make_key
-from site_build.parallel import map_unordered
-from site_build.build.manifest import (
-    Entry,
-    Manifest,
-    TargetInputs,
-    OutputFolder,
-    list_retained,
-    read_manifest,
-    write_manifest,
-)
 from site_build.build.assets import (
     Assets,
     find_font,
@@ -38,7 +24,34 @@ from site_build.build.assets import (
     list_pictures,
 )
 from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
-from site_build.build.index_file import IndexFile, Piece
+from site_build.build.fingerprint import (
+    HOUSE_THEME,
+    Style,
+    fingerprint_code,
+    fingerprint_theme,
+    is_fallback_template,
+)
+from site_build.build.index_file import IndexFile, Piece, make_head
+from site_build.build.manifest import (
+    EMPTY,
+    Entry,
+    Manifest,
+    OutputFolder,
+    TargetInputs,
+    list_retained,
+    write_manifest,
+)
+from site_build.build.targets import (
+    FileTarget,
+    ImageTarget,
+    Kept,
+    Result,
+    Target,
+    TargetContext,
+    TemplateTarget,
+    TextTarget,
+    group_targets,
+)
 from site_build.build.text_targets import (
     forget_records,
     list_full_texts,
@@ -48,33 +61,21 @@ from site_build.build.text_targets import (
     list_records,
     make_text,
 )
-from site_build.build.fingerprint import (
-    HOUSE_THEME,
-    Style,
-    fingerprint_code,
-    fingerprint_theme,
-    is_fallback_template,
-)
-from site_build.build.targets import (
-    FileTarget,
-    ImageTarget,
-    Kept,
-    Result,
-    Target,
-    TemplateTarget,
-    TextTarget,
-    TargetContext,
-    group_targets,
-)
+from site_build.cache import IMAGES, Cache, ImageCache, make_key
+from site_build.content.sources import TEXTS, Content, Text, Texts
+from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import forget_picture
+from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
-from site_build.content.library import TEXTS, Check, Content, Text, Texts, read_content
 from site_build.related import Related, relating
-from site_build.site import Identity, list_former_slugs, list_moves, publish
+from site_build.site import Identity, publish
 from site_build.template_objects import InputDigest
 
 _DIGITS = 12
 """Of the digest in a build's id, hexadecimal."""
+
+_FEW = 100
+"""Files that one process makes."""
 
 _Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
 """What a group of tasks brings: results, texts and pictures that were made for them."""
@@ -82,32 +83,40 @@ _Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]
 
 @dataclass(frozen=True, slots=True)
 class KnownContent:
-    """What a preview has found out already, and a build of its site takes as it is."""
+    """What a preview or a watcher has read already, and a build takes as it is."""
 
     content: Content
-    edge_templates: EdgeTemplates | None = None
     related: Related | None = None
     """Posts like each other; to find them takes longer than all the rest."""
+    check: Callable[[], tuple[Diagnostic, ...]] = tuple
+    """Finds what is wrong in the content; a preview does that apart."""
+    manifest: Manifest = EMPTY
+    """Of the build before."""
+    is_output_checked: bool = False
+    """Whether the files of the build before are known to be as its manifest says."""
 
 
 class SiteBuild:
-    """A build under way: it reads the content, takes tasks, and finishes them all at once."""
+    """A build under way: it takes tasks, and finishes them all at once."""
 
     report: Report
     """What the build came to; there once it is finished."""
+    manifest: Manifest
+    """What it wrote; there once it is finished."""
     edge_templates: EdgeTemplates
     """What the edge renders with."""
 
     def __init__(
-        self, request: Request, identity: Identity, style: Style, known: KnownContent | None = None
+        self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
-        """Read and check the content; raises ContentError when it must not be published.
+        """Check the content; raises ContentError when it must not be published.
 
-        What is `known` was read and checked already. Raises BuildError when a template of the theme
-        is not what the edge can show.
+        Raises BuildError when a template of the theme is not what the edge can show.
         """
         self.request = request
-        self._cache, self._before = Cache(request.cache), read_manifest(request.before)
+        self._cache = Cache(request.cache)
+        self.content = known.content
+        self._before, self._is_output_checked = known.manifest, known.is_output_checked
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
@@ -115,25 +124,24 @@ class SiteBuild:
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
-            check: Check = tuple
-            if known is None:
-                self.content, check = read_content(request, self._cache, code, style.dialect)
-            else:
-                self.content = known.content
             self.site = publish(identity, self.content.documents, request.now)
-            with self._relate(code, known.related if known else None) as wait:
-                self.findings = check()
+            with self._relate(code, known.related) as wait:
+                self.findings = known.check()
                 if any(request.strict or each.severity == "error" for each in self.findings):
                     raise ContentError(self.findings)
+                self._prepare(identity, style, code)
                 self.related = wait()
+
+    def _prepare(self, identity: Identity, style: Style, code: str) -> None:
+        """Do what needs no knowledge of related posts; raises BuildError."""
+        request = self.request
         self.theme = style.theme.resolve()
         lent = None if self.theme == HOUSE_THEME else HOUSE_THEME / "static"
         self.assets = Assets(style.theme / "static", lent)
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         tiers, places = style.budget_tiers, identity.addresses
-        tried = known.edge_templates if known else None
-        self.edge_templates = tried or find_edge_templates(folders, self.assets.locate, tiers, places)
+        self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
@@ -147,8 +155,9 @@ class SiteBuild:
             make_key(code, looks, style.settings, style.once).hex(),
         )
         place = request.place
-        self._output = OutputFolder(place.site, self._before)
+        self._output = OutputFolder(place.site, self._before, is_checked=self._is_output_checked)
         self._index = IndexFile(place.state, self._before, request.before)
+        self._take_others()
 
     def _relate(
         self, code: str, known: Related | None
@@ -174,6 +183,13 @@ class SiteBuild:
                 f"Two outputs have the path {target.path} ({sources}); give one of them another"
             )
         self._targets[target.path] = target
+
+    def _take_others(self) -> None:
+        """Take what no template makes, and see what of it is as it was."""
+        for target in self._list_others(self.request.now):
+            self.add(target)
+        self._stale = self._recall(self._targets.values())
+        self._others_count = len(self._targets)
 
     def add_frame(self, frame: Frame, built: str) -> None:
         """Hand over a frame of the edge's pages, as it was built; raises BuildError."""
@@ -201,11 +217,10 @@ class SiteBuild:
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
         self.request.place.state.mkdir(parents=True, exist_ok=True)
-        for target in self._list_others(self.request.now):
-            self.add(target)
+        pages = list(self._targets.values())[self._others_count :]
         with self._cache:
-            self._run(list(self._targets.values()))
-        return (target for target in self._targets.values() if isinstance(target, TemplateTarget))
+            self._run([*self._recall(pages), *self._stale])
+        return (target for target in pages if isinstance(target, TemplateTarget))
 
     def finish(self, folder: Path) -> None:
         """Write what builds on the pages, and remember what was written.
@@ -214,21 +229,26 @@ class SiteBuild:
         """
         pieces = [self._pieces[post.slug] for post in self.site.posts]
         with self._cache:
-            self._run(self._find_stale())
+            full_texts = list_full_texts(self.site, self._pieces, has_cards=bool(self.font))
+            # A setting of Pelican's may put a feed of its own there.
+            more = [each for each in full_texts if each.path not in self._targets]
+            self._run(self._recall(more))
             self._take_in(folder)
             build_id = self._name(pieces)
             self._write_index(build_id, pieces)
-            self._forget_others(self._targets.values())
+            self._forget_others(self._targets.values(), slack=2 * len(pieces))
         lists, places = self.site.identity.addresses, self.content.documents
         slugs_at = {each.path: each.slug_at for each in places}
         gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
         self.findings = (*self.findings, *gone)
         self.report = self._report(build_id)
 
-    def _forget_others(self, targets: Iterable[Target]) -> None:
+    def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
         """Keep only this site's texts in the cache, and the pictures of these tasks."""
-        self._cache.keep_only(TEXTS, map(self.texts.key, self.site.posts + self.site.pages))
-        self._cache.keep_only(IMAGES, (each.key for each in targets if isinstance(each, ImageTarget)))
+        texts = map(self.texts.key, self.site.posts + self.site.pages)
+        self._cache.keep_only(TEXTS, texts, slack)
+        images = (each.key for each in targets if isinstance(each, ImageTarget))
+        self._cache.keep_only(IMAGES, images, slack)
 
     def _take_in(self, folder: Path) -> None:
         """Publish what plugins wrote or changed, and tell where that replaces a file."""
@@ -258,21 +278,6 @@ class SiteBuild:
         yield from list_outputs(site, size, content.image_set)
         yield from list_notices(site.identity, self._policy, now)
 
-    def _find_stale(self) -> list[Target]:
-        """Take over the full texts that are as they were, and return the others.
-
-        After an edit these are few: they are done sooner than processes are started.
-        """
-        stale: list[Target] = []
-        for target in list_full_texts(self.site, self._pieces, has_cards=bool(self.font)):
-            if target.path in self._targets:
-                continue  # A setting of Pelican's puts a feed there.
-            if kept := target.recall(self._context, self._output):
-                self._note(kept)
-            else:
-                stale.append(target)
-        return stale
-
     def _note(self, result: Result) -> None:
         match result:
             case Kept():
@@ -282,19 +287,30 @@ class SiteBuild:
             case Entry():
                 self._entries[result.path] = result
 
+    def _recall(self, targets: Iterable[Target]) -> list[Target]:
+        """Take over what is as it was, and return the others: after an edit these are few."""
+        stale = []
+        for target in targets:
+            if kept := target.recall(self._context, self._output, self._index):
+                self._note(kept)
+            else:
+                stale.append(target)
+        return stale
+
     def _run(self, targets: Sequence[Target]) -> None:
         groups = group_targets(targets)
         self.request.observer.begin("writing", len(groups))
-        for _, (results, texts, images) in map_unordered(
-            self._run_group, groups, self.request.jobs
-        ):
+        # The few texts of an edit are written sooner than processes are started.
+        are_few = len(targets) < _FEW and not any(isinstance(each, ImageTarget) for each in targets)
+        jobs = 1 if are_few else self.request.jobs
+        for _, (results, texts, images) in map_unordered(self._run_group, groups, jobs):
             for result in results:
                 self._note(result)
             self._keep(texts, images)
             self.request.observer.advance()
 
     def _run_group(self, targets: Sequence[Target]) -> _Yield:
-        """Do the tasks of one folder; return also what the cache does not know yet."""
+        """Make the files of one folder; return also what the cache does not know yet."""
         results = [target.run(self._context, self._output, self._index) for target in targets]
         return results, *self._take_fresh()
 
@@ -324,21 +340,8 @@ class SiteBuild:
 
     def _write_index(self, build_id: str, pieces: Sequence[Piece]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""
-        identity, place = self.site.identity, self.request.place
-        head = IndexHead(
-            format=INDEX_FORMAT,
-            build_id=build_id,
-            site_url=identity.url,
-            site_title=identity.name,
-            site_description=identity.description,
-            built_for=self.request.now,
-            count=len(pieces),
-            moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(self.site)},
-            is_bare=identity.addresses.has_bare_pages(),
-            post_path=_name_form(identity.addresses.post),
-            tag_path=_name_form(identity.addresses.tag),
-            renamed={old: post.slug for post in self.site.posts for old in list_former_slugs(post)},
-        )
+        place = self.request.place
+        head = make_head(self.site, build_id, self.request.now)
         if CONTACT_PAGE in self._entries:
             page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
@@ -352,7 +355,8 @@ class SiteBuild:
                 if self._output.keep(entry):
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
-        write_manifest(place.state, Manifest(self._entries, lines, stamp))
+        self.manifest = Manifest(self._entries, lines, stamp)
+        write_manifest(place.state, self.manifest, self._before, self.request.before)
 
     def _report(self, build_id: str) -> Report:
         entries, before, now = self._entries.values(), self._before.entries, self.request.now
@@ -374,13 +378,3 @@ class SiteBuild:
             next_instant=min((instant for instant in later if instant > now), default=None),
             findings=self.findings,
         )
-
-
-def _name_form(form: str) -> str:
-    """Return a form of paths as the index has it, which tells what stands where and no more."""
-    numbers = count(1)
-    return re.sub(
-        r"\{(\w+)[^}]*\}",
-        lambda found: found[0] if found[1] == "slug" else f"{{{found[1]}_{next(numbers)}}}",
-        f"/{form}",
-    )

@@ -7,9 +7,10 @@ and not by a reader.
 
 import re
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -117,7 +118,7 @@ def find_edge_templates(
     }
     sources = {}
     own = next((each for each in folders if (each / "contact.html").is_file()), folders[-1])
-    for name, given, samples in _list_wanted():
+    for name in _list_wanted():
         # A theme with a contact page of its own has its forms too, or does without them.
         is_form = any(form.template == name for form in FORMS)
         paths = (
@@ -125,34 +126,37 @@ def find_edge_templates(
         )
         path = next((path for path in paths if path.is_file()), None)
         if path is not None:
-            sources[name] = _read(path, given, samples, locate, fixed)
+            sources[name] = _read(path, locate, fixed)
     return EdgeTemplates(sources)
 
 
-def _list_wanted() -> Iterator[tuple[str, Sequence[str], Samples]]:
-    """Yield each template that the edge knows, what it is given, and samples of that."""
-    for form in FORMS:
-        yield form.template, ("values", "faults"), _sample_form(form.fields)
-    for page, given in PAGES.items():
-        yield f"{page}.html", given, PAGE_SAMPLES[page]
-    for name, given in REFERENCE.items():
-        yield name, given, _REFERENCE_SAMPLES[name]
+def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
+    """Return what each template that the edge knows is given, and samples of that, by name."""
+    forms = {form.template: (_FORM_VALUES, _sample_form(form.fields)) for form in FORMS}
+    pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGES.items()}
+    reference = {name: (given, _REFERENCE_SAMPLES[name]) for name, given in REFERENCE.items()}
+    return {**forms, **pages, **reference}
 
 
-def _read(
-    path: Path, given: Sequence[str], samples: Samples, locate: Locate, fixed: Mapping[str, str]
-) -> str:
+def _read(path: Path, locate: Locate, fixed: Mapping[str, str]) -> str:
     """Return the source of a template that the edge can render; raises BuildError."""
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     try:
         written = path.read_text(encoding="utf-8")
-        source = _ASSET.sub(lambda asked: locate(asked[2]), written)
-        asked = meta.find_undeclared_variables(environment.parse(source))
-        source = "".join(fixed[name] for name in fixed if name in asked) + source
-        _check_names(path, environment, source, given)
-        template = environment.from_string(source)
     except UnicodeDecodeError as error:
         raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
+    return _check(path, _ASSET.sub(lambda asked: locate(asked[2]), written), *fixed.items())
+
+
+@lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.
+def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
+    """Return the source with the values that it asks for; raises BuildError."""
+    given, samples = _list_wanted()[path.name]
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    try:
+        asked = meta.find_undeclared_variables(environment.parse(source))
+        source = "".join(text for name, text in fixed if name in asked) + source
+        _check_names(path, environment, source, given)
+        template = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise _explain(path, error.lineno, error.message) from error
     for sample in samples:
@@ -187,6 +191,7 @@ def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
 
 
+_FORM_VALUES = ("values", "faults")
 # Samples of what the edge gives: between them each value is there and missing, as happens there.
 _CHOICES = [
     {"name": name, "description": description, "checked": number % 2 == 0}

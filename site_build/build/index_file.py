@@ -6,22 +6,26 @@ file, not through memory: ten thousand posts fill a quarter of a gibibyte.
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import count
 from pathlib import Path
 
 from edge_api.schema.index import (
     INDEX_CLOSING,
     INDEX_FILE,
+    INDEX_FORMAT,
     INDEX_MIDDLE,
     INDEX_OPENING,
     IndexHead,
     PostRecord,
 )
-from site_build.build.manifest import Manifest, Line, Stamp
+from site_build.build.manifest import Line, Manifest, Stamp
 from site_build.markup.sanitize import sanitize
-from site_build.site import Document
+from site_build.site import Document, Site, list_former_slugs, list_moves
 
 _SPOOL = ".lines-"
 
@@ -58,6 +62,35 @@ def make_record(document: Document, markdown: str, html: str, minutes: int, url:
             "content": markdown,
             "content_html": sanitize(html, url),
         }
+    )
+
+
+def make_head(site: Site, build_id: str, now: datetime) -> IndexHead:
+    """Return the first line of the index of a build for the instant `now` (UTC)."""
+    identity = site.identity
+    return IndexHead(
+        format=INDEX_FORMAT,
+        build_id=build_id,
+        site_url=identity.url,
+        site_title=identity.name,
+        site_description=identity.description,
+        built_for=now,
+        count=len(site.posts),
+        moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(site)},
+        is_bare=identity.addresses.has_bare_pages(),
+        post_path=_name_form(identity.addresses.post),
+        tag_path=_name_form(identity.addresses.tag),
+        renamed={old: post.slug for post in site.posts for old in list_former_slugs(post)},
+    )
+
+
+def _name_form(form: str) -> str:
+    """Return a form of paths as the index has it, which tells what stands where and no more."""
+    numbers = count(1)
+    return re.sub(
+        r"\{(\w+)[^}]*\}",
+        lambda found: found[0] if found[1] == "slug" else f"{{{found[1]}_{next(numbers)}}}",
+        f"/{form}",
     )
 
 

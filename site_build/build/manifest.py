@@ -7,25 +7,30 @@ published is ever written to. It knows paths and bytes, and neither templates no
 import gzip
 import hashlib
 import os
+import shutil
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import brotli
 import orjson
 
 from site_build.errors import BuildError
 
-FORMAT = 3
-MANIFEST_FILE = "manifest.json"
+FORMAT = 4
+MANIFEST_FILE = "manifest.sqlite"
 
-_HEAD = b'{"format":%d,' % FORMAT
-_BEFORE_ROWS, _BETWEEN_ROWS, _AFTER_ROWS = b',"entries":[\n', b",\n", b"\n]}"
-"""What stands around the entries, each of them a row of its own."""
 _SUM_SIZE = 16
-"""Bytes of the rows' digest."""
+"""Bytes of a row's digest."""
+_CREATE = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS head (format INTEGER, sum BLOB, index_stamp BLOB, lines BLOB);
+CREATE TABLE IF NOT EXISTS entry (path TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
+"""
 
 SUFFIXES = ("", ".gz", ".br")
 """A file and its compressed forms."""
@@ -118,17 +123,24 @@ _SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
 
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in `folder`, or an empty one when there is none that can be read."""
-    try:
-        raw: dict[str, Any] = orjson.loads((folder / MANIFEST_FILE).read_bytes())
-        if raw["format"] != FORMAT:
-            return EMPTY
-        return Manifest(
-            {row[0]: Entry(*row) for row in raw["entries"]},
-            {row[0]: Line(*row) for row in raw["lines"]},
-            Stamp(*raw["index"]),
-        )
-    except (OSError, ValueError, TypeError, LookupError):  # missing, or damaged
+    head, rows = _read(folder)
+    if head is None:
         return EMPTY
+    entries = (Entry(*row) for row in orjson.loads(b"[%b]" % b",".join(rows)))
+    lines = (Line(*row) for row in orjson.loads(head.lines))
+    index = Stamp(*orjson.loads(head.index_stamp)) if head.index_stamp else None
+    return Manifest(
+        {each.path: each for each in entries}, {each.slug: each for each in lines}, index
+    )
+
+
+def identify_manifest(folder: Path) -> tuple[int, ...]:
+    """Return what tells the manifest in `folder` from any other; nothing where there is none."""
+    try:
+        found = (folder / MANIFEST_FILE).stat()
+    except OSError:
+        return ()
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def read_rows(folder: Path) -> frozenset[bytes]:
@@ -136,24 +148,49 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 
     Two builds are compared by these: to read tens of thousands takes many times as long.
     """
-    rows = _read_checked(folder)
-    return frozenset(row for row in rows.split(_BETWEEN_ROWS) if row)
+    return frozenset(_read(folder)[1])
 
 
 def is_whole(folder: Path) -> bool:
     """Return whether the manifest in `folder` can be read, and names any file."""
-    return bool(_read_checked(folder))
+    return bool(_read(folder)[1])
 
 
-def _read_checked(folder: Path) -> bytes:
-    """Return the rows of a manifest, or nothing unless they are as they were written."""
+class _Head(NamedTuple):
+    """The one row of the table `head`."""
+
+    format: int
+    sum: bytes
+    """Digests of all rows of `entry`, combined by XOR: it can follow a change of few."""
+    index_stamp: bytes
+    """JSON of the stamp of the posts index, if there is one."""
+    lines: bytes
+    """JSON of the lines: each says where it begins, so that most change with one."""
+
+
+def _read(folder: Path) -> tuple[_Head | None, list[bytes]]:
+    """Return head and rows of a manifest, or nothing unless they are as they were written."""
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        return None, []
     try:
-        whole = (folder / MANIFEST_FILE).read_bytes()
-    except OSError:
-        return b""
-    head, _, rest = whole.partition(_BEFORE_ROWS)
-    rows = rest.removesuffix(_AFTER_ROWS)
-    return rows if head.startswith(_HEAD) and head.endswith(_say_sum(rows)) else b""
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
+        ) as opened:
+            head = _Head(*opened.execute("SELECT * FROM head").fetchone())
+            rows = [row for (row,) in opened.execute("SELECT row FROM entry")]
+    except (sqlite3.Error, TypeError):
+        return None, []
+    is_right = head.format == FORMAT and head.sum == _add_digests(bytes(_SUM_SIZE), rows)
+    return (head, rows) if is_right else (None, [])
+
+
+def _add_digests(so_far: bytes, rows: Iterable[bytes]) -> bytes:
+    """Return a sum with the digests of rows put in, or taken out again."""
+    total = int.from_bytes(so_far)
+    for row in rows:
+        total ^= int.from_bytes(hashlib.blake2b(row, digest_size=_SUM_SIZE).digest())
+    return total.to_bytes(_SUM_SIZE)
 
 
 def read_file_states(rows: Iterable[bytes]) -> dict[str, FileState]:
@@ -167,20 +204,35 @@ def list_forms(path: str, look: FileState) -> Iterator[str]:
     return Entry(path, "", "", *look).list_paths()
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest into `folder`, whole or not at all."""
-    rows = _BETWEEN_ROWS.join(orjson.dumps(tuple(entry)) for entry in manifest.entries.values())
-    rest = {"index": manifest.index, "lines": list(manifest.lines.values())}
-    head = _HEAD + orjson.dumps(rest, default=list)[1:-1] + _say_sum(rows)
+def write_manifest(
+    folder: Path, manifest: Manifest, before: Manifest = EMPTY, before_folder: Path | None = None
+) -> None:
+    """Write the manifest into `folder`, whole or not at all.
+
+    Of the manifest `before`, which `before_folder` has, only the rows that differ are written.
+    """
     partial = folder / f".{MANIFEST_FILE}"
-    partial.write_bytes(b"".join((head, _BEFORE_ROWS, rows, _AFTER_ROWS)))
+    partial.unlink(missing_ok=True)
+    known = before.entries if before_folder else {}
+    if known and before_folder:
+        shutil.copyfile(before_folder / MANIFEST_FILE, partial)
+    # A new file, which gets its name when it is whole: no journal has to undo anything.
+    with closing(sqlite3.connect(partial)) as opened, opened:
+        opened.executescript(_CREATE)
+        found = opened.execute("SELECT sum FROM head").fetchone()
+        entries = manifest.entries
+        stale = [path for path, each in known.items() if entries.get(path) is not each]
+        fresh = [each for path, each in entries.items() if known.get(path) is not each]
+        query = "DELETE FROM entry WHERE path = ? RETURNING row"
+        old = [row for path in stale for (row,) in opened.execute(query, (path,)).fetchall()]
+        new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
+        opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
+        total = _add_digests(found[0] if found else bytes(_SUM_SIZE), old + [row for _, row in new])
+        index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
+        lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
+        opened.execute("DELETE FROM head")
+        opened.execute("INSERT INTO head VALUES (?, ?, ?, ?)", (FORMAT, total, index, lines))
     partial.replace(folder / MANIFEST_FILE)
-
-
-def _say_sum(rows: bytes) -> bytes:
-    """Return the last member of a head: with the right one, no row needs to be doubted."""
-    digest = hashlib.blake2b(rows, digest_size=_SUM_SIZE).hexdigest()
-    return b',"sum":"%s"' % digest.encode()
 
 
 def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
@@ -226,7 +278,9 @@ class TargetInputs:
 class OutputFolder:
     """The site's folder of one build, which holds what the build before wrote."""
 
-    def __init__(self, root: Path, before: Manifest) -> None:
+    def __init__(self, root: Path, before: Manifest, *, is_checked: bool = False) -> None:
+        """Take a folder; `is_checked` says that its files are as they were written."""
+        self._is_checked = is_checked
         self._root = os.fspath(root)
         self._before = before
         self._folders: set[str] = set()
@@ -238,7 +292,7 @@ class OutputFolder:
     def keep(self, entry: Entry) -> bool:
         """Take over a file of the build before; False when it is not as it was written."""
         full = f"{self._root}/{entry.path}"
-        return all(stamp.fits(full) for stamp in entry.list_stamps())
+        return self._is_checked or all(stamp.fits(full) for stamp in entry.list_stamps())
 
     def write(self, path: str, data: bytes, inputs: TargetInputs) -> Entry:
         """Put `data` at `path`, and its compressed forms beside it."""

@@ -11,14 +11,14 @@ from functools import cached_property
 from pathlib import Path
 
 from site_build import addresses
-from site_build.errors import BuildError
 from site_build.build.builder import KnownContent, SiteBuild
-from site_build.build.index_file import Piece, make_piece
-from site_build.build.text_targets import list_full_texts, list_records
 from site_build.build.fingerprint import Style
-from site_build.build.targets import RecordTarget, Target, TemplateTarget, TargetContext
+from site_build.build.index_file import Piece, make_piece
+from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
+from site_build.build.text_targets import list_full_texts, list_records
+from site_build.content.sources import Content
+from site_build.errors import BuildError
 from site_build.progress import Request
-from site_build.content.library import Content
 from site_build.site import Document, Identity, publish
 from site_build.template_objects import Article, Page
 
@@ -29,7 +29,9 @@ _MADE_OF_RECORDS = (".json", ".txt", ".xml")
 class PreviewBuild(SiteBuild):
     """The site as it would be built with every document public."""
 
-    def __init__(self, request: Request, identity: Identity, style: Style, known: KnownContent) -> None:
+    def __init__(
+        self, request: Request, identity: Identity, style: Style, known: KnownContent
+    ) -> None:
         """Take what was read and checked already.
 
         Raises BuildError when a template of the theme is not what the edge can show.
@@ -59,8 +61,11 @@ class PreviewBuild(SiteBuild):
                 if isinstance(value, Article | Page) and value.source_path == document.path:
                     value.document = document
 
+    def _take_others(self) -> None:
+        """Take nothing: other files are looked for when asked for."""
+
     def make_pages(self) -> Iterator[TemplateTarget]:
-        """Make nothing; pages are known now, and other files are looked for when asked for."""
+        """Make nothing; pages are known now."""
         return iter(())
 
     def finish(self, folder: Path) -> None:

@@ -15,14 +15,14 @@ from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
 from site_build import addresses
-from site_build.errors import BuildError
-from site_build.cache import ImageCache, make_key
-from site_build.build.manifest import Entry, TargetInputs, OutputFolder
 from site_build.build.index_file import IndexFile, Piece, make_record
+from site_build.build.manifest import Entry, OutputFolder, TargetInputs
+from site_build.cache import ImageCache, make_key
+from site_build.content.sources import Texts
+from site_build.errors import BuildError
 from site_build.images.encode import clean
 from site_build.images.measure import is_picture
 from site_build.images.responsive import ImageSet, link_markdown
-from site_build.content.library import Texts
 from site_build.site import Document
 from site_build.template_objects import InputDigest, UnknownValueError
 
@@ -70,20 +70,20 @@ class Target:
         """Return the file."""
         raise NotImplementedError
 
-    def recall(self, context: TargetContext, tree: OutputFolder) -> Kept | None:
+    def recall(
+        self, context: TargetContext, output: OutputFolder, _index: IndexFile
+    ) -> Result | None:
         """Take the file over from the build before, where what it is made from is as it was."""
-        before = tree.recall(self.path)
+        before = output.recall(self.path)
         if before is None or not before.key:
             return None
         is_same = before.key == self.find_key(context, before.names, before.texts)
-        return Kept(self.path) if is_same and tree.keep(before) else None
+        return Kept(self.path) if is_same and output.keep(before) else None
 
-    def run(self, context: TargetContext, tree: OutputFolder, _index: IndexFile) -> Result:
-        """Take the file over, or make and write it; return what the manifest has to know."""
-        if kept := self.recall(context, tree):
-            return kept
+    def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
+        """Make and write the file; return what the manifest has to know."""
         key = self.find_key(context, "", "")
-        return tree.write(self.path, self.make(context), TargetInputs(key))
+        return output.write(self.path, self.make(context), TargetInputs(key))
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,8 @@ class TemplateTarget(Target):
         paths = texts.split("\n") if texts else []
         digests = [documents[path].digest if path in documents else "" for path in paths]
         try:
-            looked_up = context.input_digest.digest(names.split("\n"), self.list_values())
+            own = {**self.own, "output_file": self.path}
+            looked_up = context.input_digest.digest(names, self.shared, own)
         except UnknownValueError:
             return ""
         return make_key(context.method, self.template.name, self.path, looked_up, digests).hex()
@@ -117,14 +118,12 @@ class TemplateTarget(Target):
         context.texts.asked.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
-    def run(self, context: TargetContext, tree: OutputFolder, _index: IndexFile) -> Result:
+    def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
         """Do as for any file; what was looked up is known once the page is rendered."""
-        if kept := self.recall(context, tree):
-            return kept
         data = self.make(context)
         names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
         inputs = TargetInputs(self.find_key(context, names, texts), names, texts)
-        return tree.write(self.path, data, inputs)
+        return output.write(self.path, data, inputs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +202,16 @@ class RecordTarget(Target):
         record = make_record(document, markdown, html, self.minutes, self.url)
         return record.model_dump_json().encode()
 
+    def recall(
+        self, context: TargetContext, _output: OutputFolder, index: IndexFile
+    ) -> Result | None:
+        """Take the line over from the index of the build before."""
+        return index.recall(self.document.slug, self.find_key(context, "", ""))
+
     def run(self, context: TargetContext, _output: OutputFolder, index: IndexFile) -> Result:
-        """Take the line over from the index of the build before, or put a new one down."""
-        key, slug = self.find_key(context, "", ""), self.document.slug
-        return index.recall(slug, key) or index.spool(slug, self.make(context), key)
+        """Put a new line down."""
+        key = self.find_key(context, "", "")
+        return index.spool(self.document.slug, self.make(context), key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:

@@ -12,13 +12,13 @@ from functools import lru_cache, partial
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.errors import Diagnostic
-from site_build.cache import make_key
-from site_build.build.manifest import Entry
 from site_build.build.index_file import Piece, read_records
+from site_build.build.manifest import Entry
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget
+from site_build.cache import make_key
+from site_build.content.sources import Texts
+from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, link_markdown
-from site_build.content.library import Texts
 from site_build.outputs import agents, crawlers, markdown
 from site_build.outputs.feed import (
     Channel,
@@ -135,7 +135,11 @@ def _make_alternate(site: Site, document: Document, image_set: ImageSet) -> Targ
     def render(texts: Texts) -> str:
         text = link_markdown(texts.read(document).markdown, links)
         alternate = markdown.render_document(site.identity, document, text, path, facts)
-        return markdown.render_contact(alternate, site.identity) if path == addresses.CONTACT else alternate
+        return (
+            markdown.render_contact(alternate, site.identity)
+            if path == addresses.CONTACT
+            else alternate
+        )
 
     sources = make_key(document.path, document.digest, facts, [*links.items()])
     return TextTarget(addresses.name_alternate(path), render, sources)

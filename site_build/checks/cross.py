@@ -59,6 +59,7 @@ def cross_check(  # noqa: PLR0913
     rules: SourceRules = _RULES,
     *,
     complete: bool = True,
+    memory: "LinkMemory | None" = None,
 ) -> list[Diagnostic]:
     """Return every finding about the texts of `documents`, their own notes included, sorted.
 
@@ -71,15 +72,11 @@ def cross_check(  # noqa: PLR0913
     findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
     findings += _find_hidden(documents)
     findings += _find_bad_aliases(documents, urls)
+    memory = memory or LinkMemory()
+    memory.begin(documents, facts, now, (urls.others, urls.files, rules, complete))
     for document in documents:
-        own = facts[document.path]
-        findings += own.notes
-        guide = _Guide(document, urls, near, facts, now, complete)
-        findings += [
-            Diagnostic(document.path, reference.line, reference.column, "warning", message)
-            for reference in own.references
-            if (message := guide.find_fault(reference))
-        ]
+        findings += facts[document.path].notes
+        findings += memory.check(_Guide(document, urls, near, facts, now, complete))
     return sorted(findings)
 
 
@@ -170,6 +167,14 @@ class _Guide:
     now: datetime
     complete: bool
 
+    def list_broken(self) -> list[Diagnostic]:
+        """Return a finding for each reference that leads nowhere, or not where it should."""
+        return [
+            Diagnostic(self.document.path, reference.line, reference.column, "warning", message)
+            for reference in self.facts[self.document.path].references
+            if (message := self.find_fault(reference))
+        ]
+
     def find_fault(self, reference: Reference) -> str | None:
         """Return what is wrong with a reference, with the fix, or None."""
         address = resolve_source(self.document.path, reference, self.urls.paths)
@@ -231,6 +236,46 @@ class _Guide:
         near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
         fix = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
         return f"nothing on {where} is named {_quote('#' + name)}; {fix}"
+
+
+class LinkMemory:
+    """Findings about the links of each document, kept while all addresses and anchors stay."""
+
+    def __init__(self) -> None:
+        self._basis: object = None
+        self._found: dict[str, tuple[Facts, list[Diagnostic]]] = {}
+
+    def begin(
+        self,
+        documents: Iterable[Document],
+        facts: Mapping[str, Facts],
+        now: datetime,
+        more: tuple[object, ...],
+    ) -> None:
+        """Forget every finding if anything that a link may lead to has changed."""
+        basis = (
+            more,
+            [
+                (
+                    *(each.path, each.address, each.slug, each.aliases, facts[each.path].anchors),
+                    *(each.draft, each.published, each.published > now),
+                    *(each.tags, each.category, each.author),
+                )
+                for each in documents
+            ],
+        )
+        if basis != self._basis:
+            self._basis, self._found = basis, {}
+
+    def check(self, guide: _Guide) -> list[Diagnostic]:
+        """Return the findings about a document's links, which are looked for if it has changed."""
+        path = guide.document.path
+        facts = guide.facts[path]
+        known, found = self._found.get(path, (None, []))
+        if known is not facts:
+            found = guide.list_broken()
+            self._found[path] = facts, found
+        return found
 
 
 class NearSlugs:

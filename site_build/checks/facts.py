@@ -6,6 +6,7 @@ It knows documents and addresses, and nothing of HTML or of who asks.
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, urljoin
 
@@ -152,10 +153,13 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     )
 
 
+_SOURCES_KEPT = 100_000
+"""Links whose meaning is remembered: four passes ask for it."""
 _TO_SOURCE = ("{filename}", "{static}", "{attach}")
 """How links begin that name a source file as Pelican has it."""
 
 
+@lru_cache(maxsize=_SOURCES_KEPT)
 def find_source(base: str, address: str) -> str:
     """Return the source file that an address means, written in the source file `base`.
 
@@ -175,6 +179,8 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     is_page = ".md" in address and not reference.shown
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
+    if address.startswith(("/", "#", "?")) and not is_page:
+        return None
     source = find_source(base, address)
     # A file beside the source, or above it, is what a code host shows.
     is_file = not address.startswith(("/", "#", "?")) and not source.endswith(".md")
@@ -239,8 +245,8 @@ def judge_pictures(
 def _list_used(
     document: Document, facts: Facts, album: MeasuredImages, paths: Mapping[str, str]
 ) -> Iterator[tuple[str, Reference]]:
-    for reference in facts.references:
+    for reference in (each for each in facts.references if each.shown):
         written = resolve_source(document.path, reference, paths) or reference.address
-        path = resolve(document.address, written) if reference.shown else ""
+        path = resolve(document.address, written)
         if path in album:
             yield path, reference

@@ -1,4 +1,4 @@
-"""`check`: every defect of the content, and nothing written."""
+"""`check`: every defect of the content, and nothing written but the cache of the builds."""
 
 import argparse
 import sys
@@ -7,8 +7,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from site_build import options
+from site_build.build.fingerprint import fingerprint_code
+from site_build.cache import locate_cache
 from site_build.cli.terminal import count, open_console, print_findings
 from site_build.content.library import check_content
+from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 
@@ -16,6 +19,7 @@ from site_build.parallel import count_processors
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
+    options.add_output(parser, settings)
     options.add_instant(parser)
     options.add_judgement(parser)
 
@@ -25,11 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
     now = arguments.now or datetime.now(UTC)
     try:
         jobs = arguments.jobs or count_processors()
-        report = check_content(arguments.content, now, jobs, find_dialect(arguments.content))
-    except OSError as refusal:
-        sys.stderr.write(
-            f"the content folder {arguments.content} cannot be read: {refusal.strerror}\n"
-        )
+        content, cache = arguments.content, locate_cache(arguments.output)
+        dialect = find_dialect(content)
+        report = check_content(content, now, jobs, dialect, cache, fingerprint_code())
+    except BuildError as refusal:
+        sys.stderr.write(f"{refusal}\n")
         return 2
     console = open_console()
     print_findings(console, arguments.content, report.findings)

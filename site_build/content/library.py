@@ -1,22 +1,18 @@
-"""The content library: source files read and checked, and a text when a page needs it.
+"""The content folder held in memory: only files that changed are read again.
 
-It opens files, starts processes and prints nothing. What builds are given is light: documents
-without their texts, which `Texts` reads when a page needs them.
+A file that cannot be used keeps what it said before, so that the rest of the site can be looked at
+while its author fixes it. It knows no pages.
 """
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
 
-from edge_api.schema.reading import reading_minutes
-from site_build.addresses import SourceRules
-from site_build.cache import Cache, make_key
-from site_build.checks.analyse import analyse
-from site_build.checks.cross import cross_check
+from site_build.cache import Cache
+from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
 from site_build.checks.facts import (
     Facts,
     judge_pictures,
@@ -24,39 +20,151 @@ from site_build.checks.facts import (
     list_shown,
     list_targets,
 )
-from site_build.content.document import read_document
-from site_build.content.folder import (
-    Listing,
-    digest_file,
-    explain_refusal,
-    list_content,
-    measure_pictures,
-    read_bytes,
+from site_build.content.folder import Listing, measure_pictures
+from site_build.content.sources import (
+    Content,
+    Inspection,
+    Reading,
+    keep_text,
+    list_folder,
+    read_source,
+    read_sources,
 )
-from site_build.errors import BuildError, Diagnostic
+from site_build.errors import Diagnostic
 from site_build.images.measure import MeasuredImages
 from site_build.images.responsive import ImageSet
-from site_build.markup.convert import HOUSE, Conversion, Dialect
-from site_build.parallel import map_unordered
-from site_build.progress import Request
-from site_build.related import NO_TERMS, Terms, count_terms
+from site_build.markup.convert import HOUSE, Dialect
+from site_build.progress import Place, Request
 from site_build.site import Document
 
-TEXTS = "text"
-_INSPECTIONS = "inspection"
-_REMEMBERED = 4
-"""Texts kept in memory: a post's page, alternate and record are made one after the other."""
+_Stamp = tuple[int, int, int, int]
+_GONE: _Stamp = (0, 0, 0, 0)
 
 
-class Inspection(NamedTuple):
-    """What one source file gives by itself."""
+class ContentLibrary:
+    """Every source file as it is, and the last one of it that could be used."""
 
-    document: Document | None
-    """None where errors forbid one."""
-    facts: Facts | None
-    findings: tuple[Diagnostic, ...]
-    conversion: Conversion | None = None
-    """The text as HTML, where it was asked for and the text can be converted at all."""
+    def __init__(self, request: Request, code: str, dialect: Dialect) -> None:
+        """Read the folder; raises BuildError when it cannot be read.
+
+        `code` says which program reads, `dialect` for which origin texts are converted.
+        """
+        self._request = request
+        self._code, self._dialect = code, dialect
+        self._cache, self._links = Cache(request.cache), LinkMemory()
+        self._listing = list_folder(request.content, dialect.rules)
+        self._stamps = self._stamp(self._listing)
+        with self._cache:
+            self._readings, self._hits = read_sources(
+                request, self._listing.sources, self._cache, code, dialect
+            )
+            self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
+            self._album = self._measure(self._listing)
+
+    @property
+    def count(self) -> int:
+        """How many source files there are."""
+        return len(self._readings)
+
+    def refresh(self, told: Collection[str] | None = None) -> bool:
+        """Read what changed since the last time; return whether anything did.
+
+        `told` are the only paths that may have changed, where that is known. Raises BuildError
+        when the folder cannot be read; what was read stays then.
+        """
+        if told is not None and self._stamps.keys() >= set(told):
+            folder = os.fspath(self._request.content)
+            found = {path: _stamp(f"{folder}/{path}") for path in told}
+            if _GONE not in found.values():
+                return self._take(self._listing, {**self._stamps, **found})
+        listing = list_folder(self._request.content, self._dialect.rules)
+        return self._take(listing, self._stamp(listing))
+
+    def _take(self, listing: Listing, stamps: dict[str, _Stamp]) -> bool:
+        if stamps == self._stamps and listing == self._listing:
+            return False
+        changed = [
+            path
+            for path in listing.sources
+            if path not in self._readings or stamps[path] != self._stamps.get(path)
+        ]
+        self._hits = len(listing.sources) - len(changed)
+        fresh = {}
+        with self._cache:
+            for path in changed:
+                fresh[path], text = read_source(self._request.content, self._dialect, path)
+                keep_text(self._cache, self._code, self._dialect, fresh[path], text)
+            before = [self._stamps[path] for path in self._listing.files]
+            if [stamps[path] for path in listing.files] != before:
+                self._album = self._measure(listing)
+        known = {**self._readings, **fresh}
+        self._readings = {path: known[path] for path in listing.sources}
+        good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
+        self._good = {path: reading for path, reading in good.items() if path in self._readings}
+        self._listing, self._stamps = listing, stamps
+        return True
+
+    def list_errors(self) -> tuple[Diagnostic, ...]:
+        """Return what would stop a build, sorted by place."""
+        found = [each for each in self._listing.findings if each.severity == "error"]
+        usable = []
+        for reading in self._readings.values():
+            if errors := _list_errors(reading):
+                found += errors
+            else:
+                usable.append(reading.inspection.document)
+        found += find_repeated_slugs(document for document in usable if document)
+        return tuple(sorted(found))
+
+    def check(self, now: datetime) -> tuple[Diagnostic, ...]:
+        """Return every finding about the content as readers would see it at `now` (UTC).
+
+        What is wrong with each file, and what only all together show, sorted by place.
+        """
+        files = self._listing.files
+        inspections = [each.inspection for each in self._readings.values()]
+        documents, facts = _list_facts(inspections)
+        findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in inspections)]
+        rules, complete = self._dialect.rules, len(documents) == len(inspections)
+        findings += cross_check(
+            documents, facts, files, now, rules, complete=complete, memory=self._links
+        )
+        findings += judge_pictures(documents, facts, self._album, rules.list_paths(files))
+        return tuple(sorted(findings))
+
+    def collect(self) -> Content:
+        """Return what can be shown; of files that want the same address, the first."""
+        shown: dict[tuple[str, str], tuple[str, Reading]] = {}
+        for path, reading in sorted(self._good.items()):
+            if document := reading.inspection.document:
+                shown.setdefault((document.kind, document.slug), (path, reading))
+        return self._make_content(dict(shown.values()))
+
+    def _make_content(self, readings: Mapping[str, Reading]) -> Content:
+        rules, files = self._dialect.rules, self._listing.files
+        documents, facts = _list_facts(each.inspection for each in readings.values())
+        paths = list_targets(documents, files, rules)
+        links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
+        pictures = {path: each.picture for path, each in self._album.items() if each.picture}
+        return Content(
+            tuple(documents),
+            {each.path: readings[each.path].minutes for each in documents},
+            {each.path: readings[each.path].terms for each in documents},
+            rules.list_paths(files),
+            ImageSet(pictures, list_shown(documents, facts, self._album, paths), links),
+            len(self._readings),
+            self._hits,
+        )
+
+    def _measure(self, listing: Listing) -> MeasuredImages:
+        request = self._request
+        return measure_pictures(
+            request.content, listing.files, request.jobs, self._cache, self._code
+        )
+
+    def _stamp(self, listing: Listing) -> dict[str, _Stamp]:
+        folder = os.fspath(self._request.content)
+        return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,261 +184,56 @@ class CheckReport:
         return bool(self.findings if strict else self.count("error"))
 
 
-def check_content(
-    folder: Path, now: datetime, jobs: int = 1, dialect: Dialect = HOUSE
+def check_content(  # noqa: PLR0913, PLR0917
+    folder: Path,
+    now: datetime,
+    jobs: int = 1,
+    dialect: Dialect = HOUSE,
+    cache: Path | None = None,
+    code: str = "",
 ) -> CheckReport:
     """Return every finding about the content in `folder` as readers would see it at `now` (UTC).
 
-    Raises OSError when the folder itself cannot be read.
+    What the program `code` has put into the file `cache` is not read again. Raises BuildError when
+    the folder cannot be read.
     """
-    listing = list_content(folder, dialect.rules)
-    found = dict(map_unordered(partial(inspect, folder, dialect=dialect), listing.sources, jobs))
-    inspections = [found[at] for at in sorted(found)]
-    album = measure_pictures(folder, listing.files, jobs)
-    return CheckReport(len(found), find_problems(inspections, listing, album, now, dialect.rules))
+    request = Request(folder, Place(folder, folder), folder, cache, now, jobs)
+    library = ContentLibrary(request, code, dialect)
+    return CheckReport(library.count, library.check(now))
 
 
-def inspect(
-    folder: Path, path: str, dialect: Dialect = HOUSE, *, convert_too: bool = False
-) -> Inspection:
-    """Read and examine one source file; `convert_too` keeps its HTML."""
+def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | None:
+    """Return absolute paths as paths of the content, without hidden files.
+
+    None where `changes` is None or has other paths: then every file has to be looked at.
+    """
+    home = f"{os.path.abspath(content)}{os.sep}"  # noqa: PTH100 - text
+    if changes is None or not all(path.startswith(home) for path in changes):
+        return None
+    paths = {path.removeprefix(home) for path in changes}
+    return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
+
+
+def _stamp(path: str) -> _Stamp:
+    """Return how a file looks: one that was replaced has another inode.
+
+    The last instant tells of whatever else was changed, such as who may read it.
+    """
     try:
-        raw = read_bytes(folder, path)
-    except OSError as refusal:
-        return Inspection(None, None, (explain_refusal(path, refusal),))
-    document, findings = read_document(path, raw, dialect.rules)
-    if document is None:
-        return Inspection(None, None, tuple(findings))
-    studied = analyse(document, dialect, convert_too=convert_too)
-    return Inspection(document, studied.facts, tuple(findings), studied.conversion)
+        found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
+    except OSError:
+        return _GONE
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
-    """What a document says, as written and as HTML."""
-
-    markdown: str
-    conversion: Conversion
+def _list_errors(reading: Reading) -> list[Diagnostic]:
+    _, facts, findings, _ = reading.inspection
+    notes = facts.notes if facts else ()
+    return [each for each in (*findings, *notes) if each.severity == "error"]
 
 
-def _make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
-    """Return the key for the text of a document on one site, as the program `code` makes it."""
-    # Where pages stand changes no text.
-    return make_key(code, dialect._replace(rules=SourceRules()), document.path, document.digest)
-
-
-class Texts:
-    """Texts by document, through the cache; `fresh` holds what the cache did not know."""
-
-    def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
-        self._content = content
-        self._cache = cache
-        self._code = code
-        self._dialect = dialect
-        self._remembered: OrderedDict[bytes, Text] = OrderedDict()
-        self.fresh: list[tuple[bytes, Text]] = []
-        self.asked: dict[str, None] = {}
-        """Paths of the documents asked for, in order; whoever looks into it clears it before."""
-
-    def key(self, document: Document) -> bytes:
-        """Return the key under which the document's text is kept."""
-        return _make_text_key(self._code, self._dialect, document)
-
-    def read(self, document: Document) -> Text:
-        """Return the document's text.
-
-        Raises BuildError when the file is no longer the one that was checked.
-        """
-        self.asked[document.path] = None
-        key = self.key(document)
-        text = self._remembered.get(key) or self._cache.get(TEXTS, key)
-        if not isinstance(text, Text):
-            text = self._convert(document)
-            self.fresh.append((key, text))
-        self._remembered[key] = text
-        self._remembered.move_to_end(key)
-        if len(self._remembered) > _REMEMBERED:
-            self._remembered.popitem(last=False)
-        return text
-
-    def _convert(self, document: Document) -> Text:
-        path = document.path
-        try:
-            raw = (self._content / path).read_bytes()
-            whole, _ = read_document(path, raw, self._dialect.rules)
-        except OSError as error:
-            raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
-        if whole is None or whole.digest != document.digest:
-            raise BuildError(f"{path} was changed while the site was being built; build again")
-        conversion = analyse(whole, self._dialect, convert_too=True).conversion
-        if conversion is None:
-            raise BuildError(f"{path} cannot be converted; `check` tells why")
-        return Text(whole.markdown, conversion)
-
-
-class Reading(NamedTuple):
-    """What the cache keeps of one source file; the document carries no text.
-
-    A tuple, like what it holds of each file: they are read from the cache several times as fast.
-    """
-
-    inspection: Inspection
-    digest: str
-    """SHA-256 of the bytes that were read, hexadecimal."""
-    minutes: int
-    """Whole minutes that the text takes to read."""
-    terms: Terms
-
-
-@dataclass(frozen=True, slots=True)
-class Content:
-    """The content folder, read."""
-
-    documents: tuple[Document, ...]
-    """By path, without their texts, drafts among them."""
-    minutes: dict[str, int]
-    """Reading time by path."""
-    terms: dict[str, Terms]
-    """What each document is about, by path."""
-    files: Mapping[str, str]
-    """What is published as it is: the path on the site by that of the source."""
-    image_set: ImageSet
-    sources: int
-    hits: int
-    """Source files that the cache knew."""
-
-
-Check = Callable[[], tuple[Diagnostic, ...]]
-"""Finds all that is wrong in a content folder, sorted by place, once it is called."""
-
-
-def read_content(
-    request: Request, cache: Cache, code: str, dialect: Dialect
-) -> tuple[Content, Check]:
-    """Return all that is in the content folder; `code` says which program reads it.
-
-    Texts that the check has converted on its way are put into the cache for the build.
-
-    Raises BuildError when the folder cannot be read.
-    """
-    listing, rules = list_folder(request.content, dialect.rules), dialect.rules
-    readings, hits = read_sources(request, listing.sources, cache, code, dialect)
-    album = measure_pictures(request.content, listing.files, request.jobs, cache, code)
-    inspections = [each.inspection for each in readings.values()]
-    check = partial(find_problems, inspections, listing, album, request.now, rules)
-    return collect(readings, listing.files, album, hits, rules), check
-
-
-def collect(
-    readings: Mapping[str, Reading],
-    files: tuple[str, ...],
-    album: MeasuredImages,
-    hits: int,
-    rules: SourceRules,
-) -> Content:
-    """Return what a build is given; of the `readings`, the cache knew `hits`."""
-    found = (each.inspection.document for each in readings.values())
-    documents = tuple(document for document in found if document)
-    paths = [document.path for document in documents]
-    return Content(
-        documents,
-        {path: readings[path].minutes for path in paths},
-        {path: readings[path].terms for path in paths},
-        rules.list_paths(files),
-        _make_gallery(readings, files, album, rules),
-        len(readings),
-        hits,
-    )
-
-
-def list_folder(content: Path, rules: SourceRules) -> Listing:
-    """Return what is in the content folder; raises BuildError when it cannot be read."""
-    try:
-        return list_content(content, rules)
-    except OSError as error:
-        sentence = f"the content folder {content} cannot be read: {error.strerror}"
-        raise BuildError(sentence) from error
-
-
-def read_sources(
-    request: Request, paths: tuple[str, ...], cache: Cache, code: str, dialect: Dialect
-) -> tuple[dict[str, Reading], int]:
-    """Return what each source file says, by path in the order of `paths`.
-
-    The second value is how many of them the cache knew; it is given the others.
-    """
-    content, observer = request.content, request.observer
-    reader = make_key(code, dialect._replace(site_url=""))
-    keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
-    known = cache.recall(_INSPECTIONS, keys, Reading)
-    unknown = [path for path in paths if path not in known]
-    readings = dict(known)
-    fresh = []
-    observer.begin("reading", len(unknown))
-    read = partial(read_source, content, dialect)
-    for index, (reading, text) in map_unordered(read, unknown, request.jobs):
-        readings[unknown[index]] = reading
-        if reading.digest:
-            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
-        keep_text(cache, code, dialect, reading, text)
-        observer.advance()
-    cache.put(_INSPECTIONS, fresh)
-    cache.keep_only(
-        _INSPECTIONS, (make_key(reader, path, reading.digest) for path, reading in readings.items())
-    )
-    return {path: readings[path] for path in paths}, len(known)
-
-
-def keep_text(
-    cache: Cache, code: str, dialect: Dialect, reading: Reading, text: Text | None
-) -> None:
-    """Put a text that came with a reading into the cache, where pages look for it."""
-    if text and reading.inspection.document:
-        key = _make_text_key(code, dialect, reading.inspection.document)
-        cache.put(TEXTS, [(key, text)])
-
-
-def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Text | None]:
-    """Read one file; return also its text, where the check came by it."""
-    inspection = inspect(content, path, dialect, convert_too=True)
-    document, conversion = inspection.document, inspection.conversion
-    if document is None:
-        return Reading(inspection, digest_file(content, path), 0, NO_TERMS), None
-    light = inspection._replace(document=replace(document, markdown=""), conversion=None)
-    minutes = reading_minutes(document.markdown)
-    reading = Reading(light, document.digest, minutes, count_terms(document))
-    return reading, Text(document.markdown, conversion) if conversion else None
-
-
-def find_problems(
-    inspections: Iterable[Inspection],
-    listing: Listing,
-    album: MeasuredImages,
-    now: datetime,
-    rules: SourceRules,
-) -> tuple[Diagnostic, ...]:
-    """Return what is wrong with each file, and what only all together show, sorted by place."""
-    every, files = list(inspections), listing.files
-    documents, facts = _list_facts(every)
-    complete = len(documents) == len(every)
-    findings = [*listing.findings, *(finding for each in every for finding in each.findings)]
-    findings += cross_check(documents, facts, files, now, rules, complete=complete)
-    findings += judge_pictures(documents, facts, album, rules.list_paths(files))
-    return tuple(sorted(findings))
-
-
-def _make_gallery(
-    readings: Mapping[str, Reading],
-    files: tuple[str, ...],
-    album: MeasuredImages,
-    rules: SourceRules,
-) -> ImageSet:
-    """Return the pictures that can be shown, and who shows them."""
-    pictures = {path: each.picture for path, each in album.items() if each.picture}
-    documents, facts = _list_facts(each.inspection for each in readings.values())
-    paths = list_targets(documents, files, rules)
-    links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
-    return ImageSet(pictures, list_shown(documents, facts, album, paths), links)
+def _is_usable(reading: Reading) -> bool:
+    return reading.inspection.document is not None and not _list_errors(reading)
 
 
 def _list_facts(inspections: Iterable[Inspection]) -> tuple[list[Document], dict[str, Facts]]:

@@ -6,6 +6,7 @@ It changes tags of HTML and leaves all else as it is; what a page's author has s
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape, unescape
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
@@ -75,6 +76,7 @@ def link_markdown(text: str, links: Mapping[str, str]) -> str:
     return text
 
 
+@lru_cache(maxsize=100_000)  # several passes ask for the same
 def resolve(page: str, address: str) -> str:
     """Return the path that an address on the page at `page` means; empty for another site's."""
     try:

@@ -19,8 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pelican  # type: ignore[import-untyped]
-from jinja2 import BytecodeCache, ChoiceLoader, Environment, FileSystemLoader
-from jinja2.bccache import Bucket
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader
 from jinja2.exceptions import TemplateSyntaxError
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
@@ -37,6 +36,7 @@ from site_build.build.assets import find_card
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
+from site_build.build.memory import BuildMemory, Bytecode
 from site_build.build.preview_build import PreviewBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
@@ -137,16 +137,18 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         logger.addFilter(_hide_trace)
         with plain_errors():
             try:
-                self.build(make_request(self.settings))
+                self.build(make_request(self.settings), BuildMemory())
             except ContentError as error:
                 _log_findings(error.findings)
                 raise
             _log_findings(find_build(self.settings).findings)
 
-    def build(self, request: Request) -> Report:
+    def build(self, request: Request, memory: BuildMemory) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
-        build = SiteBuild(request, *self.describe())
+        identity, style = self.describe()
+        build = SiteBuild(request, identity, style, memory.read(request, style.dialect))
         self.execute(build)
+        memory.keep(build)
         return build.report
 
     def describe(self) -> tuple[Identity, Style]:
@@ -211,22 +213,29 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         return sorted(found, key=lambda each: each is Outputs)
 
 
-def run_pelican(request: Request, site_url: str) -> Report:
+def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
     """Build what is asked for with the settings of `pelicanconf.py`; raises BuildError, OSError."""
     if not request.content.is_dir():
         raise BuildError(f"the content folder {request.content} is not there; make it")
     with contained():
-        return open_journal(request, site_url).build(request)
+        return open_journal(request, site_url, memory.bytecode).build(request, memory)
 
 
-def open_journal(request: Request, site_url: str) -> Journal:
-    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError."""
+def open_journal(request: Request, site_url: str, bytecode: Bytecode) -> Journal:
+    """Return Pelican with the settings of `pelicanconf.py`; raises BuildError.
+
+    Templates are compiled once and kept as bytecode: compiling takes longer than all the rest.
+    """
     override = {
         "PATH": os.fspath(request.content.absolute()),
         "OUTPUT_PATH": os.fspath(request.place.site),
         "SITEURL": site_url,
     }
-    return Journal(load_settings(override))
+    journal = Journal(load_settings(override))
+    # A new value: the settings module's own one is kept by Pelican from run to run.
+    environment = journal.settings["JINJA_ENVIRONMENT"]
+    journal.settings["JINJA_ENVIRONMENT"] = {**environment, "bytecode_cache": bytecode}
+    return journal
 
 
 def list_sources(content: Path) -> list[Path]:
@@ -308,40 +317,16 @@ def _hide_trace(record: logging.LogRecord) -> bool:
 
 
 class PreviewBuilder:
-    """Makes one preview build after the other, for one origin; nothing is written.
-
-    Templates are compiled once and kept as bytecode: compiling takes longer than all the rest.
-    """
+    """Makes one preview build after the other, for one origin; nothing is written."""
 
     def __init__(self, site_url: str) -> None:
         self._site_url = site_url
-        self._bytecode = _Bytecode()
+        self._bytecode = Bytecode()
 
     def build(self, request: Request, given: KnownContent) -> PreviewBuild:
         """Return the site that is made of what was read already; raises BuildError."""
         with plain_errors(), contained():
-            journal = open_journal(request, self._site_url)
-            # A new value: the settings module's own one is kept by Pelican from run to run.
-            journal.settings["JINJA_ENVIRONMENT"] = {
-                **journal.settings["JINJA_ENVIRONMENT"],
-                "bytecode_cache": self._bytecode,
-            }
+            journal = open_journal(request, self._site_url, self._bytecode)
             made = PreviewBuild(request, *journal.describe(), given)
             journal.execute(made)
         return made
-
-
-class _Bytecode(BytecodeCache):
-    """Compiled templates in memory; Jinja tells by a checksum when a source has changed."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket where its template is known."""
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled."""
-        self._kept[bucket.key] = bucket.bytecode_to_string()

@@ -17,8 +17,8 @@ from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.preview_build import PreviewBuild
-from site_build.content.library import Content
-from site_build.content.live_library import LiveLibrary
+from site_build.content.library import ContentLibrary, list_changed
+from site_build.content.sources import Content
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import PreviewBuilder
@@ -82,14 +82,14 @@ class PreviewSession:
         self._request = request
         self._watched = watched
         self._session, self._number = secrets.token_hex(4), 0
-        self._library = LiveLibrary(request, fingerprint_code(), dialect)
+        self._library = ContentLibrary(request, fingerprint_code(), dialect)
         self._builder = PreviewBuilder(dialect.site_url)
         self._good: dict[str, bytes] = {}
         self._shown: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False
         self._content = self._library.collect()
         self._theme = _stamp(watched)
-        self._is_tried, self._is_lost = False, False
+        self._is_lost = False
         self.state = State(self._name_version())
         self.state = self._make_anew()
         gc.freeze()  # What was read stays; every collection would look through all of it.
@@ -99,7 +99,8 @@ class PreviewSession:
 
         `changes` are the only absolute paths that may have changed, where that is known.
         """
-        before, told, was_lost = self.state, self._relate(changes), self._is_lost
+        before, was_lost = self.state, self._is_lost
+        told = list_changed(self._request.content, changes)
         try:
             is_changed = self._library.refresh(told)
         except BuildError as error:
@@ -109,19 +110,11 @@ class PreviewSession:
         self._is_lost = False
         is_restyled = False
         if told is None and (theme := _stamp(self._watched)) != self._theme:
-            self._theme, self._is_tried, is_restyled = theme, False, True
+            self._theme, is_restyled = theme, True
         if is_changed or is_restyled or was_lost:
             self._is_tidy, self._is_checked = False, False
             self._take_in(is_restyled=is_restyled or was_lost)
         return self.state != before
-
-    def _relate(self, changes: Collection[str] | None) -> set[str] | None:
-        """Return changes as paths of the content, or None when it takes a look at everything."""
-        home = f"{os.path.abspath(self._request.content)}{os.sep}"  # noqa: PTH100 - text
-        if changes is None or not all(path.startswith(home) for path in changes):
-            return None
-        paths = {path.removeprefix(home) for path in changes}
-        return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
 
     def _take_in(self, *, is_restyled: bool) -> None:
         """Show changed texts at once, where nothing else has changed; or make the site anew."""
@@ -212,17 +205,13 @@ class PreviewSession:
         """
         content, errors = self._library.collect(), self._library.list_errors()
         last = self._build
-        edge_templates = last.edge_templates if last and self._is_tried else None
         related = last.related if last and in_haste else None
         self._content, self._is_whole = content, related is None
         try:
-            self._build = self._builder.build(
-                self._request, KnownContent(content, edge_templates, related)
-            )
+            self._build = self._builder.build(self._request, KnownContent(content, related))
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
-        self._is_tried = True
         return self._begin(content, errors)
 
     def _begin(self, content: Content, errors: tuple[Diagnostic, ...]) -> State:

@@ -27,6 +27,8 @@ from site_build.build.manifest import (
     read_rows,
     remove_file,
 )
+from site_build.build.memory import BuildMemory
+from site_build.cache import locate_cache
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Place, Report, Request
@@ -40,7 +42,6 @@ _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
 _STAGING = ".staging-"
 _SPARE = ".spare"
 """A copy of the served build, made of second names: the next build is made in it."""
-_CACHE = ".cache"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,23 +59,23 @@ class BuildOptions:
     observer: Observer = field(default_factory=Observer)
 
 
-def build(order: BuildOptions) -> Report:
+def build(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
     """Build the site and point `current` at it.
 
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
     for what else stops it; the old build stands then.
     """
     with _exclusive(order.output):
-        report = _make(order)
+        report = _make(order, memory or BuildMemory())
         _serve(order.output, report.build_id)
         _prune(order.output)
     return report
 
 
-def prepare(order: BuildOptions) -> Report:
+def prepare(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
     """Build the site and point `next` at it; raises what `build` raises."""
     with _exclusive(order.output):
-        report = _make(order)
+        report = _make(order, memory or BuildMemory())
         _point(order.output, NEXT_LINK, report.build_id)
         _prune(order.output)
     return report
@@ -116,7 +117,7 @@ def _exclusive(output: Path) -> Iterator[None]:
             yield
 
 
-def _make(order: BuildOptions) -> Report:
+def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     """Build into a hidden folder and give it its name."""
     for left in order.output.glob(f"{_STAGING}*"):  # by builds that did not end
         shutil.rmtree(left, ignore_errors=True)
@@ -131,13 +132,13 @@ def _make(order: BuildOptions) -> Report:
             content=order.content,
             place=Place(staging / SITE_FOLDER, staging),
             before=before,
-            cache=order.output / _CACHE / "cache.sqlite",
+            cache=locate_cache(order.output),
             now=order.now,
             jobs=order.jobs,
             strict=order.strict,
             observer=order.observer,
         )
-        report = run_pelican(request, order.site_url)
+        report = run_pelican(request, order.site_url, memory)
         _settle(staging, output / report.build_id)
     except ContentError:  # Nothing was written: it still is what it was.
         staging.rename(spare)

@@ -17,6 +17,7 @@ from typing import Self
 from watchfiles import watch
 
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
+from site_build.build.memory import BuildMemory
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.progress import Report
 from site_build.releases.release import BuildOptions, build, prepare, serve_prepared, withdraw
@@ -95,6 +96,7 @@ _CALM = 100
 _LONGEST_BURST = 1000
 """Milliseconds after which a burst is taken for over in any case."""
 
+_LOOK_INTERVAL = timedelta(minutes=10)
 _FIRST_PAUSE = timedelta(seconds=5)
 _LONGEST_PAUSE = timedelta(minutes=5)
 _NEVER = datetime.max.replace(tzinfo=UTC)
@@ -135,6 +137,8 @@ class Watcher:
     def __init__(self, order: BuildOptions, tell: Callable[[ReleaseEvent], None]) -> None:
         self._order = order
         self._tell = tell
+        self._memory = BuildMemory()
+        self._look_at = datetime.max.replace(tzinfo=UTC)
         self._stale = True
         self._due: datetime | None = None
         """When the next scheduled post or page appears."""
@@ -146,13 +150,16 @@ class Watcher:
         self.failure = ""
         """Why the last build failed, in one line; empty where it did not."""
 
-    def note_change(self) -> None:
+    def note_changes(self, paths: Iterable[str]) -> None:
         """Remember that what is served may be out of date, and what was refused may be fixed."""
+        self._memory.note(paths)
         self._stale = True
         self._backoff.reset()
 
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
+        if not self._look_at - _LOOK_INTERVAL <= now < self._look_at:  # a clock may be set back
+            self._look(now)
         if self._backoff.is_on(now):
             return
         try:
@@ -178,6 +185,16 @@ class Watcher:
                 self.failure = ""
                 self._tell(news)
 
+    def _look(self, now: datetime) -> None:
+        """Look at every file, since a file system may forget to report a change."""
+        self._look_at = now + _LOOK_INTERVAL
+        try:
+            is_changed = self._memory.look()
+        except BuildError:
+            is_changed = True  # The build will say why.
+        if is_changed:
+            self.note_changes(())
+
     def _step(self, now: datetime) -> ReleaseEvent | None:
         if self._stale:
             return self._build(now)
@@ -188,12 +205,12 @@ class Watcher:
                 return Served(report)
             return self._build(now)  # Somebody has taken away the one that was made ahead.
         if self._due and self._ahead is None:
-            self._ahead = prepare(replace(self._order, now=self._due))
+            self._ahead = prepare(replace(self._order, now=self._due), self._memory)
             return Prepared(self._ahead)
         return None
 
     def _build(self, now: datetime) -> ReleaseEvent:
-        report = build(replace(self._order, now=now))
+        report = build(replace(self._order, now=now), self._memory)
         self._stale = False
         self._withdraw()
         self._due = report.next_instant
@@ -238,7 +255,7 @@ def publish(
     )
     for changes in glances:
         if changes:
-            publisher.note_change()
+            publisher.note_changes(path for _, path in changes)
         publisher.act(datetime.now(UTC))
         heart.note(publisher.failure)
         if heart.is_outdated and not is_told:

@@ -16,6 +16,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.build.builder import SiteBuild
+from site_build.build.memory import BuildMemory
 from site_build.build.targets import TemplateTarget
 from site_build.content.entries import read_pelican_head
 from site_build.errors import BuildError
@@ -342,7 +343,7 @@ def test_two_outputs_of_one_path(desk: Path) -> None:
     more = 'EXTRA_PATH_METADATA = {"extra/notes.txt": {"path": "second-post.html"}}\n'
     made = build(desk, PLAIN + more)
     assert made.returncode
-    told = "Two outputs have the path second-post.html (news/second.md, extra/notes.txt)"
+    told = "Two outputs have the path second-post.html (extra/notes.txt, news/second.md)"
     assert told in made.stderr
 
 
@@ -450,7 +451,9 @@ def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
     with contained():
         (desk / "conf.py").write_text(PLAIN, encoding="utf-8")
         journal = Journal(read_settings(str(desk / "conf.py"), override))
-        made = Recording(make_request(journal.settings), *journal.describe())
+        request, (identity, style) = make_request(journal.settings), journal.describe()
+        known = BuildMemory().read(request, style.dialect)
+        made = Recording(request, identity, style, known)
         journal.execute(made)
     guide = (ROOT / "docs" / "themes.md").read_text(encoding="utf-8")
     for line in (*_tell_pages(made.pages), *_tell_edge(), *_tell_settings()):

@@ -43,6 +43,12 @@ class Watchman:
         self.desk = desk
         self.news: list[ReleaseEvent] = []
         self.publisher = Watcher(desk.order(), self.news.append)
+        self._seen = self._look()
+
+    def _look(self) -> set[tuple[str, int]]:
+        """Return every file of the content with the instant of its last change."""
+        files = self.desk.content.absolute().rglob("*")
+        return {(str(path), path.lstat().st_ctime_ns) for path in files}
 
     def act(self, now: datetime, times: int = 3) -> list[type[ReleaseEvent]]:
         """Let the publisher look at the clock a few times; return what it tells of."""
@@ -52,8 +58,9 @@ class Watchman:
         return [type(each) for each in self.news[told:]]
 
     def edit(self) -> None:
-        """Say that the content has changed."""
-        self.publisher.note_change()
+        """Report what has changed in the content, as the watch does."""
+        seen, self._seen = self._seen, self._look()
+        self.publisher.note_changes(path for path, _ in seen ^ self._seen)
 
     @property
     def served(self) -> Path:

@@ -3,7 +3,9 @@
 import random
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
-MEMORY = "manifest.json"
+MEMORY = "manifest.sqlite"
 """Tells times of files, which no two builds share."""
 
 
@@ -220,7 +222,7 @@ def test_what_was_left_half_done_is_not_published(desk: Desk, leftover: str) -> 
     left = desk.output / ".spare" / "site" / leftover
     left.parent.mkdir(exist_ok=True)
     left.write_text("Left.")
-    (desk.output / ".spare" / "manifest.json").unlink()
+    (desk.output / ".spare" / "manifest.sqlite").unlink()
     edit(desk, "first", "Words with", "Other words with")
 
     assert not (desk.build() / "site" / leftover).exists()
@@ -397,7 +399,7 @@ def test_a_damaged_cache_is_made_again(
 
 @pytest.mark.parametrize("damage", [truncate, *in_ci(scramble, flip, empty)])
 @pytest.mark.parametrize(
-    "name", ["manifest.json", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
+    "name", ["manifest.sqlite", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
 )
 def test_a_damaged_old_build_is_not_carried_on(
     desk: Desk, tmp_path: Path, name: str, damage: Callable[[Path], None]
@@ -430,14 +432,15 @@ def test_a_link_or_a_file_in_place_of_the_spare_is_taken_away(desk: Desk, tmp_pa
 
 
 @pytest.mark.size("ci")
-@pytest.mark.parametrize("form", [b'{"format":2,', b""])
+@pytest.mark.parametrize("statement", ["UPDATE head SET format = 2", "DROP TABLE head"])
 def test_after_a_ledger_that_cannot_be_read_nothing_is_left(
-    desk: Desk, tmp_path: Path, form: bytes
+    desk: Desk, tmp_path: Path, statement: str
 ) -> None:
     """What was withdrawn goes, also where the spare shares the ledger of an earlier version."""
     old = desk.build()
     ledger = old / MEMORY
-    ledger.write_bytes(ledger.read_bytes().replace(b'{"format":3,', form))
+    with closing(sqlite3.connect(ledger)) as opened, opened:
+        opened.execute(statement)
     assert (desk.output / ".spare" / MEMORY).samefile(ledger)
     (desk.content / "posts" / "third.md").unlink()
 
