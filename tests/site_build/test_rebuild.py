@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from jinja2 import Environment
 
+from site_build.build.memory import BuildMemory
+from site_build.releases.release import build
 from site_build.template_objects import track_lookups
 from tests.site_build.workbench import (
     NOW,
@@ -273,6 +275,27 @@ def test_any_chain_of_edits_ends_as_if_built_at_once(desk: Desk, tmp_path: Path,
             edit_at_random(desk, luck)
 
         assert differ(desk.build(), build_elsewhere(desk, tmp_path / str(step))) == []
+
+
+@pytest.mark.parametrize("seed", [0, *in_ci(1, 2, 3)])
+def test_a_watcher_builds_as_if_it_remembered_nothing(
+    desk: Desk, tmp_path: Path, seed: int
+) -> None:
+    """After every step of a random history, with the changed paths alone, it says the same."""
+    luck = random.Random(seed)  # noqa: S311 - no secret
+    memory, folder = BuildMemory(), desk.content.absolute()
+    seen = take(folder)
+    for step in range(6):
+        report = build(desk.order(), memory)
+        fresh = Desk(desk.content, tmp_path / str(step))
+        assert build(fresh.order()).findings == tuple(
+            each for each in report.findings if "in the previous build" not in each.message
+        )
+        assert differ(desk.output / "current", fresh.output / "current") == []
+        for _ in range(luck.randrange(1, 5)):
+            edit_at_random(desk, luck)
+        before, seen = seen, take(folder)
+        memory.note(str(folder / path) for path in compare(before, seen))
 
 
 @pytest.mark.parametrize(
