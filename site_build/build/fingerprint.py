@@ -21,6 +21,7 @@ from site_build.site import Policy
 
 PACKAGES = (
     "brotli",
+    "deflate",
     "jinja2",
     "latex2mathml",
     "markdown",

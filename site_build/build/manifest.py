@@ -4,7 +4,6 @@ It holds what the build before wrote. A file that would come out the same is lef
 published is ever written to. It knows paths and bytes, and neither templates nor Pelican.
 """
 
-import gzip
 import hashlib
 import os
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import brotli
+import deflate
 import orjson
 
 from site_build.errors import BuildError
@@ -373,7 +373,7 @@ def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
     if kind in _COMPRESSED and len(data) > _WORTHWHILE:
         is_awaited = kind in _AWAITED and len(data) <= _AWAITED_MOST
         quality = _BROTLI_BETTER if is_awaited else _BROTLI_QUALITY
-        forms[".gz"] = gzip.compress(data, _GZIP_LEVEL, mtime=0)
+        forms[".gz"] = bytes(deflate.gzip_compress(data, _GZIP_LEVEL))
         forms[".br"] = brotli.compress(data, mode=brotli.MODE_TEXT, quality=quality)
     return {suffix: form for suffix, form in forms.items() if not suffix or len(form) < len(data)}
 

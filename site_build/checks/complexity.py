@@ -77,6 +77,9 @@ def _blank_fences(text: str) -> tuple[str, int]:
 
 
 def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    is_light = all(_is_light(text, sign) for sign in _PAIRS)
+    if is_light and text.count("\n") * len(text) < MOST_COPIES:
+        return  # No paragraph of the text can be too much.
     for paragraph in _PARAGRAPH.finditer(text):
         for sign, ends in _PAIRS.items():
             if offence := _weigh(paragraph[0], sign, ends, paragraph.start()):
@@ -86,10 +89,15 @@ def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
             yield paragraph.start() + offence[0], offence[1]
 
 
+def _is_light(text: str, sign: str) -> bool:
+    """Return whether a text has so few of a sign that their ends need not be looked for."""
+    count = text.count(sign)
+    return count <= MOST_OPEN and count * len(text) <= MOST_STEPS
+
+
 def _weigh(text: str, sign: str, ends: re.Pattern[str], start: int) -> tuple[int, str] | None:
     """Add up how far each `sign` stands from its end, or from the end of `text`."""
-    count = text.count(sign)
-    if count <= MOST_OPEN and count * len(text) <= MOST_STEPS:
+    if _is_light(text, sign):
         return None
     opened: list[int] = []
     steps = 0

@@ -19,6 +19,7 @@ _NARROW = "41em"
 _SHARE = "88vw"
 """What margins leave of such a window."""
 
+_IMAGE = re.compile("<img", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)"""
     r"""|<img\b(?P<rest>(?:[^<>"']|"[^"]*"|'[^']*')*+)>""",
@@ -46,13 +47,17 @@ class ImageSet:
 
     def make_responsive(self, html: str, page: str, document: str) -> str:
         """Return the HTML of a document on its page, with responsive images and its links."""
-        images = _Images(page, self.pictures, offers_forms=True)
-        return _TOKEN.sub(images.replace, self._link(html, document))
+        return self._replace_images(_Images(page, self.pictures, offers_forms=True), html, document)
 
     def add_sizes(self, html: str, page: str, document: str) -> str:
         """Return it with dimensions on its images alone, for feeds and the API."""
-        images = _Images(page, self.pictures, offers_forms=False)
-        return _TOKEN.sub(images.replace, self._link(html, document))
+        return self._replace_images(
+            _Images(page, self.pictures, offers_forms=False), html, document
+        )
+
+    def _replace_images(self, images: "_Images", html: str, document: str) -> str:
+        linked = self._link(html, document)
+        return _TOKEN.sub(images.replace, linked) if _IMAGE.search(linked) else linked
 
     def _link(self, html: str, document: str) -> str:
         for written, address in self.links.get(document, {}).items():
