@@ -30,7 +30,7 @@ from edge_api.db.sqlite.replicator import (
     sync_replica,
 )
 from edge_api.health import Check
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import Settings
 
@@ -84,7 +84,7 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
-    store = embedded_store(settings, "restore").resolve()
+    store = require_sqlite_path(settings, "restore").resolve()
     config = configuration(store, str(settings.litestream_replica))
     ended = subprocess.run(  # noqa: S603  our own words
         (find_program(), "restore", *_OPTIONS, *options, "-o", str(draft), str(store)),

@@ -22,7 +22,7 @@ from edge_api.db.errors import StoreRefusal, no_store
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.types import format_instant
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 _KEPT: Final = 14
@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
-    store = embedded_store(settings, "backup")
+    store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     folder = BackupFolder(arguments.to or store.parent / "backups")
     backup = _make(store, key, folder, arguments.keep)

@@ -56,7 +56,7 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
 
 async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
     """Open a store; one that `serves` is created, and a file is locked."""
-    store = await open_at(url, system_clock, alone=serves, create=serves)
+    store = await open_at(url, system_clock, exclusive=serves, create=serves)
     stack.push_async_callback(store.close)
     return store
 

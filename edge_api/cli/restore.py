@@ -28,7 +28,7 @@ from edge_api.db.sqlite.copying import CopyContents, copy_file, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import end_replicator
 from edge_api.db.sqlite.swap_file import beside, claimed, clear, replace, require_no_wal
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 
@@ -101,7 +101,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
-    store = embedded_store(settings, "restore").resolve()
+    store = require_sqlite_path(settings, "restore").resolve()
     if (arguments.file is None) != arguments.from_replica:
         raise Problem("invalid", "restore takes either a FILE or --from-replica")
     if arguments.at and not arguments.from_replica:
@@ -166,7 +166,7 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     carried = asyncio.run(_migrate_and_carry_over(draft, store if store.exists() else None))
     require_no_wal(draft)
     aside = beside(store, now) if store.exists() else None
-    place = secret_key_path(embedded_store(settings, "restore"))
+    place = secret_key_path(require_sqlite_path(settings, "restore"))
     key = RestoredKey(place, None if settings.secret_key else arguments.file, now)
     with key.prepared():
         replace(store, draft, aside or beside(store, now))

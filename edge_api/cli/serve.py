@@ -33,7 +33,7 @@ from edge_api.http.server import (
 from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import make_maildir
-from edge_api.metrics import FOLDER as METRICS_FOLDER
+from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, is_loopback
 
@@ -162,7 +162,7 @@ async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
     ending = handle_signals()
-    async with assemble(settings, alone=True) as assembly:
+    async with assemble(settings, exclusive=True) as assembly:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
@@ -180,7 +180,7 @@ async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
     ending, line = handle_signals(), await ControlSocket.open(end)
-    async with assemble(settings, alone=True) as assembly:
+    async with assemble(settings, exclusive=True) as assembly:
         report = await assembly.service[Health].report()
         line.say(str(report.get("error", "")))
         if not await line.wanted():

@@ -40,28 +40,30 @@ async def open_store(
     path: Path,
     clock: Callable[[], datetime],
     *,
-    alone: bool = False,
+    exclusive: bool = False,
     create: bool = True,
     replicated: bool = False,
 ) -> "SQLiteStore":
     """Open the store in the file at `path`, made where it is missing, at the present schema.
 
-    `alone` claims it for the one edge that serves it; commands work beside an edge without that.
+    `exclusive` locks it for the one edge that serves it; commands work beside an edge without it.
     With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
-    missing file is refused: who only looks must not make what they look for.
+    missing file is refused: a command that only reads must not create the store.
     Raises StoreRefusal.
     """
     with ExitStack() as held:
-        file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
+        file = await asyncio.to_thread(_claim_file, path, held if exclusive else None, create)
         try:
             session = await _open_patiently(
-                file, format_instant(clock()), alone=alone, replicated=replicated
+                file, format_instant(clock()), exclusive=exclusive, replicated=replicated
             )
         except sqlite3.Error as error:
             raise store_refusal(error, path) from None
         except StoreFileMoved:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
-        return SQLiteStore(file, session, held.pop_all(), alone=alone, replicated=replicated)
+        return SQLiteStore(
+            file, session, held.pop_all(), exclusive=exclusive, replicated=replicated
+        )
 
 
 def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
@@ -83,7 +85,7 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
 
 
 async def _open_patiently(
-    file: Path, now: str, *, alone: bool, replicated: bool
+    file: Path, now: str, *, exclusive: bool, replicated: bool
 ) -> StoreConnections:
     """Open the store; of several processes that open or close it at once, one after another.
 
@@ -93,7 +95,7 @@ async def _open_patiently(
     while True:
         try:
             await asyncio.to_thread(migrate, file, now)
-            return await open_session(file, alone=alone, replicated=replicated)
+            return await open_session(file, exclusive=exclusive, replicated=replicated)
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
@@ -116,13 +118,13 @@ class SQLiteStore:
         session: StoreConnections,
         held: ExitStack,
         *,
-        alone: bool,
+        exclusive: bool,
         replicated: bool,
     ) -> None:
         self._path = path
         self._session = session
         self._held = held
-        self._alone = alone
+        self._exclusive = exclusive
         self._replicated = replicated
         self._probe = Probe(self._look)
         self._outage = Outage(self._look)
@@ -232,7 +234,7 @@ class SQLiteStore:
             if self._session.place.is_lost():
                 async with released(self._path):
                     await self._session.close(truncates_wal=True)
-            elif self._alone:
+            elif self._exclusive:
                 with unreplicated(self._path) as is_ours:
                     await self._session.close(truncates_wal=is_ours)
         await self._session.close()  # it is open yet where the log is not ours to cut
@@ -277,7 +279,7 @@ class SQLiteStore:
         await self._close_session()
         try:
             self._session = await open_session(
-                self._path, alone=self._alone, replicated=self._replicated
+                self._path, exclusive=self._exclusive, replicated=self._replicated
             )
         except (sqlite3.Error, StoreFileMoved, StoreRefusal):
             return

@@ -241,8 +241,8 @@ def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
         connection.execute(f"PRAGMA user_version = {version}")
 
 
-async def open_session(path: Path, *, alone: bool, replicated: bool) -> StoreConnections:
-    """Open a store that is known to be sound; `alone` for the one edge that serves it.
+async def open_session(path: Path, *, exclusive: bool, replicated: bool) -> StoreConnections:
+    """Open a store that is known to be sound; `exclusive` for the one edge that serves it.
 
     Only the commits of an edge whose store nobody replicates checkpoint the log.
 
@@ -260,11 +260,11 @@ async def open_session(path: Path, *, alone: bool, replicated: bool) -> StoreCon
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(enable_wal)
-        if alone and not replicated:
+        if exclusive and not replicated:
             await writing.call(checkpoint_commits)
         place = FileIdentity(path)
         fast = [await reader() for _ in range(FAST)]
         slow = [await reader() for _ in range(SLOW)]
-        writer = Writer(writing, place, tracks_wal_size=alone and replicated)
+        writer = Writer(writing, place, tracks_wal_size=exclusive and replicated)
         stack.pop_all()
         return StoreConnections(writer, Readers(fast, slow), watcher)

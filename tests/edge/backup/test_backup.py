@@ -22,7 +22,7 @@ from edge_api.db.query import Insert
 from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_file, copy_store, verify
 from edge_api.db.tables import LEADS
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.settings import read_settings
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
@@ -281,7 +281,7 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
     )
     for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
         with pytest.raises(Problem, match=tool) as refusal:
-            embedded_store(settings, command)
+            require_sqlite_path(settings, command)
         assert refusal.value.code == "invalid"
 
 

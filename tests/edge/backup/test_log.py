@@ -72,7 +72,7 @@ class ReplicatedEdge:
 async def edge(tmp_path: Path) -> AsyncIterator[ReplicatedEdge]:
     """Return an edge whose replica has some rows, each in a transaction of its own."""
     installation = installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
-    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    store = await open_store(installation.store, clock, exclusive=True, replicated=True)
     edge = ReplicatedEdge(tmp_path, read_settings(installation.settings, None), store)
     try:
         await edge.catch_up()
@@ -143,7 +143,7 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
 
 async def test_a_lock_that_cannot_be_opened_prevents_a_cut_alone(tmp_path: Path) -> None:
     """The store is still closed, and says that the log could not be cut."""
-    store = await open_store(tmp_path / "edge.db", clock, alone=True, replicated=True)
+    store = await open_store(tmp_path / "edge.db", clock, exclusive=True, replicated=True)
     lock_of(tmp_path / "edge.db").mkdir()
 
     assert not await store.scrub()
@@ -227,7 +227,7 @@ async def test_no_request_waits_for_the_end_of_litestream(
 async def test_an_edge_that_is_replicated_no_more_checkpoints_again(tmp_path: Path) -> None:
     """The lock that its former replicator has left does not let the log grow."""
     path = tmp_path / "edge.db"
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     lock_of(path.resolve()).touch()
     try:
         for _ in range(20):

@@ -72,7 +72,7 @@ def installation(tmp_path: Path) -> Installation:
 async def test_no_row_is_missed_whatever_becomes_of_the_log(installation: Installation) -> None:
     """Thousands of rows, checkpoints, cuts of the log and a rewriting: the replica has each row."""
     settings = read_settings(installation.settings, None)
-    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    store = await open_store(installation.store, clock, exclusive=True, replicated=True)
     replication = make_replication(settings)
     assert replication is not None
     replication.start()
@@ -125,7 +125,7 @@ async def test_a_planned_stop_is_no_warning(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While somebody cuts the log readiness passes, and the log has one line without alarm."""
-    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    store = await open_store(installation.store, clock, exclusive=True, replicated=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
     replication.start()
@@ -195,7 +195,7 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     await store.run(Insert(LEADS, [make_lead()]))
     with silent_server() as port:
         address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
@@ -292,7 +292,7 @@ async def test_odd_words_of_the_replicator_end_nothing(
     program.write_text(ODD_LINES)
     program.chmod(0o700)
     address = installation.settings["LITESTREAM_REPLICA"]
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     replication = Replication(installation.store, address, str(program))
     replication.start()
     try:
@@ -313,7 +313,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
 ) -> None:
     """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
     monkeypatch.setattr("edge_api.backup.replica.RESTART_SECONDS", (0.1,))
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
     with strangely_locked(installation.store):
@@ -341,7 +341,7 @@ async def test_who_is_ended_while_it_waits_holds_no_lock(
 ) -> None:
     """It is ended before its turn has come: it does not wait on, so the next gets the lock."""
     monkeypatch.setattr("edge_api.backup.replica.CATCH_UP_SECONDS", 0.2)
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
     lock = await lock_replicator(installation.store)

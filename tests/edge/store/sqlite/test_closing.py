@@ -56,7 +56,7 @@ def connection_threads() -> list[threading.Thread]:
 
 async def test_closing_leaves_one_file_and_no_thread(path: Path) -> None:
     """The log is brought into the file, so that a copy of that is a backup."""
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     await store.run(Insert(LEADS, [make_lead()]))
     threads = connection_threads()
     assert len(threads) == 5

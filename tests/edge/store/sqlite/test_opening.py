@@ -65,10 +65,10 @@ async def make_store(path: Path) -> None:
     await store.close()
 
 
-async def refusal_of(path: Path, *, alone: bool = False) -> str:
+async def refusal_of(path: Path, *, exclusive: bool = False) -> str:
     """Return the sentence in which opening a store is refused."""
     with pytest.raises(StoreRefusal) as refusal:
-        await open_store(path, clock, alone=alone)
+        await open_store(path, clock, exclusive=exclusive)
     assert "\n" not in str(refusal.value)
     return str(refusal.value)
 
@@ -106,7 +106,7 @@ def public_folder() -> Iterator[Path]:
 async def test_a_new_store_is_for_its_owner_alone(path: Path) -> None:
     """Folder and files are made where they are missing, and nobody else can read them."""
     deep = path.parent / "deeper" / path.name
-    store = await open_store(deep, clock, alone=True)
+    store = await open_store(deep, clock, exclusive=True)
     await store.run(Insert(LEADS, [make_lead()]))
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in deep.parent.iterdir()}
     await store.close()
@@ -189,11 +189,11 @@ async def test_a_relative_path_and_a_link_lead_to_the_store(
     link = path.parent.parent / "link.db"
     link.symlink_to(path)
     monkeypatch.chdir(path.parent.parent)
-    store = await open_store(Path("link.db"), clock, alone=True)
+    store = await open_store(Path("link.db"), clock, exclusive=True)
     try:
         await store.run(Insert(LEADS, [make_lead()]))
 
-        assert "is served by another edge" in await refusal_of(path, alone=True)
+        assert "is served by another edge" in await refusal_of(path, exclusive=True)
     finally:
         await store.close()
 
@@ -283,13 +283,13 @@ async def kill_writer(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-async def test_a_log_that_is_missing_is_told(path: Path, alone: bool) -> None:  # noqa: FBT001
+async def test_a_log_that_is_missing_is_told(path: Path, exclusive: bool) -> None:  # noqa: FBT001
     """Commits are in it and not in the file: SQLite would go on without them, and say nothing."""
     log = await kill_writer(path)
     kept = log.rename(log.with_name("kept"))
     before = path.read_bytes()
 
-    message = await refusal_of(path, alone=alone)
+    message = await refusal_of(path, exclusive=exclusive)
     assert (
         f"the log of {path} is missing (edge.db-wal), and commits with it: put it back" in message
     )
@@ -381,7 +381,7 @@ async def test_a_store_that_may_not_be_written_is_refused(public_folder: Path) -
     public_folder.chmod(0o555)
     with somebody_without_rights():
         assert "cannot be written" in await refusal_of(path)
-        assert "cannot be written (Permission denied)" in await refusal_of(path, alone=True)
+        assert "cannot be written (Permission denied)" in await refusal_of(path, exclusive=True)
         path = public_folder / "other.db"
         assert "cannot be made (Permission denied)" in await refusal_of(path)
 
@@ -407,12 +407,12 @@ async def test_a_store_that_stays_locked_is_refused(path: Path) -> None:
 
 async def test_one_edge_serves_a_store(path: Path) -> None:
     """A second one is refused with the number of the first, until that has ended."""
-    store = await open_store(path, clock, alone=True)
-    message = await refusal_of(path, alone=True)
+    store = await open_store(path, clock, exclusive=True)
+    message = await refusal_of(path, exclusive=True)
     assert f"is served by another edge (process {os.getpid()})" in message
 
     await store.close()
-    again = await open_store(path, clock, alone=True)
+    again = await open_store(path, clock, exclusive=True)
     await again.close()
 
 
@@ -420,15 +420,15 @@ async def test_a_claim_that_came_to_nothing_is_given_back(path: Path) -> None:
     """A store that is refused can be tried again by the same process."""
     path.parent.mkdir()
     path.write_text("no database" * 100)
-    await refusal_of(path, alone=True)
+    await refusal_of(path, exclusive=True)
     path.unlink()
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     await store.close()
 
 
 async def test_commands_write_beside_a_running_edge(path: Path) -> None:
     """Another process opens, writes and closes, and the edge sees the row."""
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     try:
         before = store.version()
         process = await asyncio.create_subprocess_exec(
