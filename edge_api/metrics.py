@@ -124,12 +124,12 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
         read
         for table in _OUTBOXES.values()
         for read in (
-            Read(table, ("created_at",), (WAITING,), oldest, 1, counted=True),
-            Read(table, ("id",), (GIVEN_UP,), limit=1, counted=True),
+            Read(table, ("created_at",), (WAITING,), oldest, 1, with_total=True),
+            Read(table, ("id",), (GIVEN_UP,), limit=1, with_total=True),
         )
     ]
     try:
-        leads, *found = await store.run(Read(LEADS, ("id",), limit=1, counted=True), *reads)
+        leads, *found = await store.run(Read(LEADS, ("id",), limit=1, with_total=True), *reads)
     except Problem:
         return []  # a scrape of the rest says more than none
     gauges: list[Gauge] = [("edge_leads", "Leads in the store.", {}, float(leads.total or 0))]

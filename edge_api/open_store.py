@@ -59,7 +59,7 @@ async def open_rate_limits(
     from edge_api.db.postgres import PostgresStore, open_limits  # noqa: PLC0415
 
     assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
-    limits = await open_limits(settings.database_url, secret, store.outage.note)
+    limits = await open_limits(settings.database_url, secret, store.outage.record)
     try:
         yield limits
     finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edge_api.db.email_address import read_mailbox, read_relay
+from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
     PORT_MOST,
     DotenvError,
@@ -204,10 +204,10 @@ SETTINGS: Mapping[str, Setting] = {
         _days, "0", "days until an entry of the audit log is deleted; 0 is never"
     ),
     "SMTP_URL": Setting(
-        read_relay, None, "the relay that takes mail; without one none is sent", secret=True
+        check_relay, None, "the relay that takes mail; without one none is sent", secret=True
     ),
-    "MAIL_FROM": Setting(read_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
-    "OWNER_EMAIL": Setting(read_mailbox, None, "gets a mail for each lead"),
+    "MAIL_FROM": Setting(check_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
+    "OWNER_EMAIL": Setting(check_mailbox, None, "gets a mail for each lead"),
     "ACKNOWLEDGE_LEADS": Setting(
         read_boolean, "false", "whether who sends a lead is thanked by mail"
     ),

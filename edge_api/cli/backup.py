@@ -18,7 +18,7 @@ from edge_api.backup.files import (
 )
 from edge_api.backup.verify import Result, store_result
 from edge_api.cli import read_count
-from edge_api.db.errors import StoreRefusal, no_store
+from edge_api.db.errors import StoreRefusal, missing_store
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.types import format_instant
@@ -82,7 +82,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
     """Make a backup under a draft name, and rename it once it is verified."""
     if not store.is_file():
-        raise no_store(f"at {store}")
+        raise missing_store(f"at {store}")
     now = system_clock()
     with folder.claimed():
         partial, place = folder.partial(now), folder.place(now)

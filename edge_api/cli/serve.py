@@ -18,7 +18,7 @@ from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.logs import configure_logging
 from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
-from edge_api.db.email_address import MailFolder, parse_relay, read_relay
+from edge_api.db.email_address import MailFolder, check_relay, parse_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
 from edge_api.http.server import (
@@ -121,7 +121,7 @@ def _keep_mail(settings: Settings, relay: str | None) -> Settings:
 
 def _maildir(text: str) -> str:
     try:
-        return read_relay(f"maildir:{text}")
+        return check_relay(f"maildir:{text}")
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
 

@@ -57,7 +57,7 @@ class Acknowledgements:
             Filter("status", "eq", "sent"),
             Filter("created_at", "gt", format_instant(self._clock() - _HOUR)),
         )
-        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
+        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
         (outcome,) = await self._store.run(count)
         if (outcome.total or 0) >= self._per_hour:
             return f"{self._per_hour} acknowledgements were sent within an hour"

@@ -251,7 +251,7 @@ class Endpoints:
     async def _look(self, row: Row) -> EndpointStatus:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
-            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, counted=True) for where in wheres
+            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
         )
         waiting, dead = await self._store.run(*counts)
         return EndpointStatus(row, waiting.total or 0, dead.total or 0)

@@ -171,13 +171,13 @@ class PostgresStore:
         self._refuse_closed()
         return self._poller.version()
 
-    async def scrub(self, *, whole: bool = False) -> bool:
-        """Vacuum the tables, so that deleted rows leave their files; `whole` rewrites the tables.
+    async def scrub(self, *, full: bool = False) -> bool:
+        """Vacuum the tables, so that deleted rows leave their files; `full` rewrites the tables.
 
         The server's log, replicas and backups are its operator's. Raises Problem.
         """
         self._refuse_closed()
-        return await self._translate_errors(scrub_tables(self._url, whole=whole))
+        return await self._translate_errors(scrub_tables(self._url, full=full))
 
     async def probe(self) -> None:
         """Return when the store has been read and could be written. Raises Problem."""
@@ -207,11 +207,11 @@ class PostgresStore:
         try:
             return await doing
         except Problem as problem:
-            self.outage.note(problem, problem)
+            self.outage.record(problem, problem)
             raise
         except EngineError as error:
             fault = postgresql_problem(error)
-            self.outage.note(fault, error)
+            self.outage.record(fault, error)
             raise fault from error
 
 
@@ -225,16 +225,16 @@ async def _look(connection: Connection, *, rewrites: bool) -> None:
         await connection.execute("UPDATE schema_steps SET taken_at = taken_at WHERE number = 1")
 
 
-async def scrub_tables(url: str, *, whole: bool) -> bool:
+async def scrub_tables(url: str, *, full: bool) -> bool:
     """Vacuum the tables; return whether nobody stood in the way. Raises EngineError.
 
-    `whole` rewrites each table under a lock, and does nothing while somebody reads an older state.
+    `full` rewrites each table under a lock, and does nothing while somebody reads an older state.
     """
     session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
     try:
         is_clean = bool(await session.fetchval(_IS_CLEAN))
-        if is_clean or not whole:
-            words = "VACUUM (FULL)" if whole else "VACUUM"
+        if is_clean or not full:
+            words = "VACUUM (FULL)" if full else "VACUUM"
             await session.execute(f"{words} {', '.join(TABLES)}")
     except asyncpg.LockNotAvailableError:
         return False

@@ -7,7 +7,7 @@ from typing import Final
 import asyncpg
 
 from edge_api.db.errors import constraint_violation, unavailable, unique_violation
-from edge_api.db.problems import OVERDUE, Problem
+from edge_api.db.problems import CANCELED, Problem
 from edge_api.db.table import Row, Table
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
@@ -21,7 +21,7 @@ _SENTENCES: Mapping[str, str] = {
     "08": AWAY,
     "25P03": AWAY,
     "57": AWAY,
-    OVERDUE: "The store took too long",
+    CANCELED: "The store took too long",
     "40": "The store is locked by another process",
     "55P03": "The store is locked by another process",
     "25006": "The store cannot be written",

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from edge_api.db.errors import StoreRefusal, no_store, refuse_newer
+from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres.connection import (
     CONNECT_SECONDS,
@@ -71,7 +71,7 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> None
 
 async def _check_room(session: PostgresConnection, url: str, *, create: bool) -> None:
     if not create:
-        raise no_store(f"in {place_of(url)}")
+        raise missing_store(f"in {place_of(url)}")
     foreign_tables = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )

@@ -124,7 +124,7 @@ GROUP BY share.key
 async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "PostgresLimits":
     """Return the windows in the database at `url`. Raises StoreRefusal.
 
-    `secret` is the same for all edges that count together; `note` counts failed attempts.
+    `secret` is the same for all edges that count together; `record` counts failed attempts.
     """
     try:
         await _make_tables(url)

@@ -60,7 +60,7 @@ class Readers:
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
         seconds = max(
-            (query.seconds for query in queries if query.seconds is not None), default=None
+            (query.timeout for query in queries if query.timeout is not None), default=None
         )
         if seconds is None:
             return await _read(self._fast, queries, FAST_SECONDS)
@@ -86,7 +86,7 @@ async def _read(
         async with asyncio.timeout(seconds + MARGIN_SECONDS):
             connection = await pool.acquire(timeout=seconds)
             try:
-                if len(queries) == 1 and not queries[0].counted and not is_limited:
+                if len(queries) == 1 and not queries[0].with_total and not is_limited:
                     (results,) = await execute(connection, [queries])
                     return results
                 return await _read_snapshot(connection, queries, ends_at - time.monotonic())
@@ -251,7 +251,7 @@ async def _run_all(session: PostgresConnection, works: Sequence[Work[Any]]) -> l
 
 async def _run_together(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
-    results = iter(await execute(session, lists, holds=True))
+    results = iter(await execute(session, lists, defer_inserts=True))
     return [
         next(results) if isinstance(work, QueryBatch) else await work(session) for work in works
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.db.errors import StoreRefusal, no_store, refuse_newer
+from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
 from edge_api.db.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.opening import (
@@ -60,7 +60,7 @@ def copy_store(source: Path, target: Path) -> None:
     `target`.
     """
     if not source.is_file():
-        raise no_store(f"at {source}")
+        raise missing_store(f"at {source}")
     require_wal(source.resolve())
     with _refusing(source, is_store=True), closing(connect(source, writes=False)) as live:
         _copy(live, target)

@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.errors import Outage, Probe, StoreRefusal, no_store, unavailable
+from edge_api.db.errors import Outage, Probe, StoreRefusal, missing_store, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
@@ -75,7 +75,7 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     from the log.
     """
     if not create and not path.exists():
-        raise no_store(f"at {path}")
+        raise missing_store(f"at {path}")
     create_file(path)
     file = path.resolve()
     if claims is not None:
@@ -178,14 +178,14 @@ class SQLiteStore:
         except sqlite3.Error as error:
             raise self._understand(error) from error
 
-    async def scrub(self, *, whole: bool = False) -> bool:
+    async def scrub(self, *, full: bool = False) -> bool:
         """Take what was deleted out of the log too, as `Store` says; return whether so.
 
         Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
         what they were until it is cut. Raises Problem.
         """
         session = await self._sound_session()
-        cutting = asyncio.create_task(self._cut(session, whole=whole))
+        cutting = asyncio.create_task(self._cut(session, full=full))
         try:
             return await asyncio.shield(cutting)
         except asyncio.CancelledError:
@@ -193,10 +193,10 @@ class SQLiteStore:
             await asyncio.gather(cutting, return_exceptions=True)
             raise
 
-    async def _cut(self, session: StoreConnections, *, whole: bool) -> bool:
+    async def _cut(self, session: StoreConnections, *, full: bool) -> bool:
         try:
             async with released(self._path):
-                return await session.scrub(whole=whole)
+                return await session.scrub(full=full)
         except (StoreRefusal, OSError):
             return False  # the replicator keeps the log open
         except (sqlite3.Error, StoreFileMoved) as error:
@@ -244,7 +244,7 @@ class SQLiteStore:
         try:
             await session.probe()
         except Problem as problem:
-            self._outage.note(problem, problem)
+            self._outage.record(problem, problem)
             raise
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._understand(error) from error
@@ -256,7 +256,7 @@ class SQLiteStore:
             await self._renew()
         if not self._session.is_open:
             fault = unavailable("The store's file is missing or damaged")
-            self._outage.note(fault, fault)
+            self._outage.record(fault, fault)
             raise fault
         return self._session
 
@@ -294,5 +294,5 @@ class SQLiteStore:
         else:
             self._needs_reopen = self._needs_reopen or is_damage(error)
             fault = sqlite_problem(error)
-        self._outage.note(fault, error)
+        self._outage.record(fault, error)
         return fault

@@ -103,7 +103,7 @@ class Reader:
             raise query_timeout()
         self._place.check()
         self._limit = limit
-        if len(queries) > 1 or queries[0].counted:  # one statement has a snapshot of its own
+        if len(queries) > 1 or queries[0].with_total:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
             (results,) = execute(connection, [queries])
@@ -130,7 +130,7 @@ class Readers:
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
         seconds = max(
-            (query.seconds for query in queries if query.seconds is not None), default=None
+            (query.timeout for query in queries if query.timeout is not None), default=None
         )
         if seconds is None:
             return await _idlest(self._fast).run(queries, FAST_SECONDS)
@@ -192,9 +192,9 @@ class StoreConnections:
     def _forget_version(self) -> None:
         self._version = None
 
-    async def scrub(self, *, whole: bool) -> bool:
+    async def scrub(self, *, full: bool) -> bool:
         """Take what was deleted out of the log too, where nobody reads it; return whether so."""
-        return await self._writer.truncate_wal(rewrites=whole)
+        return await self._writer.truncate_wal(rewrites=full)
 
     @property
     def place(self) -> FileIdentity:

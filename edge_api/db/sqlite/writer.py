@@ -116,7 +116,7 @@ def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list
     """
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
     try:
-        results = iter(execute(connection, lists, holds=True))
+        results = iter(execute(connection, lists, defer_inserts=True))
         return [
             next(results) if isinstance(work, QueryBatch) else work(connection) for work in works
         ]

@@ -100,7 +100,7 @@ async def write_and_cut(store: SQLiteStore, path: Path) -> None:
             mode = CHECKPOINTS[number % len(CHECKPOINTS)]
             rival.execute(f"PRAGMA wal_checkpoint({mode})")
             if number % 12 == 11:
-                assert await store.scrub(whole=number > ROUNDS // 2)
+                assert await store.scrub(full=number > ROUNDS // 2)
 
 
 @pytest.mark.size("ci")

@@ -229,7 +229,7 @@ async def test_a_user_without_rights_is_told(
     postgresql.execute(f"CREATE SCHEMA fore_edge AUTHORIZATION {guarded}", named(empty))
     store = await open_store(url, clock)
     await store.run(Insert(LEADS, [make_lead()]))
-    assert await store.scrub(whole=True)
+    assert await store.scrub(full=True)
     await store.close()
     postgresql.execute("DROP SCHEMA fore_edge CASCADE", named(empty))
 

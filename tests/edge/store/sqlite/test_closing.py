@@ -120,7 +120,7 @@ async def test_a_long_read_cannot_hold_a_store_open(path: Path) -> None:
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(2000)]))
     nowhere = Filter("notes", "like", "%" + "a_" * 50 + "b%")
     reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
-        store.run(Read(LEADS, where=(nowhere,), seconds=600))
+        store.run(Read(LEADS, where=(nowhere,), timeout=600))
     )
     await asyncio.sleep(0.1)
     await asyncio.wait_for(store.close(), 12)

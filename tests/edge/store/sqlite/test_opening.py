@@ -344,7 +344,7 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
     await store.close()
     monkeypatch.setattr("edge_api.db.sqlite.opening.CHECK_SECONDS", 0.001)
     store = await open_store(path, clock)
-    (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, counted=True))
+    (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, with_total=True))
     await store.close()
 
     assert outcome.total == 10_000
@@ -439,7 +439,7 @@ async def test_commands_write_beside_a_running_edge(path: Path) -> None:
 
         assert await process.wait() == 0
         assert store.version() != before
-        (outcome,) = await store.run(Read(LEADS, counted=True))
+        (outcome,) = await store.run(Read(LEADS, with_total=True))
         assert outcome.total == 21
     finally:
         await store.close()
