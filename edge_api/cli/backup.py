@@ -19,7 +19,7 @@ from edge_api.backup.files import (
 from edge_api.backup.verify import Result, store_result
 from edge_api.cli import read_count
 from edge_api.db.errors import StoreRefusal, missing_store
-from edge_api.db.sqlite.copying import CopyContents, copy_store, verify
+from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.types import format_instant
 from edge_api.open_store import require_sqlite_path
@@ -87,7 +87,7 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
     with folder.claimed():
         partial, place = folder.partial(now), folder.place(now)
         copy_store(store, partial)
-        contents = verify(partial, store)
+        contents = verify_copy(partial, store)
         try:
             kept = None
             if key is not None and key.is_file():

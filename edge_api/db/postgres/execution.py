@@ -39,9 +39,9 @@ DDL: Final = DdlDialect(
 )
 
 
-CASE_ENDS: Final = 0x20000
+CASED_END: Final = 0x20000
 """From here on Unicode has ideographs and signs, which have no case: a tenth of all to look at."""
-_RUN: Final = "%"
+_WILDCARD: Final = "%"
 
 
 @lru_cache(maxsize=1024)
@@ -53,7 +53,7 @@ def number_placeholders(text: str) -> str:
 
 def like_operands(pattern: str) -> tuple[str]:
     """Return the operand of `like`: only the second wildcard for runs is none of PostgreSQL's."""
-    return ("".join(_RUN if piece in RUN_WILDCARDS else piece for piece in _pieces(pattern)),)
+    return ("".join(_WILDCARD if piece in RUN_WILDCARDS else piece for piece in _pieces(pattern)),)
 
 
 def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
@@ -79,7 +79,7 @@ def _pieces(pattern: str) -> Iterator[str]:
 def _variants() -> dict[str, str]:
     """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
     variants: dict[str, str] = {}
-    for letter in map(chr, range(0x80, CASE_ENDS)):
+    for letter in map(chr, range(0x80, CASED_END)):
         folded = fold(letter)
         if folded != letter:
             variants[folded] = variants.get(folded, "") + letter

@@ -24,12 +24,12 @@ from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_store
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
-    MODULES,
     NETWORK_FILE_SYSTEMS,
+    REQUIRED_MODULES,
+    check_file_system,
+    check_library,
     enable_wal,
-    file_system_of,
-    refuse_file_system,
-    refuse_library,
+    file_system_type,
 )
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -462,9 +462,9 @@ async def test_many_processes_may_open_a_new_store_at_once(path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "modules", "words"),
     [
-        ((3, 36, 0), MODULES, "SQLite 3.36.0 is too old: install 3.37 or later"),
-        ((2, 8, 17), MODULES, "is too old"),
-        ((3, 40, 1), MODULES - {"fts5"}, "was built without fts5"),
+        ((3, 36, 0), REQUIRED_MODULES, "SQLite 3.36.0 is too old: install 3.37 or later"),
+        ((2, 8, 17), REQUIRED_MODULES, "is too old"),
+        ((3, 40, 1), REQUIRED_MODULES - {"fts5"}, "was built without fts5"),
         ((3, 40, 1), frozenset(), "was built without fts5, json_each"),
     ],
 )
@@ -473,26 +473,26 @@ def test_a_library_that_lacks_something_is_refused(
 ) -> None:
     """STRICT tables came with 3.37; search and lists are parts that a build may leave out."""
     with pytest.raises(StoreRefusal, match=words):
-        refuse_library(version, modules)
+        check_library(version, modules)
 
 
 def test_a_library_that_has_everything_is_taken() -> None:
     """Later versions, and parts that nobody asked for, are fine."""
-    refuse_library((3, 37, 0), MODULES)
-    refuse_library((4, 0, 0), MODULES | {"rtree"})
+    check_library((3, 37, 0), REQUIRED_MODULES)
+    check_library((4, 0, 0), REQUIRED_MODULES | {"rtree"})
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "smbfs", "9p", "fuse.sshfs"])
 def test_a_network_file_system_is_refused(kind: str) -> None:
     """SQLite's log needs memory that all its processes share, which no network gives."""
     with pytest.raises(StoreRefusal, match=f"network file system \\({kind}\\)"):
-        refuse_file_system(Path("var"), kind)
+        check_file_system(Path("var"), kind)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs", "overlay", "apfs", "zfs", "btrfs", "xfs", ""])
 def test_a_local_file_system_is_taken(kind: str) -> None:
     """So is one that nothing is known of."""
-    refuse_file_system(Path("var"), kind)
+    check_file_system(Path("var"), kind)
 
 
 def test_the_file_system_of_a_folder_is_that_of_its_mount(tmp_path: Path) -> None:
@@ -500,9 +500,9 @@ def test_the_file_system_of_a_folder_is_that_of_its_mount(tmp_path: Path) -> Non
     mounts = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}
     below = tmp_path / "not" / "there" / "yet"
 
-    assert file_system_of(Path("/")) == mounts["/"]
-    assert file_system_of(below) == file_system_of(tmp_path)
-    assert file_system_of(below) not in NETWORK_FILE_SYSTEMS
+    assert file_system_type(Path("/")) == mounts["/"]
+    assert file_system_type(below) == file_system_type(tmp_path)
+    assert file_system_type(below) not in NETWORK_FILE_SYSTEMS
     for point, kind in mounts.items():
         if Path(point).resolve() == Path(point):
-            assert file_system_of(Path(point)) == kind
+            assert file_system_type(Path(point)) == kind
