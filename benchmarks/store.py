@@ -21,7 +21,7 @@ from edge_api.db.types import format_instant
 CALLERS = 64
 ROUNDS = 5
 SECONDS = 2.0
-GROUP_MOST = grouping.GROUP_MOST
+GROUP_MOST = grouping.MAX_GROUP_SIZE
 LEAD = {"name": "Ada", "email": "ada@example.org", "budget_tier": "small", "message": "m" * 300}
 
 
@@ -40,7 +40,7 @@ def main() -> None:
 
 def measure(group_most: int, callers: int) -> float:
     """Return how many leads a second a new store takes, each durable when it is answered."""
-    grouping.GROUP_MOST = group_most  # type: ignore[misc]  # what is compared
+    grouping.MAX_GROUP_SIZE = group_most  # type: ignore[misc]  # what is compared
     with tempfile.TemporaryDirectory() as folder:
         return asyncio.run(_measure(Path(folder) / "edge.db", callers))
 

@@ -50,7 +50,7 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "settings": ("print every setting with its value, secrets hidden", ""),
 }
-"""A summary of each command, and an example of the words after its name."""
+"""A summary of each command, and an example of its arguments."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -69,7 +69,7 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return 1
     except SettingsError as error:
-        sys.stderr.writelines(f"{fault}\n" for fault in error.faults)
+        sys.stderr.writelines(f"{message}\n" for message in error.errors)
         return 2
     except StoreRefusal as refusal:
         sys.stderr.write(f"{refusal}\n")
@@ -79,17 +79,17 @@ def main(arguments: list[str] | None = None) -> int:
         return 2 if problem.code == "invalid" else 1
 
 
-def make_parser(words: Sequence[str]) -> argparse.ArgumentParser:
-    """Return the parser, with the options of the command that `words` name and of no other."""
+def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """Return the parser, with the options of only the command in `arguments`."""
     parser = argparse.ArgumentParser(
         prog="python -m edge_api",
         description="Serve the journal and its API, and manage its store.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    named = next((word for word in words if word in _COMMANDS), None)
+    command_name = next((word for word in arguments if word in _COMMANDS), None)
     for name, (summary, example) in _COMMANDS.items():
         command = add_command(commands, name, summary, example)
-        if name == named:
+        if name == command_name:
             _load(name).add_options(command)
     return parser
 
@@ -112,10 +112,10 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _discard_stdout() -> None:
-    """Lead away what is still to be printed: the end of the process would complain about it."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Redirect unprinted output to /dev/null: flushing it at exit would fail."""
+    devnull = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(devnull, sys.stdout.fileno())
+    os.close(devnull)
 
 
 if __name__ == "__main__":

@@ -51,13 +51,13 @@ from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_exchange
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
-from edge_api.open_store import counted, open_store
+from edge_api.open_store import open_rate_limits, open_store
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
 from edge_api.operation.service import ApiDocuments, Service, parts_of
-from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, describe, offered
+from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
@@ -78,40 +78,40 @@ class Assembly:
 
 @asynccontextmanager
 async def assemble(
-    settings: Settings, clock: Clock = system_clock, *, alone: bool = False, create: bool = True
+    settings: Settings, clock: Clock = system_clock, *, exclusive: bool = False, create: bool = True
 ) -> AsyncIterator[Assembly]:
-    """Open the store and the current build, and put the service together around them.
+    """Open the store and the current build, and assemble the service around them.
 
-    `alone` claims a store in a file, and dispatches mail and webhooks. Without `create` a missing
-    store is refused. Raises StoreRefusal.
+    `exclusive` locks a store in a file, and dispatches mail and webhooks. Without `create` a
+    missing store is refused. Raises StoreRefusal.
     """
     async with AsyncExitStack() as stack:
-        replication = make_replication(settings) if alone else None
+        replication = make_replication(settings) if exclusive else None
         if replication:  # it ends after the store is closed, so that it has what comes last
             stack.push_async_callback(replication.close)
-        store = await open_store(settings, clock, alone=alone, create=create)
+        store = await open_store(settings, clock, exclusive=exclusive, create=create)
         stack.push_async_callback(store.close)
         if replication:
             replication.start()
-        opener = SearchOpener(search_prefix(settings) if alone else None)
+        opener = SearchOpener(search_prefix(settings) if exclusive else None)
         builds = BuildManager(settings.build_dir, settings.site_url, opener)
         stack.push_async_callback(builds.close)
         await builds.refresh()
         installed = InstalledCode(PACKAGE)
         publishing = PublishingMonitor(settings.build_dir, settings.content_dir, clock, installed)
-        await publishing.look()
+        await publishing.refresh()
         secret = secret_key(settings)
         schemes = settings.redirect_schemes
         config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(config)
         access = Authenticator(store, clock, settings.site_url, oauth.token_validator)
-        windows = await stack.enter_async_context(counted(settings, secret, store))
-        limiter = Limiter(settings, shared=windows)
+        limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
+        limiter = Limiter(settings, shared=limits)
         webhooks = Dispatcher(store, clock, SecretBox(secret, PURPOSE), make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.close)
-        is_file = alone and settings.database_path is not None
+        is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.status.check,
@@ -120,7 +120,7 @@ async def assemble(
             "code": publishing.code,
             **(verification.checks if verification else {}),
         }
-        measured = [Metrics()] if settings.metrics == "on" else []
+        metrics = [Metrics()] if settings.metrics == "on" else []
         health = Health(store, builds, clock, VERSION, health_checks)
         service = Service(
             settings,
@@ -131,7 +131,7 @@ async def assemble(
             make_documents(settings),
             EdgePages(builds),
             parts_of(
-                *(health, builds, oauth, analyst, mailing.links, *measured),
+                *(health, builds, oauth, analyst, mailing.links, *metrics),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
                 AccessRequests(store, clock, limiter, secret),
                 Rows(store, clock),
@@ -140,16 +140,16 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         # A command dispatches nothing, and ends soon.
-        loops: list[Loop] = [webhooks.run, _freeze_daily] if alone else []
+        loops: list[Loop] = [webhooks.run, _freeze_daily] if exclusive else []
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
-        loops.append(partial(every, WATCHER_POLL_SECONDS, publishing.look))
-        loops += [each.run for each in measured]
-        freeze: GcFreeze = gc_freeze if alone else lambda **_: None
-        if windows:
-            loops.append(partial(every, EXPIRY_SECONDS, windows.sweep))
+        loops.append(partial(every, WATCHER_POLL_SECONDS, publishing.refresh))
+        loops += [each.run for each in metrics]
+        freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
+        if limits:
+            loops.append(partial(every, EXPIRY_SECONDS, limits.sweep))
             loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
-        if alone and settings.mail_dispatcher == "on":
+        if exclusive and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(background_jobs(service, loops, freeze))
         mcp = McpEndpoint(
@@ -159,11 +159,11 @@ async def assemble(
         )
         app = App(
             service,
-            (*offered(ROUTED, settings), *(METRICS if measured else ())),
+            (*configure(ROUTED, settings), *(METRICS if metrics else ())),
             Site(service),
             {"mcp": mcp.answer},
             [
-                *measured,
+                *metrics,
                 *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
             ],
         )
@@ -172,7 +172,7 @@ async def assemble(
 
 
 def search_prefix(settings: Settings) -> Path:
-    """Return what the paths of kept search indexes begin with: beside the store, or the builds."""
+    """Return the path prefix of stored search indexes: beside the store, or the builds."""
     store = settings.database_path
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
@@ -184,11 +184,11 @@ def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
 
 
 def make_documents(settings: Settings) -> ApiDocuments:
-    """Return what the service says of itself; the OpenAPI document is kept for the newest slug."""
-    operations, documented = offered(OPERATIONS, settings), offered(DOCUMENTED, settings)
+    """Return the API documents; the OpenAPI document is cached for the newest slug."""
+    operations, documented = configure(OPERATIONS, settings), configure(DOCUMENTED, settings)
 
     def openapi_of(slug: str | None) -> dict[str, Any]:
-        return describe(documented, settings, {"slug": slug} if slug else {})
+        return make_openapi(documented, settings, {"slug": slug} if slug else {})
 
     @lru_cache(maxsize=1)
     def openapi(slug: str | None) -> Document:
@@ -207,13 +207,13 @@ def make_documents(settings: Settings) -> ApiDocuments:
     )
 
 
-def gc_freeze(*, whole: bool = True) -> None:
+def gc_freeze(*, full: bool = True) -> None:
     """Collect garbage, and freeze the rest so that the collector passes over it.
 
-    Under load it would look through all objects about once a second, and answer nobody meanwhile.
-    Cycles freed later are found by the next `whole` call, which takes some 0.1 s.
+    Under load it would scan all objects about once a second, and block all requests meanwhile.
+    Cycles freed later are collected by the next `full` call, which takes some 0.1 s.
     """
-    if whole:
+    if full:
         gc.unfreeze()
     gc.collect()
     gc.freeze()

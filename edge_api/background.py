@@ -33,7 +33,7 @@ from edge_api.operation.service import Service
 from edge_api.settings import Settings
 
 VERIFY_SECONDS: Final = 60.0
-"""Between two looks whether a verification is due; the first comes as long after the start."""
+"""The interval of checks whether a verification is due; the first comes one after the start."""
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """How long an edge may serve without any result before readiness warns."""
 
@@ -51,7 +51,7 @@ class DailyVerification:
 
     @property
     def checks(self) -> Mapping[str, HealthCheck]:
-        """What readiness is to look at."""
+        """The health checks for readiness."""
         replica = {"replica": self.check_replica} if self._settings.litestream_replica else {}
         return {**replica, "backup": self.check_backup}
 
@@ -93,51 +93,50 @@ class DailyVerification:
                 await asyncio.to_thread(clear_scratch, self._settings)
 
     async def check_replica(self) -> Check:
-        """Return how far the replica is, and what its last verification found."""
+        """Return a check of the replica's lag and of its last verification."""
         lag = await self._replication.check() if self._replication else Check("pass")
         result = read_result(self._settings, "replica")
         if result is None:
             is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
-            fault = "the replica has not been verified yet" if is_late else ""
+            error = "the replica has not been verified yet" if is_late else ""
         else:
-            fault = result.find_fault("replica")
-        return _check(result, lag.message, fault)
+            error = result.find_fault("replica")
+        return _check(result, lag.message, error)
 
     async def check_backup(self) -> Check | None:
-        """Return what the last verification of the newest backup found; `None` without one."""
+        """Return a check of the last verification of the newest backup; `None` without one."""
         result = read_result(self._settings, "backup")
         return _check(result, "", result.find_fault("backup")) if result else None
 
 
-def _check(result: Result | None, lag: str, fault: str) -> Check:
-    facts: dict[str, Any] = {"verified": result is not None and not fault}
+def _check(result: Result | None, lag: str, error: str) -> Check:
+    facts: dict[str, Any] = {"verified": result is not None and not error}
     if result and result.subject:
         facts["verified_at"] = result.at
         facts.update({"made_at": result.made_at} if result.made_at else {})
-    sentences = "; ".join(filter(None, (lag, fault and f"{fault}; {DEEP}")))
-    return Check("warn" if sentences else "pass", sentences, facts)
+    message = "; ".join(filter(None, (lag, error and f"{error}; {DEEP}")))
+    return Check("warn" if message else "pass", message, facts)
 
 
 REFRESH_SECONDS: Final = 0.5
-"""How often the edge looks whether another build is current; it follows one within a second."""
+"""How often the edge checks for a new build; it serves one within a second."""
 WATCHER_POLL_SECONDS: Final = 10.0
-"""How often the edge looks at the watcher's heartbeat and at the installed code."""
+"""How often the edge checks the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
-"""How often edges on one store exchange what each has counted by itself."""
+"""How often edges on one store exchange the hits that each has counted."""
 FLUSH_SECONDS: Final = 5.0
 """How often uses of credentials are written down."""
 EXPIRY_SECONDS: Final = 60.0
 """How often what has expired is deleted."""
 SWEEPING_SECONDS: Final = 3600.0
-"""How often it is looked whether anything old is left that nobody uses."""
+"""How often old rows that nobody uses are deleted."""
 FREEZING_SECONDS: Final = 86400.0
-"""How often all memory is looked through for cycles that builds which took over have left."""
+"""How often all objects are scanned for cycles that replaced builds have left."""
 
 Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
 GcFreeze = Callable[..., None]
-"""Has the garbage collector skip the objects there are; with `whole=False` it first looks through
-new ones alone."""
+"""Freezes the objects for the garbage collector; `full=False` first collects new ones only."""
 
 _log = logging.getLogger(__name__)
 
@@ -146,11 +145,11 @@ _log = logging.getLogger(__name__)
 async def background_jobs(
     service: Service, loops: Sequence[Loop], freeze: GcFreeze
 ) -> AsyncIterator[None]:
-    """Keep house, and run the loops of others, until the service ends."""
+    """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
-        _start(REFRESH_SECONDS, partial(_follow, service[BuildManager], freeze)),
+        _start(REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
         _start(FLUSH_SECONDS, service.access.flush),
         _start(EXPIRY_SECONDS, service[Leads].delete_expired),
         _start(EXPIRY_SECONDS, service[AccessRequests].delete_expired),
@@ -184,8 +183,8 @@ def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Tas
     return asyncio.create_task(every(seconds, work))
 
 
-async def _follow(builds: BuildManager, freeze: GcFreeze) -> None:
+async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:
     before = builds.current
     await builds.refresh()
     if builds.current is not before:
-        freeze(whole=False)
+        freeze(full=False)

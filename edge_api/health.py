@@ -15,17 +15,17 @@ from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
 
 State = Literal["pass", "warn", "fail"]
-_WORSE: tuple[State, ...] = ("pass", "warn", "fail")
+_SEVERITY: tuple[State, ...] = ("pass", "warn", "fail")
 _UNTRUSTED: Final = "forwarding headers come from a peer not in TRUSTED_PROXIES"
 
 
 CHECK_TIMEOUT_SECONDS: Final = 1.0
-"""How long a look at a part may take: who asks wants to know where to send the next request."""
+"""The time limit of one check: a load balancer waits for the report."""
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """What one look at one part found."""
+    """The result of one check."""
 
     state: State
     message: str = ""
@@ -34,44 +34,44 @@ class Check:
 
     def as_json(self) -> dict[str, Any]:
         """Return the check as readiness publishes it."""
-        said = {"error": self.message} if self.message else {}
-        return {"status": self.state, **said, **self.facts}
+        error = {"error": self.message} if self.message else {}
+        return {"status": self.state, **error, **self.facts}
 
 
 HealthCheck = Callable[[], Awaitable[Check | None]]
-"""Looks at one part; `None` where there is no such part."""
+"""Checks one part; returns `None` where there is no such part."""
 
 
 @dataclass(slots=True)
 class Health:
-    """Looks at the parts when asked; remembers only what others have noticed."""
+    """Checks the parts on request; stores only what others have reported."""
 
     store: Store
     builds: BuildManager
     clock: Clock
     version: str
-    others: Mapping[str, HealthCheck] = field(default_factory=dict)
+    extra_checks: Mapping[str, HealthCheck] = field(default_factory=dict)
     """Checks of further parts, by name."""
     draining: bool = False
-    """Whether the process is ending, and finishes what is under way."""
+    """Whether the process is shutting down, and finishes the requests in progress."""
     untrusted_forwarding: bool = False
-    """A peer that is no trusted proxy sent forwarding headers."""
+    """Whether a peer that is no trusted proxy sent forwarding headers."""
 
     def start_draining(self) -> None:
-        """Say from now on that requests should go elsewhere."""
+        """Report from now on that the process is shutting down."""
         self.draining = True
 
     async def report(self) -> dict[str, Any]:
         """Return the whole report; `ready` says whether requests should come here."""
-        store, others = await asyncio.gather(self._store(), self._others())
+        store, extra = await asyncio.gather(self._store(), self._extra_checks())
         checks = {
             "store": store,
             "index": self._index(),
             "shutdown": Check("fail", "shutting down") if self.draining else Check("pass"),
             "proxies": Check("warn", _UNTRUSTED) if self.untrusted_forwarding else Check("pass"),
-            **others,
+            **extra,
         }
-        status = max((check.state for check in checks.values()), key=_WORSE.index)
+        status = max((check.state for check in checks.values()), key=_SEVERITY.index)
         failing = [check.message for check in checks.values() if check.state == "fail"]
         return {
             "status": status,
@@ -89,9 +89,9 @@ class Health:
             return Check("fail", "the store cannot be read or written")
         return Check("pass")
 
-    async def _others(self) -> dict[str, Check]:
-        found = await asyncio.gather(*map(_look, self.others.values()))
-        return {name: check for name, check in zip(self.others, found, strict=True) if check}
+    async def _extra_checks(self) -> dict[str, Check]:
+        found = await asyncio.gather(*map(_run_check, self.extra_checks.values()))
+        return {name: check for name, check in zip(self.extra_checks, found, strict=True) if check}
 
     def _index(self) -> Check:
         build, error = self.builds.current, self.builds.error
@@ -103,23 +103,21 @@ class Health:
         return Check("warn" if error else "pass", error, facts)
 
 
-async def _look(look: HealthCheck) -> Check | None:
+async def _run_check(check: HealthCheck) -> Check | None:
     try:
         async with asyncio.timeout(CHECK_TIMEOUT_SECONDS):
-            return await look()
+            return await check()
     except TimeoutError:
         return Check("warn", "the check timed out")
 
 
-LATE_SECONDS: Final = 3 * BEAT_SECONDS
-"""Age of a heartbeat after which the watcher is taken for dead."""
-HANGING_SECONDS: Final = 600
-"""Length of a build after which it is taken to hang."""
+HEARTBEAT_TIMEOUT_SECONDS: Final = 3 * BEAT_SECONDS
+MAX_BUILD_SECONDS: Final = 600
 
 
 @dataclass(slots=True)
 class PublishingMonitor:
-    """Looks at the disk now and then; readiness gets what was seen last."""
+    """Checks the files of watcher and code now and then; readiness reports the last results."""
 
     build_dir: Path
     content_dir: Path
@@ -130,22 +128,22 @@ class PublishingMonitor:
     _watcher: Check = field(default_factory=lambda: Check("pass"))
     _code: Check = field(default_factory=lambda: Check("pass"))
 
-    async def look(self) -> None:
-        """Look at the watcher's heartbeat, at the content and at the installed code."""
-        await asyncio.to_thread(self._look)
+    async def refresh(self) -> None:
+        """Check the watcher's heartbeat, the content and the installed code."""
+        await asyncio.to_thread(self._refresh)
 
     async def watcher(self) -> Check:
-        """Return whether the watcher does its work, and the content is published without one."""
+        """Return the last check of the watcher, or of the content where there is none."""
         return self._watcher
 
     async def code(self) -> Check:
-        """Return whether this process runs what is installed."""
+        """Return the last check that this process runs the installed code."""
         return self._code
 
-    def _look(self) -> None:
-        self._code, self._watcher = _warn(self._judge_code()), self._judge_watcher()
+    def _refresh(self) -> None:
+        self._code, self._watcher = _warn(self._check_code()), self._check_watcher()
 
-    def _judge_code(self) -> Iterator[str]:
+    def _check_code(self) -> Iterator[str]:
         try:
             self.installed.look()
         except OSError as error:
@@ -153,29 +151,29 @@ class PublishingMonitor:
         if self.installed.has_changed:
             yield "the installed code has changed since this edge started: restart it"
 
-    def _judge_watcher(self) -> Check:
+    def _check_watcher(self) -> Check:
         try:
             beat = Heartbeat.read(self.build_dir)
         except (OSError, ValueError):
             return _warn(["the watcher's heartbeat cannot be read: restart the watcher"])
         self.failure = beat.failure if beat else ""
         try:
-            return _warn(self._judge(beat) if beat else self._judge_content())
+            return _warn(self._check_heartbeat(beat) if beat else self._check_content())
         except OSError as error:
             return _warn([f"CONTENT_DIR cannot be read ({error.strerror})"])
 
-    def _judge(self, beat: Heartbeat) -> Iterator[str]:
+    def _check_heartbeat(self, beat: Heartbeat) -> Iterator[str]:
         # Absolute: a clock that was set back makes a dead watcher's heartbeat come from the future.
-        if abs((self.clock() - beat.at).total_seconds()) > LATE_SECONDS:
+        if abs((self.clock() - beat.at).total_seconds()) > HEARTBEAT_TIMEOUT_SECONDS:
             yield "the watcher has not reported for more than a minute: start it again"
-        elif (beat.at - beat.active_at).total_seconds() > HANGING_SECONDS:
+        elif (beat.at - beat.active_at).total_seconds() > MAX_BUILD_SECONDS:
             yield "the watcher's build has run for more than ten minutes: restart the watcher"
         if beat.failure:
             yield "the watcher's builds fail: its log and doctor say why"
         if beat.code_changed:
             yield "the installed code has changed since the watcher started: restart the watcher"
 
-    def _judge_content(self) -> Iterator[str]:
+    def _check_content(self) -> Iterator[str]:
         """Warn of content that waits to be built, as beside a watcher that writes no heartbeat."""
         if not (self.build_dir / BUILD_LOCK).exists():
             return

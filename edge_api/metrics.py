@@ -28,10 +28,10 @@ from edge_api.operation.service import Service
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.settings import is_loopback
 
-FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the folder of all workers; set before the library is imported."""
+MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The environment variable of the workers' folder; set before the library is imported."""
 _MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_FORWARDED: Final = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
+_FORWARDING_HEADERS: Final = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _TICK_SECONDS: Final = 0.5
 _OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
@@ -41,15 +41,15 @@ Gauge = tuple[str, str, Mapping[str, str], float]
 
 
 def mark_worker_dead(pid: int) -> None:
-    """Take a worker that has ended out of the gauges of living ones."""
-    if os.environ.get(FOLDER):
+    """Remove an ended worker from the gauges of live ones."""
+    if os.environ.get(MULTIPROC_DIR_VARIABLE):
         from prometheus_client import multiprocess  # noqa: PLC0415
 
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
 
 
 class Metrics:
-    """Counts requests, as an observer of all of them, and writes what a scrape gets."""
+    """Counts requests, as an observer of all of them, and renders the metrics."""
 
     def __init__(self) -> None:
         import prometheus_client as prometheus  # noqa: PLC0415
@@ -106,9 +106,9 @@ class Metrics:
             self._lag.set(max(recent))
 
     async def write(self, service: Service) -> bytes:
-        """Return the text of a scrape."""
+        """Return the metrics in Prometheus' text format."""
         registry = self._registry
-        if os.environ.get(FOLDER):
+        if os.environ.get(MULTIPROC_DIR_VARIABLE):
             from prometheus_client import multiprocess  # noqa: PLC0415
 
             registry = self._library.CollectorRegistry()
@@ -124,12 +124,12 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
         read
         for table in _OUTBOXES.values()
         for read in (
-            Read(table, ("created_at",), (WAITING,), oldest, 1, counted=True),
-            Read(table, ("id",), (GIVEN_UP,), limit=1, counted=True),
+            Read(table, ("created_at",), (WAITING,), oldest, 1, with_total=True),
+            Read(table, ("id",), (GIVEN_UP,), limit=1, with_total=True),
         )
     ]
     try:
-        leads, *found = await store.run(Read(LEADS, ("id",), limit=1, counted=True), *reads)
+        leads, *found = await store.run(Read(LEADS, ("id",), limit=1, with_total=True), *reads)
     except Problem:
         return []  # a scrape of the rest says more than none
     gauges: list[Gauge] = [("edge_leads", "Leads in the store.", {}, float(leads.total or 0))]
@@ -176,15 +176,15 @@ def _write_gauges(gauges: list[Gauge]) -> bytes:
 
 
 def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> None:
-    """Let a peer on this machine scrape, unless it forwards; others show a key. Raises Problem."""
+    """Require a key of peers that are not on this machine, or that forward. Raises Problem."""
     has_credential = "X-API-Key" in headers or "Authorization" in headers
-    is_near = is_loopback(peer) and not any(name in headers for name in _FORWARDED)
-    if not has_credential and not is_near:
+    is_local = is_loopback(peer) and not any(name in headers for name in _FORWARDING_HEADERS)
+    if not has_credential and not is_local:
         raise service.access.missing_credential("rest")
 
 
-async def give_metrics(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Give the text of a scrape."""
+async def get_metrics(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+    """Return the metrics in Prometheus' text format."""
     return OperationResult(await service[Metrics].write(service), media_type=_MEDIA_TYPE)
 
 
@@ -197,7 +197,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         "with the scope `metrics:read`. Only there with METRICS=on.",
         credential="optional",
         scope="metrics:read",
-        handler=give_metrics,
+        handler=get_metrics,
         check_sender=check_sender,
         responses=(
             SuccessResponse(200, "The metrics", {"type": "string"}, media_types=("text/plain",)),

@@ -17,20 +17,25 @@ if TYPE_CHECKING:
 
 
 async def open_store(
-    settings: Settings, clock: Clock, *, alone: bool = False, create: bool = True
+    settings: Settings, clock: Clock, *, exclusive: bool = False, create: bool = True
 ) -> Store:
-    """Open the store at the present schema; its opener closes it. Raises StoreRefusal.
+    """Open the store at the latest schema; the caller closes it. Raises StoreRefusal.
 
-    `alone` claims a file for this process. Without `create` a missing store is refused.
+    `exclusive` locks a file for this process. Without `create` a missing store is refused.
     """
     replicated = settings.litestream_replica is not None
     return await open_at(
-        settings.database_url, clock, alone=alone, create=create, replicated=replicated
+        settings.database_url, clock, exclusive=exclusive, create=create, replicated=replicated
     )
 
 
 async def open_at(
-    url: str, clock: Clock, *, alone: bool = False, create: bool = True, replicated: bool = False
+    url: str,
+    clock: Clock,
+    *,
+    exclusive: bool = False,
+    create: bool = True,
+    replicated: bool = False,
 ) -> Store:
     """Open the store at `url`; with `replicated` leave the log of a file to the replicator."""
     path = file_of(url)
@@ -38,11 +43,13 @@ async def open_at(
         from edge_api.db import postgres  # noqa: PLC0415
 
         return await postgres.open_store(url, clock, create=create)
-    return await sqlite.open_store(path, clock, alone=alone, create=create, replicated=replicated)
+    return await sqlite.open_store(
+        path, clock, exclusive=exclusive, create=create, replicated=replicated
+    )
 
 
 @asynccontextmanager
-async def counted(
+async def open_rate_limits(
     settings: Settings, secret: bytes, store: Store
 ) -> AsyncIterator["PostgresLimits | None"]:
     """Open the shared rate limits of a database; `None` for a file. Raises StoreRefusal."""
@@ -52,11 +59,11 @@ async def counted(
     from edge_api.db.postgres import PostgresStore, open_limits  # noqa: PLC0415
 
     assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
-    windows = await open_limits(settings.database_url, secret, store.outage.note)
+    limits = await open_limits(settings.database_url, secret, store.outage.record)
     try:
-        yield windows
+        yield limits
     finally:
-        await windows.close()
+        await limits.close()
 
 
 @asynccontextmanager
@@ -69,7 +76,7 @@ async def command_store(settings: Settings, *, create: bool = False) -> AsyncIte
         await store.close()
 
 
-def embedded_store(settings: Settings, command: str) -> Path:
+def require_sqlite_path(settings: Settings, command: str) -> Path:
     """Return the store's file. Raises Problem `invalid` where the store is no file."""
     if path := settings.database_path:
         return path

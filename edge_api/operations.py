@@ -64,7 +64,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
         for name, path, summary, types in _SITE_FILES
     ),
 )
-"""What OpenAPI names: the list, and public files of the site, which are served as such."""
+"""The operations in OpenAPI: all of them, and public files of the site, served as files."""
 
 ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
@@ -72,21 +72,21 @@ ROUTED: tuple[AnyOperation, ...] = (
     *access_requests.FORMS,
     *admin.REFUSALS,
 )
-"""What is routed: the list, the forms of the contact page, and the refusals of other tables."""
+"""The operations with routes: all, the contact page's forms, and refusals of other tables."""
 
 
-def offered(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
-    """Return operations as the settings have them, such as leads that need a credential."""
+def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
+    """Return the operations as the settings change them: leads may need a credential."""
     closed = ("create_lead",) if settings.leads_require_credential else ()
     return tuple(
         leads.with_credential(each) if each.name in closed else each for each in operations
     )
 
 
-def describe(
+def make_openapi(
     operations: Sequence[AnyOperation], settings: Settings, samples: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the OpenAPI document, with what it says of the administrative tables as a whole."""
+    """Return the OpenAPI document, with the path item and tag of the administrative tables."""
     document = openapi_document(operations, settings.site_url, VERSION, samples)
     document["paths"] = {admin.PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
     for tag in document["tags"]:

@@ -22,14 +22,12 @@ from edge_api.db.types import format_instant
 
 T = TypeVar("T")
 
-TICK_SECONDS: Final = 5.0
-"""How often an outbox is looked at though nobody said that there is something."""
-ENDING_SECONDS: Final = 8.0
-"""How long the attempts under way may take when the service ends."""
+POLL_SECONDS: Final = 5.0
+SHUTDOWN_SECONDS: Final = 8.0
 RENEWAL_SECONDS: Final = 30.0
 JITTER: Final = 0.2
-"""The share by which a pause grows at most: what failed together is not tried together."""
-_BYTES: Final = 16
+"""The largest share by which a pause grows, so that not all rows are retried together."""
+_LEASE_BYTES: Final = 16
 
 WAITING: Final = Filter("dead_at", "is", None)
 GIVEN_UP: Final = Filter("dead_at", "is", None, negated=True)
@@ -37,42 +35,40 @@ GIVEN_UP: Final = Filter("dead_at", "is", None, negated=True)
 _random: Final = SystemRandom()
 
 
-def due(now: datetime) -> Where:
-    """Return the conditions of what may be claimed: its turn has come, or a lease is over."""
+def where_due(now: datetime) -> Where:
+    """Return the conditions of rows that may be claimed: they are due, or their lease is over."""
     return WAITING, Filter("due_at", "lte", format_instant(now))
 
 
-def named(row_id: str) -> Where:
-    """Return the condition that one row meets."""
+def where_id(row_id: str) -> Where:
+    """Return the condition of the row with this id."""
     return (Filter("id", "eq", row_id),)
 
 
 def released_values(table: Table) -> Row:
-    """Return the values of a row that nobody holds."""
+    """Return the values of a row without a lease."""
     return {"lease": None, **({"claims": 0} if "claims" in table.columns else {})}
 
 
-def failed_values(table: Table, row: Row, again: datetime | None, now: datetime) -> Row:
-    """Return the values after an attempt in vain: due again, or given up without `again`."""
-    outcome = (
-        {"dead_at": format_instant(now)} if again is None else {"due_at": format_instant(again)}
-    )
+def failed_values(table: Table, row: Row, retry_at: datetime | None, now: datetime) -> Row:
+    """Return the values after a failed attempt: due at `retry_at`, or dead without it."""
+    outcome = {"due_at": format_instant(retry_at)} if retry_at else {"dead_at": format_instant(now)}
     return {**released_values(table), "attempts": row["attempts"] + 1, **outcome}
 
 
 def dead_values(table: Table, now: datetime) -> Row:
-    """Return the values of a row that nobody attempts any more, until it is queued again."""
+    """Return the values of a dead row, which is not attempted until it is queued again."""
     return {**released_values(table), "dead_at": format_instant(now)}
 
 
 def requeued_values(table: Table, now: datetime) -> Row:
-    """Return the values of a row that has not been tried, and is due."""
+    """Return the values of a row without attempts that is due now."""
     return {**released_values(table), "dead_at": None, "attempts": 0, "due_at": format_instant(now)}
 
 
-def with_jitter(pause: timedelta, least: float = 1.0) -> timedelta:
-    """Return a pause that is longer by chance, or shorter, down to `least` of it."""
-    return pause * _random.uniform(least, 1 + JITTER)
+def with_jitter(pause: timedelta, minimum: float = 1.0) -> timedelta:
+    """Return the pause times a random factor from `minimum` to 1 + JITTER."""
+    return pause * _random.uniform(minimum, 1 + JITTER)
 
 
 async def run_unless_conflict(store: Store, *queries: Query) -> bool:
@@ -87,19 +83,19 @@ async def run_unless_conflict(store: Store, *queries: Query) -> bool:
 
 
 class Leases:
-    """The claims of one dispatcher on the rows of one table; a claim lasts for `length`."""
+    """The leases of one dispatcher on the rows of one table; each lasts for `duration`."""
 
-    def __init__(self, store: Store, clock: Clock, table: Table, length: timedelta) -> None:
+    def __init__(self, store: Store, clock: Clock, table: Table, duration: timedelta) -> None:
         self._store = store
         self._clock = clock
         self._table = table
-        self._length = length
+        self._duration = duration
 
     async def claim(self, rows: Sequence[Row], now: datetime) -> list[Row]:
-        """Claim rows due at `now`; return those that nobody else had, in order. Raises Problem."""
+        """Claim rows due at `now`; return those that nobody else has, in order. Raises Problem."""
         if not rows:
             return []
-        values = {"lease": token_hex(_BYTES), "due_at": self._until(now)}
+        values = {"lease": token_hex(_LEASE_BYTES), "due_at": self._lease_end(now)}
         counts = sorted({row.get("claims", 0) for row in rows})
         updates = (self._claim(rows, count, values, now) for count in counts)
         outcomes = await self._store.run(*updates)
@@ -108,24 +104,24 @@ class Leases:
 
     def _claim(self, rows: Sequence[Row], count: int, values: Row, now: datetime) -> Update:
         ids = tuple(row["id"] for row in rows if row.get("claims", 0) == count)
-        where: Where = (*due(now), Filter("id", "in", ids))
+        where: Where = (*where_due(now), Filter("id", "in", ids))
         if "claims" in self._table.columns:
             where += (Filter("claims", "eq", count),)
             values = {**values, "claims": count + 1}
         return Update(self._table, values, where)
 
-    async def hold(self, row: Row, least: timedelta) -> Row | None:
-        """Return the row with a lease that lasts for `least`; `None` if lost. Raises Problem."""
+    async def ensure_lease(self, row: Row, minimum: timedelta) -> Row | None:
+        """Return the row with a lease of `minimum` or more; `None` if lost. Raises Problem."""
         now = self._clock()
-        if datetime.fromisoformat(row["due_at"]) - now > least:
+        if datetime.fromisoformat(row["due_at"]) - now > minimum:
             return row
-        renewed = {"due_at": self._until(now)}
-        is_ours = await run_unless_conflict(self._store, self.change(row, renewed))
+        renewed = {"due_at": self._lease_end(now)}
+        is_ours = await run_unless_conflict(self._store, self.update(row, renewed))
         return {**row, **renewed} if is_ours else None
 
     @asynccontextmanager
-    async def keep(self, row: Row) -> AsyncIterator[None]:
-        """Renew a lease again and again while an attempt is under way that may take minutes."""
+    async def renewing(self, row: Row) -> AsyncIterator[None]:
+        """Renew a lease periodically during an attempt, which may take minutes."""
         renewal = asyncio.create_task(self._renew(row))
         try:
             yield
@@ -137,10 +133,10 @@ class Leases:
         while True:
             await asyncio.sleep(RENEWAL_SECONDS)
             with suppress(Problem):  # if it is another's by now, what is sent is sent
-                await self._store.run(self.change(row, {"due_at": self._until(self._clock())}))
+                await self._store.run(self.update(row, {"due_at": self._lease_end(self._clock())}))
 
-    async def give_back(self, rows: Sequence[Row]) -> None:
-        """Let others have rows at once of which nothing was sent. Raises Problem."""
+    async def release(self, rows: Sequence[Row]) -> None:
+        """Release the leases of rows that were not attempted. Raises Problem."""
         if not rows:
             return
         where = (
@@ -150,89 +146,89 @@ class Leases:
         values = {**released_values(self._table), "due_at": format_instant(self._clock())}
         await self._store.run(Update(self._table, values, where))
 
-    def change(self, row: Row, values: Row) -> Update:
-        """Return the query that changes a row, or nothing of its transaction if it is not ours."""
-        return Update(self._table, values, held(row), at_least=1)
+    def update(self, row: Row, values: Row) -> Update:
+        """Return the update of a row; without our lease its transaction conflicts."""
+        return Update(self._table, values, where_leased(row), at_least=1)
 
-    def _until(self, now: datetime) -> str:
-        return format_instant(now + self._length)
+    def _lease_end(self, now: datetime) -> str:
+        return format_instant(now + self._duration)
 
 
-def held(row: Row) -> Where:
-    """Return the conditions under which a row is still ours."""
-    return *named(row["id"]), Filter("lease", "eq", row["lease"])
+def where_leased(row: Row) -> Where:
+    """Return the conditions of a row on which we still have the lease."""
+    return *where_id(row["id"]), Filter("lease", "eq", row["lease"])
 
 
 @contextmanager
-def log_errors(log: logging.Logger, waits: str, fault: str | None = None) -> Iterator[None]:
-    """Log what cuts a turn short, but not outages, which the store logs itself.
+def log_errors(log: logging.Logger, message: str, failure: str | None = None) -> Iterator[None]:
+    """Log an error of the block, but not outages, which the store logs itself.
 
-    An unforeseen error is logged as `fault`, with its trace; without `fault` neither its words nor
-    its trace are, since they may contain an address.
+    Another exception is logged as `failure` with its traceback, or without `failure` by its type
+    alone: message and traceback may contain an address.
     """
     try:
         yield
     except Problem as problem:
         if not is_unavailable(problem):
-            log.warning("%s: %s", waits, problem.message)
+            log.warning("%s: %s", message, problem.message)
     except Exception as error:
-        log.exception(fault or f"{waits}: {type(error).__name__}", exc_info=fault is not None)
+        log.exception(failure or f"{message}: {type(error).__name__}", exc_info=failure is not None)
 
 
 class Dispatcher(ABC):
-    """Attempts what is due, for as long as it runs."""
+    """Attempts the rows that are due, for as long as it runs."""
 
-    beat: datetime | None = None
-    """When it last did anything; `None` while it does not run."""
-    patience: float = ENDING_SECONDS
-    """Seconds for the attempts under way when it ends."""
+    active_at: datetime | None = None
+    """The time of its last activity; `None` while it does not run."""
+    shutdown_timeout: float = SHUTDOWN_SECONDS
+    """Seconds for the attempts in progress when it ends."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._woken = asyncio.Event()
-        self._ending = asyncio.Event()
-        self._under_way: set[asyncio.Task[Any]] = set()
+        self._wake_event = asyncio.Event()
+        self._stopping = asyncio.Event()
+        self._tasks: set[asyncio.Task[Any]] = set()
 
     def wake(self) -> None:
-        """Have the outbox looked at now."""
-        self._woken.set()
+        """Poll the outbox now."""
+        self._wake_event.set()
 
     async def run(self) -> None:
-        """Dispatch what is due until cancelled, and finish attempts under way."""
-        self._ending.clear()
+        """Dispatch rows that are due until cancelled, and finish the attempts in progress."""
+        self._stopping.clear()
         try:
             while True:
-                self._woken.clear()
-                self.beat = self._clock()
-                if not await asyncio.shield(self._begin(self._take_turn())):
-                    await wait_for(self._woken, TICK_SECONDS)
+                self._wake_event.clear()
+                self.active_at = self._clock()
+                if not await asyncio.shield(self._start_task(self._dispatch_due())):
+                    await wait_for(self._wake_event, POLL_SECONDS)
         finally:
-            await self._end()
+            await self._shut_down()
 
     @abstractmethod
-    async def _take_turn(self) -> bool:
-        """Attempt what is due; return whether there may be more of it. Nothing is raised."""
+    async def _dispatch_due(self) -> bool:
+        """Attempt the rows that are due; return whether there may be more. Raises nothing."""
 
-    def _begin(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    def _start_task(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
         task = asyncio.create_task(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._under_way.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _end(self) -> None:
-        """Let attempts under way finish; what is late is due after its lease."""
-        self._ending.set()
-        under_way = set(self._under_way)
+    async def _shut_down(self) -> None:
+        """Let attempts in progress finish; rows of cancelled ones are due after their lease."""
+        self._stopping.set()
+        tasks = set(self._tasks)
         try:
-            if under_way:
-                await asyncio.wait(under_way, timeout=self.patience)
+            if tasks:
+                await asyncio.wait(tasks, timeout=self.shutdown_timeout)
         finally:
-            self.beat = None
-            for task in under_way:
+            self.active_at = None
+            for task in tasks:
                 task.cancel()
-            if under_way:
-                await asyncio.wait(under_way, timeout=1)
+            if tasks:
+                await asyncio.wait(tasks, timeout=1)
 
 
 async def wait_for(event: asyncio.Event, seconds: float) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edge_api.db.email_address import read_mailbox, read_relay
+from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
     PORT_MOST,
     DotenvError,
@@ -21,30 +21,28 @@ from edge_api.schema.environment import (
     show_database,
 )
 
-WINDOW_LONGEST: Final = 366 * 24 * 60 * 60
-"""Seconds of a rate limit's window."""
-DAYS_MOST: Final = 36500
-"""For which anything may be kept before it is kept for ever."""
-SECRET_SHORTEST: Final = 32
-"""Characters: fewer can be guessed."""
+MAX_WINDOW_SECONDS: Final = 366 * 24 * 60 * 60
+MAX_DAYS: Final = 36500
+"""The longest retention other than for ever."""
+MIN_SECRET_LENGTH: Final = 32  # characters: fewer can be guessed
 HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
 """How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
 _REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
-"""The places that Litestream 0.5 writes to."""
+"""The URL schemes that Litestream 0.5 writes to."""
 
 
 class SettingsError(Exception):
-    """One or more settings are wrong; `faults` has a sentence for each."""
+    """One or more settings are wrong; `errors` has a sentence for each."""
 
-    def __init__(self, faults: list[str]) -> None:
-        self.faults = faults
-        super().__init__("; ".join(faults))
+    def __init__(self, errors: list[str]) -> None:
+        self.errors = errors
+        super().__init__("; ".join(errors))
 
 
-def _number(least: int, most: int, message: str) -> Callable[[str], int]:
+def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
     def check(text: str) -> int:
-        is_number = re.fullmatch(f"[0-9]{{1,{len(str(most))}}}", text) is not None
-        if not is_number or not least <= int(text) <= most:
+        is_number = re.fullmatch(f"[0-9]{{1,{len(str(maximum))}}}", text) is not None
+        if not is_number or not minimum <= int(text) <= maximum:
             raise ValueError(message)
         return int(text)
 
@@ -52,9 +50,7 @@ def _number(least: int, most: int, message: str) -> Callable[[str], int]:
 
 
 _port: Final = _number(1, PORT_MOST, f"must be a port from 1 to {PORT_MOST}")
-_days: Final = _number(
-    0, DAYS_MOST, f"must be a number of days from 1 to {DAYS_MOST}, or 0 for ever"
-)
+_days: Final = _number(0, MAX_DAYS, f"must be a number of days from 1 to {MAX_DAYS}, or 0 for ever")
 _count: Final = _number(0, 999_999, "must be a number from 0 to 999999")
 
 
@@ -72,7 +68,7 @@ def _is_rate(text: str) -> bool:
     except ValueError:
         return False
     counts = all(int(number) for number in re.findall(r"[0-9]+", text))
-    return counts and all(item.get_expiry() <= WINDOW_LONGEST for item in items)
+    return counts and all(item.get_expiry() <= MAX_WINDOW_SECONDS for item in items)
 
 
 def _networks(text: str) -> tuple[str, ...]:
@@ -91,8 +87,8 @@ def _schemes(text: str) -> tuple[str, ...]:
 
 
 def _secret(text: str) -> str:
-    if len(text) < SECRET_SHORTEST:
-        raise ValueError(f"must have {SECRET_SHORTEST} characters or more, all of them random")
+    if len(text) < MIN_SECRET_LENGTH:
+        raise ValueError(f"must have {MIN_SECRET_LENGTH} characters or more, all of them random")
     return text
 
 
@@ -134,7 +130,7 @@ def _replica(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One entry: how its text is read, what it is without one, and what it is for."""
+    """One entry: its parser, its default and its purpose."""
 
     read: Callable[[str], Any]
     default: str | None
@@ -142,7 +138,7 @@ class Setting:
     description: str
     secret: bool = False
     show: Callable[[Any], str] = str
-    """How its value is printed."""
+    """Formats its value for printing."""
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -208,10 +204,10 @@ SETTINGS: Mapping[str, Setting] = {
         _days, "0", "days until an entry of the audit log is deleted; 0 is never"
     ),
     "SMTP_URL": Setting(
-        read_relay, None, "the relay that takes mail; without one none is sent", secret=True
+        check_relay, None, "the relay that takes mail; without one none is sent", secret=True
     ),
-    "MAIL_FROM": Setting(read_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
-    "OWNER_EMAIL": Setting(read_mailbox, None, "gets a mail for each lead"),
+    "MAIL_FROM": Setting(check_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
+    "OWNER_EMAIL": Setting(check_mailbox, None, "gets a mail for each lead"),
     "ACKNOWLEDGE_LEADS": Setting(
         read_boolean, "false", "whether who sends a lead is thanked by mail"
     ),
@@ -272,7 +268,7 @@ class Settings:
 
     @property
     def database_path(self) -> Path | None:
-        """The file of a SQLite store; `None` for a store that a server keeps."""
+        """The file of a SQLite store; `None` for PostgreSQL."""
         return file_of(self.database_url)
 
     @property
@@ -282,7 +278,7 @@ class Settings:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine to itself (RFC 6761, section 6.3)."""
+    """Return whether a host is a loopback address (RFC 6761, section 6.3)."""
     if host == "localhost":
         return True
     try:
@@ -292,19 +288,19 @@ def is_loopback(host: str) -> bool:
 
 
 def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
-    """Return the settings, all checked. Raises SettingsError with every fault at once."""
+    """Return the settings, all checked. Raises SettingsError with every error at once."""
     given = {**_read_file(dotenv), **environment}
     values: dict[str, Any] = {}
-    faults: list[str] = []
+    errors: list[str] = []
     for name, setting in SETTINGS.items():
         text = given.get(name) or setting.default
         try:
             values[name.lower()] = None if text is None else setting.read(text)
         except ValueError as error:
-            faults.append(f"{name}: {error}")
-    faults.extend(_contradictions(values))
-    if faults:
-        raise SettingsError(faults)
+            errors.append(f"{name}: {error}")
+    errors.extend(_contradictions(values))
+    if errors:
+        raise SettingsError(errors)
     values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
     values["mail_from"] = values["mail_from"] or values["owner_email"]
     return Settings(**values)

@@ -27,7 +27,7 @@ from edge_api.schema.paths import API_CATALOG, OPENAPI, PREFIX
 from edge_api.settings import Settings
 
 RETRY_SECONDS = 5
-"""After which a client that got 503 may look again."""
+"""The pause after which a client that got 503 may try again."""
 
 State = Literal["pass", "warn", "fail"]
 
@@ -96,12 +96,12 @@ class Linkset(BaseModel):
 
 
 async def ping(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Say that the process runs, without looking at anything."""
+    """Report that the process runs, without a check."""
     return OperationResult({"status": "ok"})
 
 
 async def readiness(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Say whether every part can do its work; 503 when one cannot."""
+    """Report whether every part works; 503 when one does not."""
     report = await service[Health].report()
     if report["ready"]:
         return OperationResult(report)
@@ -109,18 +109,18 @@ async def readiness(service: Service, _request: OperationRequest[None, None]) ->
 
 
 async def describe(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Give the service's description of itself."""
+    """Return the service's description of itself."""
     return OperationResult(service.documents.description)
 
 
 async def openapi(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Give the OpenAPI document."""
+    """Return the OpenAPI document."""
     build = service[BuildManager].current
     return OperationResult(service.documents.openapi(build.newest_slug if build else None))
 
 
-async def give_catalog(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Give the catalog that leads to the OpenAPI document (RFC 9727)."""
+async def get_catalog(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+    """Return the catalog that links to the OpenAPI document (RFC 9727)."""
     return OperationResult(service.documents.api_catalog)
 
 
@@ -177,7 +177,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         name="api_catalog",
         path=API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
-        handler=give_catalog,
+        handler=get_catalog,
         responses=(
             SuccessResponse(
                 200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
@@ -200,11 +200,11 @@ CATALOG_LINK = (
     f'<{paths.API_CATALOG}>; rel="api-catalog"; '
     'type="application/linkset+json"; profile="https://www.rfc-editor.org/info/rfc9727"'
 )
-"""What the catalog says of itself, to HEAD too (RFC 9727, section 2)."""
+"""The catalog's link to itself, for HEAD too (RFC 9727, section 2)."""
 
 
 def self_description(operations: Sequence[AnyOperation], settings: Settings, version: str) -> Json:
-    """Return what `GET /api/public/v1/` says."""
+    """Return the answer of `GET /api/public/v1/`."""
     origin = settings.site_url
     oauth = server_metadata(Issuer(origin), {})
     return {

@@ -6,5 +6,5 @@ from edge_api.__main__ import main
 from edge_api.db import group_commit as grouping
 
 if __name__ == "__main__":
-    grouping.GROUP_MOST = 1  # type: ignore[misc]  # that is the point
+    grouping.MAX_GROUP_SIZE = 1  # type: ignore[misc]  # that is the point
     sys.exit(main(["serve"]))

@@ -39,7 +39,7 @@ def make_server(service: Service) -> Server[Any]:
 
 async def main(port: int) -> None:
     """Serve on 127.0.0.1:`port` until told to end."""
-    async with assemble(read_settings(os.environ), alone=True) as assembly:
+    async with assemble(read_settings(os.environ), exclusive=True) as assembly:
         app = make_server(assembly.service).streamable_http_app(
             streamable_http_path="/mcp", json_response=True, stateless_http=True
         )

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from edge_api.auth.keys import KeyType
-from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.tables import MAX_EMAIL_LENGTH
 from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
@@ -73,7 +73,7 @@ def request_schema() -> dict[str, Any]:
             "type": ["string", "null"],
             "format": "email",
             "minLength": 3,
-            "maxLength": EMAIL_LONGEST,
+            "maxLength": MAX_EMAIL_LENGTH,
             "description": "Where the person who decides may ask back.",
         },
         "scopes": {

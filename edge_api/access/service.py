@@ -287,5 +287,5 @@ def alive(now: str) -> Where:
 
 async def _count_pending(store: Store, now: datetime) -> int:
     where = (Filter("status", "eq", "pending"), *alive(format_instant(now)))
-    (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, counted=True))
+    (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
     return outcome.total or 0

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Value
 from edge_api.db.table import Column, Row, Table, unknown_column
-from edge_api.db.types import PARSERS, VALUE_FAULTS, ColumnType
+from edge_api.db.types import PARSERS, VALUE_SQLSTATES, ColumnType
 
 COMPARABLE = frozenset({ColumnType.TEXT, ColumnType.INTEGER, ColumnType.UUID, ColumnType.TIMESTAMP})
 
@@ -112,7 +112,7 @@ def _read_value(column: Column, text: str) -> Value:
         raise Problem(
             "invalid",
             f"{column.name}: {error}",
-            sqlstate=VALUE_FAULTS[column.kind],
+            sqlstate=VALUE_SQLSTATES[column.kind],
             hint=_hint(column, text),
         ) from None
 

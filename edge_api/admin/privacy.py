@@ -17,7 +17,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import PersonalData, Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
-from edge_api.db.transfer import pages
+from edge_api.db.transfer import read_pages
 from edge_api.db.types import PATTERNS, ColumnType, format_instant
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.settings import Settings
@@ -85,7 +85,7 @@ class Privacy:
                 keys = frozenset(row[each.key] for each in parents for row in found[each])
                 found[table] = [
                     row
-                    async for rows in pages(self._store, Read(table))
+                    async for rows in read_pages(self._store, Read(table))
                     for row in rows
                     if _is_about(row, data, subject, keys)
                 ]
@@ -96,7 +96,7 @@ class Privacy:
     async def erase(self, address: str, actor: Actor) -> Found:
         """Delete all rows about the person with the address, in one transaction; return them.
 
-        Of a row that is `kept` only columns are cleared: a suppression is the wish not to be
+        Of a row that is kept only columns are cleared: a suppression is the wish not to be
         mailed. The audit log gets numbers, and no address. Raises Problem.
         """
         found = await self.find(address)
@@ -107,8 +107,8 @@ class Privacy:
                 change = AuditChange("erase", table, RowCount(len(queries)))
                 where = (Filter(table.key, "in", keys),)
                 query: Query = Delete(table, where)
-                if table.personal and table.personal.kept:
-                    query = Update(table, dict.fromkeys(table.personal.cleared), where)
+                if table.personal and table.personal.kept_reason:
+                    query = Update(table, dict.fromkeys(table.personal.cleared_columns), where)
                 queries += [query, audit_entry(actor, change, self._clock())]
         await self._store.run(*queries)
         return found
@@ -123,11 +123,15 @@ def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: frozense
 
 def _loses(row: Row, data: PersonalData | None) -> bool:
     """Return whether an erasure changes a row."""
-    return data is None or not data.kept or any(row[name] is not None for name in data.cleared)
+    if data is None or not data.kept_reason:
+        return True
+    return any(row[name] is not None for name in data.cleared_columns)
 
 
 MAILED: Final[Mapping[Table, str]] = {
-    table: data.mailed for table in TABLES.values() if (data := table.personal) and data.mailed
+    table: data.mailed_column
+    for table in TABLES.values()
+    if (data := table.personal) and data.mailed_column
 }
 """The tables whose rows name a mailed address, and the column. The outbox is read after the leads,
 so that an entry written meanwhile is seen."""
@@ -214,7 +218,7 @@ class Retention:
         }
 
     def _pages(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Sequence[Row]]:
-        return pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
+        return read_pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
 
     async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
         change = AuditChange("forget", EMAIL_UNSUBSCRIBE_TOKENS, RowCount(0), ("created_at",))
@@ -228,6 +232,6 @@ class Retention:
 def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Query]:
     """Yield queries that delete the rows of other tables that belong to rows of this one."""
     for child in TABLES.values():
-        column, parent = (child.retention and child.retention.row_of) or ("", "")
+        column, parent = (child.retention and child.retention.cascade_from) or ("", "")
         if parent == table.name:
             yield Delete(child, (Filter(column, "in", keys),))

@@ -144,8 +144,8 @@ def parse_query(
         order=parse_order(table, reserved["order"]) if "order" in reserved else (),
         limit=_limit(reserved.get("limit", str(LIMIT_DEFAULT))),
         offset=_offset(reserved.get("offset", "0")),
-        counted=counted,
-        seconds=seconds,
+        with_total=counted,
+        timeout=seconds,
         as_json=is_plain,
     )
     return ParsedQuery(read, selection)

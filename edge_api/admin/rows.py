@@ -20,7 +20,7 @@ from edge_api.db.problems import Problem, format_validation_error, not_one_row
 from edge_api.db.query import Delete, Filter, Insert, RowCount, Store, Update, Value, Where
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import (
-    VALUE_FAULTS,
+    VALUE_SQLSTATES,
     ColumnType,
     Integer,
     Text,
@@ -221,7 +221,7 @@ def _value(table: Table, column: Column, value: Any) -> Value:
         checked: Value = _CHECKS[column.kind].validate_python(value)
     except ValidationError as error:
         message = format_validation_error(error.errors(include_url=False)[0])
-        sqlstate = VALUE_FAULTS[column.kind]
+        sqlstate = VALUE_SQLSTATES[column.kind]
         raise Problem("invalid", f"match.{column.name}: {message}", sqlstate=sqlstate) from None
     if isinstance(checked, str) and column.name in table.case_insensitive:
         return checked.lower()

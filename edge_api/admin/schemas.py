@@ -11,7 +11,7 @@ from edge_api.admin.filters import operators_of
 from edge_api.admin.query import filter_pattern
 from edge_api.admin.rows import INSERT_MOST
 from edge_api.db.table import Column, Row, Table
-from edge_api.db.types import INTEGER_MOST, PATTERNS, ColumnType
+from edge_api.db.types import MAX_INTEGER, PATTERNS, ColumnType
 from edge_api.operation.model import Schema, shared
 
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
@@ -78,7 +78,7 @@ _JSON_VALUE: Schema = {
     "if": {"type": "object"},
     "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
 }
-_INTEGER: Schema = {"type": "integer", "minimum": -INTEGER_MOST, "maximum": INTEGER_MOST}
+_INTEGER: Schema = {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER}
 _UUID: Schema = {
     "type": "string",
     "pattern": f"^{PATTERNS[ColumnType.UUID]}$",

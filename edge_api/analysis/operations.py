@@ -17,7 +17,7 @@ from pydantic import (
 from edge_api.analysis.analyst import AnalysisRequest, Analyst, RelatedEntry
 from edge_api.analysis.document import KINDS, DocumentFormat
 from edge_api.analysis.report import SuggestionEntry
-from edge_api.db.types import whole
+from edge_api.db.types import whole_float_to_int
 from edge_api.operation.model import (
     AnyOperation,
     Body,
@@ -67,7 +67,7 @@ def _text(description: str, *, most: int = CONTENT_MOST, pattern: str = "") -> A
 
 
 Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, default_factory=str)]
-_WHOLE: Final = BeforeValidator(whole)
+_WHOLE: Final = BeforeValidator(whole_float_to_int)
 
 
 class AnalyzeInput(BaseModel):

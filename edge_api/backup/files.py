@@ -15,7 +15,7 @@ from typing import Final
 from edge_api.backup.replica import LITESTREAM_PREFIXES
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.swap_file import REPLACED
+from edge_api.db.sqlite.swap_file import REPLACED_INFIX
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import SETTINGS, Settings
 
@@ -102,7 +102,7 @@ _LOCK: Final = ".backup-lock"
 
 def key_beside(backup: Path) -> Path:
     """Return the path of a backup's secret key, also for a store that a restore put aside."""
-    store, aside, instant = backup.name.partition(REPLACED)
+    store, aside, instant = backup.name.partition(REPLACED_INFIX)
     return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
 
 

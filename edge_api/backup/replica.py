@@ -21,16 +21,16 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.lock_file import is_locked
 from edge_api.db.sqlite.replicator import (
-    END_SECONDS,
-    SOCKET_LONGEST,
+    MAX_SOCKET_PATH_BYTES,
+    STOP_SECONDS,
     ReplicatorError,
-    lock_of,
+    lock_path,
     lock_replicator,
-    socket_of,
+    socket_path,
     sync_replica,
 )
 from edge_api.health import Check
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import Settings
 
@@ -58,7 +58,7 @@ def configuration(store: Path, replica: str) -> Mapping[str, Any]:
     """Return Litestream's configuration."""
     return {
         "logging": {"level": "warn", "type": "json", "stderr": True},
-        "socket": {"enabled": True, "path": str(socket_of(store)), "permissions": 0o600},
+        "socket": {"enabled": True, "path": str(socket_path(store)), "permissions": 0o600},
         "snapshot": {"interval": f"{SNAPSHOT_HOURS}h", "retention": f"{RETENTION_HOURS}h"},
         "dbs": [{"path": str(store), "replica": {"url": replica}}],
     }
@@ -84,7 +84,7 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
-    store = embedded_store(settings, "restore").resolve()
+    store = require_sqlite_path(settings, "restore").resolve()
     config = configuration(store, str(settings.litestream_replica))
     ended = subprocess.run(  # noqa: S603  our own words
         (find_program(), "restore", *_OPTIONS, *options, "-o", str(draft), str(store)),
@@ -143,10 +143,10 @@ def _store_of(settings: Settings) -> Path:
             "LITESTREAM_REPLICA is for a store in a SQLite file: unset it beside PostgreSQL"
         )
     store = settings.database_path.resolve()
-    if len(os.fsencode(socket_of(store))) > SOCKET_LONGEST:
+    if len(os.fsencode(socket_path(store))) > MAX_SOCKET_PATH_BYTES:
         raise StoreRefusal(
             f"{store} is too long a path for the socket that Litestream opens beside it: "
-            f"set DATABASE_URL to one of {SOCKET_LONGEST - 16} bytes at the most"
+            f"set DATABASE_URL to one of {MAX_SOCKET_PATH_BYTES - 16} bytes at the most"
         )
     return store
 
@@ -163,7 +163,7 @@ def find_lag(settings: Settings) -> Iterator[str]:
     except StoreRefusal as refusal:
         yield str(refusal)
     except ReplicatorError as error:
-        if socket_of(store).exists():
+        if socket_path(store).exists():
             yield f"LITESTREAM_REPLICA: the replica lacks what was committed last ({error})"
         else:
             yield "LITESTREAM_REPLICA: the store is served and not replicated: start the edge again"
@@ -269,7 +269,7 @@ class Replication:
         finally:
             self._process = None
             following.cancel()
-            await _end(process, END_SECONDS)
+            await _end(process, STOP_SECONDS)
 
     async def _start(self, lock: int) -> Process:
         """Start Litestream; files it makes are for their owner only.
@@ -278,7 +278,7 @@ class Replication:
         the next edge does not know, and could not end.
         """
         first = 'umask 077; echo $$ >"$0"; exec "$@"'
-        shell = ("/bin/sh", "-c", first, str(lock_of(self._store)))
+        shell = ("/bin/sh", "-c", first, str(lock_path(self._store)))
         reading, writing = os.pipe()
         os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
         os.close(writing)

@@ -1,8 +1,8 @@
 """State that a restore carries over from the store it replaces.
 
 Revocations and suppressions stay, and what was sent is not sent again, nor to removed addresses.
-Each table declares what becomes of its rows (`Table.endings`, `Table.restored`). It knows both
-stores by queries, and no files.
+Each table declares what a restore does with its rows (`Table.irreversible_changes`,
+`Table.on_restore`). It knows both stores by queries, and no files.
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
-from edge_api.db.table import IrreversibleChange, Restored, Row, Table
+from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
-from edge_api.db.transfer import key_in, missing, pages
+from edge_api.db.transfer import key_in, missing_rows, read_pages
 from edge_api.outbox import run_unless_conflict
 
 
@@ -44,8 +44,8 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoratio
     )
 
 
-def _tables(restored: Restored) -> list[Table]:
-    return [table for table in TABLES.values() if table.restored == restored]
+def _tables(restored: OnRestore) -> list[Table]:
+    return [table for table in TABLES.values() if table.on_restore == restored]
 
 
 class _CarryOver:
@@ -59,7 +59,7 @@ class _CarryOver:
     async def end(self, table: Table, ending: IrreversibleChange) -> int:
         """End the rows that had ended."""
         number = 0
-        async for rows in pages(self._former, Read(table, where=(_has_ended(ending),))):
+        async for rows in read_pages(self._former, Read(table, where=(_has_ended(ending),))):
             queries = [
                 Update(
                     table,
@@ -74,7 +74,7 @@ class _CarryOver:
     async def remember(self, table: Table) -> int:
         """Add missing rows, unless a unique column has them by another id."""
         number = 0
-        async for rows in missing(self._former, self._restored, table):
+        async for rows in missing_rows(self._former, self._restored, table):
             inserts = [Insert(table, [row]) for row in rows]
             number += sum([await run_unless_conflict(self._restored, each) for each in inserts])
         return await self._note(table, number)
@@ -82,7 +82,7 @@ class _CarryOver:
     async def forget(self, table: Table) -> int:
         """Delete rows that are gone: they were sent, or must not be."""
         number = 0
-        async for rows in missing(self._restored, self._former, table):
+        async for rows in missing_rows(self._restored, self._former, table):
             await self._restored.run(Delete(table, (key_in(table, rows),)))
             number += len(rows)
         return await self._note(table, number)
@@ -95,7 +95,7 @@ class _CarryOver:
 
 
 async def _count_missing(source: Store, target: Store, table: Table) -> int:
-    return sum([len(rows) async for rows in missing(source, target, table)])
+    return sum([len(rows) async for rows in missing_rows(source, target, table)])
 
 
 def _has_ended(ending: IrreversibleChange) -> Filter:
@@ -108,7 +108,7 @@ def _has_ended(ending: IrreversibleChange) -> Filter:
 def _goes_on(ending: IrreversibleChange, row: Row) -> Filter:
     """Return the filter of a restored row that has not ended yet."""
     if ending.value is not None:
-        return Filter(ending.columns[0], "in", ending.before)
+        return Filter(ending.columns[0], "in", ending.former_values)
     if ending.replaces:
         return Filter(ending.columns[0], "neq", row[ending.columns[0]])
     return Filter(ending.columns[0], "is", None)

@@ -23,7 +23,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.backup.files import file_sha256, read_checksum, write_private
 from edge_api.backup.replica import SYNC_TIMEOUT_SECONDS, fetch_latest
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.copying import count_lost, record_keys, verify
+from edge_api.db.sqlite.copying import count_lost, record_keys, verify_copy
 from edge_api.db.sqlite.lock_file import is_locked
 from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
 from edge_api.db.types import format_instant
@@ -242,7 +242,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     with _blaming("the replica cannot be restored", _NEW_REPLICA):
         restored = fetch_latest(settings, draft)
     with _blaming("the replica is damaged", _NEW_REPLICA):
-        verify(draft)
+        verify_copy(draft)
     with _blaming("the replica cannot be verified"):
         lost = count_lost(store, keys, draft)
     if restored < synced:
@@ -265,7 +265,7 @@ def _verify_backup(path: Path, digest: str) -> None:
             "the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}"
         )
     with _blaming("the newest backup is damaged", _NEW_BACKUP):
-        verify(path)
+        verify_copy(path)
     if not is_same:
         raise _VerificationError(
             "the newest backup was changed since it was made", f"{path}; {_NEW_BACKUP}"

@@ -18,11 +18,11 @@ from edge_api.backup.files import (
 )
 from edge_api.backup.verify import Result, store_result
 from edge_api.cli import read_count
-from edge_api.db.errors import StoreRefusal, no_store
-from edge_api.db.sqlite.copying import CopyContents, copy_store, verify
+from edge_api.db.errors import StoreRefusal, missing_store
+from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.types import format_instant
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 _KEPT: Final = 14
@@ -68,7 +68,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
-    store = embedded_store(settings, "backup")
+    store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     folder = BackupFolder(arguments.to or store.parent / "backups")
     backup = _make(store, key, folder, arguments.keep)
@@ -82,12 +82,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
 def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
     """Make a backup under a draft name, and rename it once it is verified."""
     if not store.is_file():
-        raise no_store(f"at {store}")
+        raise missing_store(f"at {store}")
     now = system_clock()
     with folder.claimed():
         partial, place = folder.partial(now), folder.place(now)
         copy_store(store, partial)
-        contents = verify(partial, store)
+        contents = verify_copy(partial, store)
         try:
             kept = None
             if key is not None and key.is_file():

@@ -12,7 +12,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
-from edge_api.db.transfer import Copied, copy_tables
+from edge_api.db.transfer import CopiedTable, copy_tables
 from edge_api.open_store import open_at
 from edge_api.schema.environment import file_of
 from edge_api.settings import SETTINGS, Settings
@@ -33,9 +33,9 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         raise Problem("invalid", "--from and --to name the same store")
     copied = asyncio.run(_copy(arguments.source, arguments.target))
     for each in copied:
-        proof = each.proof
+        proof = each.digest
         print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
-    rows, stored = sum(each.proof.rows for each in copied), sum(each.stored for each in copied)
+    rows, stored = sum(each.digest.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
     file = file_of(arguments.source)
     if file and (key := secret_key_path(file)).exists():
@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
     return 0
 
 
-async def _copy(source: str, target: str) -> Sequence[Copied]:
+async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
     async with AsyncExitStack() as stack:
         reading = await _open(source, stack, serves=False)
         writing = await _open(target, stack, serves=True)
@@ -56,7 +56,7 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
 
 async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
     """Open a store; one that `serves` is created, and a file is locked."""
-    store = await open_at(url, system_clock, alone=serves, create=serves)
+    store = await open_at(url, system_clock, exclusive=serves, create=serves)
     stack.push_async_callback(store.close)
     return store
 

@@ -89,7 +89,7 @@ async def _scrub(store: Store, settings: Settings) -> int:
     """
     again = settings.database_path is None
     ends_at = time.monotonic() + SCRUB_SECONDS
-    is_clean = await store.scrub(whole=True)
+    is_clean = await store.scrub(full=True)
     while not is_clean:
         if time.monotonic() > ends_at:
             sys.stderr.write(
@@ -98,7 +98,7 @@ async def _scrub(store: Store, settings: Settings) -> int:
             )
             return 1
         await asyncio.sleep(0.1)
-        is_clean = await store.scrub(whole=again)
+        is_clean = await store.scrub(full=again)
     return 0
 
 
@@ -106,7 +106,7 @@ _ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
 
 
 def _shown(table: Table, row: Row) -> Row:
-    hidden = table.hidden.union(table.personal.withheld if table.personal else ())
+    hidden = table.hidden.union(table.personal.withheld_columns if table.personal else ())
     return {name: value for name, value in row.items() if name not in hidden}
 
 
@@ -135,8 +135,8 @@ def _report(found: Found) -> None:
     for table, rows in _erased(found):
         print(f"{table.name}: {_rows(len(rows))} erased")
     for table, rows in found.items():
-        if rows and table.personal and table.personal.kept:
-            print(f"{table.name}: {table.personal.kept}")
+        if rows and table.personal and table.personal.kept_reason:
+            print(f"{table.name}: {table.personal.kept_reason}")
     for row in found[ACCESS_REQUESTS]:
         for key_id in filter(None, (row["credential_id"], row["second_credential_id"])):
             print(f"the credential {key_id} is still valid; run keys revoke to end it")
@@ -148,7 +148,7 @@ def _erased(found: Found) -> list[tuple[Table, Any]]:
     return [
         (table, rows)
         for table, rows in found.items()
-        if rows and not (table.personal and table.personal.kept)
+        if rows and not (table.personal and table.personal.kept_reason)
     ]
 
 

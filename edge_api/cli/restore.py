@@ -24,11 +24,17 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import open_store
-from edge_api.db.sqlite.copying import CopyContents, copy_file, verify
+from edge_api.db.sqlite.copying import CopyContents, copy_backup, verify_copy
 from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.replicator import end_replicator
-from edge_api.db.sqlite.swap_file import beside, claimed, clear, replace, require_no_wal
-from edge_api.open_store import embedded_store
+from edge_api.db.sqlite.replicator import stop_replicator
+from edge_api.db.sqlite.swap_file import (
+    locked,
+    remove_draft,
+    replace,
+    replaced_path,
+    require_no_wal,
+)
+from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 
@@ -52,7 +58,7 @@ class RestoredKey:
         self._content = kept.read_bytes() if kept and kept.is_file() else None
         self._place = place
         self._draft = place.with_name(f".{place.name}.restoring")
-        self._former = beside(place, now)
+        self._former = replaced_path(place, now)
 
     @contextmanager
     def prepared(self) -> Iterator[None]:
@@ -101,20 +107,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
-    store = embedded_store(settings, "restore").resolve()
+    store = require_sqlite_path(settings, "restore").resolve()
     if (arguments.file is None) != arguments.from_replica:
         raise Problem("invalid", "restore takes either a FILE or --from-replica")
     if arguments.at and not arguments.from_replica:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
-    with claimed(store):
+    with locked(store):
         unproven = _refuse_early(store, arguments)
-        end_replicator(store)
+        stop_replicator(store)
         try:
             restored = _restore(store, arguments, settings)
         except OSError as error:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
-            clear(_draft(store))
+            remove_draft(_draft(store))
     print(*_sentences(store, restored), *unproven, sep="\n")
     return 0
 
@@ -124,7 +130,7 @@ def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
     if arguments.file is not None:
-        verify(arguments.file)
+        verify_copy(arguments.file)
     if store.exists() and not arguments.force:
         raise StoreRefusal(
             f"there is a store at {store}: say --force to put it aside, where it is kept"
@@ -157,19 +163,19 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     """Prepare the file beside the store, and swap the two when nothing can fail any more."""
     now = system_clock()
     draft = _draft(store)
-    clear(draft)
+    remove_draft(draft)
     if arguments.from_replica:
         fetch_replica(settings, draft, arguments.at)
     else:
-        copy_file(arguments.file, draft)
-    contents = verify(draft)
+        copy_backup(arguments.file, draft)
+    contents = verify_copy(draft)
     carried = asyncio.run(_migrate_and_carry_over(draft, store if store.exists() else None))
     require_no_wal(draft)
-    aside = beside(store, now) if store.exists() else None
-    place = secret_key_path(embedded_store(settings, "restore"))
+    aside = replaced_path(store, now) if store.exists() else None
+    place = secret_key_path(require_sqlite_path(settings, "restore"))
     key = RestoredKey(place, None if settings.secret_key else arguments.file, now)
     with key.prepared():
-        replace(store, draft, aside or beside(store, now))
+        replace(store, draft, aside or replaced_path(store, now))
         placed = _SEALED if settings.secret_key else key.put()
     return _Restored(contents, aside, carried, placed)
 

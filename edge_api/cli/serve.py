@@ -18,7 +18,7 @@ from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.logs import configure_logging
 from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
-from edge_api.db.email_address import MailFolder, parse_relay, read_relay
+from edge_api.db.email_address import MailFolder, check_relay, parse_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
 from edge_api.http.server import (
@@ -33,7 +33,7 @@ from edge_api.http.server import (
 from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import make_maildir
-from edge_api.metrics import FOLDER as METRICS_FOLDER
+from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, is_loopback
 
@@ -121,7 +121,7 @@ def _keep_mail(settings: Settings, relay: str | None) -> Settings:
 
 def _maildir(text: str) -> str:
     try:
-        return read_relay(f"maildir:{text}")
+        return check_relay(f"maildir:{text}")
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
 
@@ -162,7 +162,7 @@ async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
     ending = handle_signals()
-    async with assemble(settings, alone=True) as assembly:
+    async with assemble(settings, exclusive=True) as assembly:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
@@ -180,7 +180,7 @@ async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
     ending, line = handle_signals(), await ControlSocket.open(end)
-    async with assemble(settings, alone=True) as assembly:
+    async with assemble(settings, exclusive=True) as assembly:
         report = await assembly.service[Health].report()
         line.say(str(report.get("error", "")))
         if not await line.wanted():

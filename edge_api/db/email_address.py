@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import email_validator
 from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate_email
 
-from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.tables import MAX_EMAIL_LENGTH
 from edge_api.schema.environment import PORT_MOST
 
 Security = Literal["offered", "starttls", "tls"]
@@ -24,7 +24,7 @@ Security = Literal["offered", "starttls", "tls"]
 _SCHEMES: Final = MappingProxyType[str, tuple[Security, int]](
     {"smtp": ("offered", 25), "smtp+starttls": ("starttls", 587), "smtps": ("tls", 465)}
 )
-"""What each says about TLS, and its usual port (RFC 5321, 6409, 8314)."""
+"""The security and the default port of each scheme (RFC 5321, 6409, 8314)."""
 _LABEL: Final = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _PART: Final = "(?:[!$&'()*+,;=A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})"
 """A character of a user or password (RFC 3986, section 3.2.1)."""
@@ -35,9 +35,9 @@ _SMTP: Final = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?"
 )
 _MAILDIR: Final = re.compile(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)")
-_UNPRINTABLE_SIGNS: Final = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
-_SENTENCE: Final = (
+_RELAY_FORMAT: Final = (
     "must be smtp://, smtp+starttls:// or smtps:// with user:password@host:port, or maildir: and "
     "a folder; in user and password write what is no letter or digit as %40 for @ and so on"
 )
@@ -62,13 +62,13 @@ class MailFolder:
 
 
 def parse_relay(text: str) -> SmtpRelay | MailFolder:
-    """Return where mail is handed over. Raises ValueError with what to fix."""
+    """Return the relay or folder that mail is sent to. Raises ValueError with what to fix."""
     folder = _MAILDIR.fullmatch(text)
     if folder:
         return MailFolder(Path(folder["path"]))
     found = _SMTP.fullmatch(text)
     if found is None:
-        raise ValueError(_SENTENCE)
+        raise ValueError(_RELAY_FORMAT)
     security, usual_port = _SCHEMES[found["scheme"]]
     port = int(found["port"] or usual_port)
     if not 1 <= port <= PORT_MOST:
@@ -77,11 +77,8 @@ def parse_relay(text: str) -> SmtpRelay | MailFolder:
     return SmtpRelay(security, host, port, _decode(found["user"]), _decode(found["password"]))
 
 
-def read_relay(text: str) -> str:
-    """Return a setting's address of a relay as it stands, checked.
-
-    Raises ValueError with what to fix.
-    """
+def check_relay(text: str) -> str:
+    """Return a setting's relay address unchanged. Raises ValueError if it is invalid."""
     parse_relay(text)
     return text
 
@@ -100,28 +97,27 @@ def _decode(part: str | None) -> str | None:
         text = unquote(part, errors="strict")
     except UnicodeDecodeError:
         raise ValueError("must have its user and password in UTF-8") from None
-    if _UNPRINTABLE_SIGNS.search(text):
+    if _CONTROL_CHARACTERS.search(text):
         raise ValueError("must not have control characters in user or password")
     return text
 
 
-_NAMED: Final = re.compile(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>")
+_NAME_AND_ADDRESS: Final = re.compile(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>")
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUOTED: Final = re.compile(r'"(?P<name>[^"\\]*)"')
 _ENCODED_WORD: Final = "=?"
 
-_REMEMBERED: Final = 1024
+_CACHE_SIZE: Final = 1024
 _PLAIN: Final = re.compile(
     r"([A-Za-z0-9_+-]{1,64}(?:\.[A-Za-z0-9_+-]{1,64})*)@((?!.*xn--)[A-Za-z0-9.-]{1,128})",
     re.IGNORECASE,
 )
-_PLAIN_LOCAL_LONGEST: Final = 64
-"""Octets of a local part (RFC 5321, section 4.5.3.1.1)."""
+_MAX_LOCAL_PART: Final = 64  # octets (RFC 5321, section 4.5.3.1.1)
 
 
 @dataclass(frozen=True, slots=True)
 class Mailbox:
-    """Whom a message is from or for."""
+    """The sender or the recipient of a message."""
 
     name: str
     """As a person typed it; empty where there is none."""
@@ -141,10 +137,10 @@ class Mailbox:
 
 
 def parse_mailbox(text: str) -> Mailbox:
-    """Return the mailbox that `address` or `Name <address>` says. Raises ValueError."""
+    """Return the mailbox of `address` or `Name <address>`. Raises ValueError."""
     if _UNPRINTABLE.search(text):
         raise ValueError("must not contain control characters")
-    named = _NAMED.fullmatch(text)
+    named = _NAME_AND_ADDRESS.fullmatch(text)
     name, address = (named["name"].strip(), named["address"]) if named else ("", text)
     # A local part may look like an encoded word, and some readers would decode it (RFC 2047,
     # section 5, forbids both): then it could turn into line ends.
@@ -159,14 +155,14 @@ def parse_mailbox(text: str) -> Mailbox:
     return Mailbox(quoted["name"] if quoted else name, checked.local_part, domain)
 
 
-def read_mailbox(text: str) -> str:
-    """Return a setting's mailbox as it stands, checked. Raises ValueError with what to fix."""
+def check_mailbox(text: str) -> str:
+    """Return a setting's mailbox unchanged. Raises ValueError if it is invalid."""
     parse_mailbox(text)
     return text
 
 
 def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
-    """Return what `email-validator` finds in an address. Raises ValueError for what is none.
+    """Return an address validated by `email-validator`. Raises ValueError for an invalid one.
 
     Nothing is asked of the DNS: whether mail arrives is found out by sending it. `bare_host` lets
     the domain be a name without a dot, such as `localhost`.
@@ -182,17 +178,17 @@ def check_address(address: str, *, bare_host: bool = False) -> ValidatedEmail:
 
 @cache
 def _configure_library() -> None:
-    """Widen what the library takes, by its global options; once, before its first use.
+    """Set the library's global options to accept more addresses; once, before its first use.
 
     Addresses in .test, .invalid and their like are taken: test rigs send from them. They are no
     reason to refuse a lead, only one to send nothing there. The library stops at the 254 octets of
     RFC 3696's erratum 1690; the published bound is one more.
     """
     email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
-    syntax.EMAIL_MAX_LENGTH = EMAIL_LONGEST  # type: ignore[attr-defined]  # no public name
+    syntax.EMAIL_MAX_LENGTH = MAX_EMAIL_LENGTH  # type: ignore[attr-defined]  # no public name
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def normalize_address(address: str) -> str:
     """Return the canonical form of an address: equal for two spellings of the same mailbox.
 
@@ -200,14 +196,14 @@ def normalize_address(address: str) -> str:
     case, in NFC, the domain in Unicode. Raises ValueError for what is no address.
     """
     plain = _PLAIN.fullmatch(address)
-    if plain is None or len(plain[1]) > _PLAIN_LOCAL_LONGEST:
+    if plain is None or len(plain[1]) > _MAX_LOCAL_PART:
         return _fold(address)
     return f"{plain[1].lower()}@{_fold_domain(plain[2])}"
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def _fold_domain(domain: str) -> str:
-    """Ask the library about a domain once: that is nearly all of its work on plain addresses."""
+    """Normalize a domain, cached: that is nearly all of the library's work on plain addresses."""
     return _fold(f"a@{domain}").removeprefix("a@")
 
 

@@ -8,45 +8,44 @@ from contextvars import Context
 from typing import Final
 
 from edge_api.db.migrations import MIGRATIONS
-from edge_api.db.problems import OVERDUE, Problem, is_unavailable
+from edge_api.db.problems import CANCELED, Problem, is_unavailable
 from edge_api.db.table import Row, Table
 
 PROBE_CACHE_SECONDS: Final = 2.0
-"""How long the outcome of a look stands."""
+"""How long the result of a probe is reused."""
 PROBE_TIMEOUT_SECONDS: Final = 1.0
-"""How long a look may take; longer than that nobody would want to wait for a row either."""
 RECOVERY_POLL_SECONDS: Final = 1.0
-"""Between two looks at whether a store that is away is back."""
+"""The interval of probes of an unavailable store."""
 
 _log = logging.getLogger(__name__)
 
 
 class Probe:
-    """Looks at most once at a time, and at most every two seconds."""
+    """Probes the store at most once at a time, and at most every two seconds."""
 
-    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
-        self._look = look
+    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
+        self._probe = probe
         self._task: asyncio.Task[str] | None = None
         self._stale_at = 0.0
 
     async def run(self) -> None:
-        """Return when the store works, by a fresh look. Raises Problem `unavailable`."""
+        """Return when the store works, by a recent probe. Raises Problem `unavailable`."""
         if self._task is None or (self._task.done() and time.monotonic() > self._stale_at):
-            self._task = asyncio.create_task(self._find_fault())
+            self._task = asyncio.create_task(self._find_error())
             self._stale_at = time.monotonic() + PROBE_CACHE_SECONDS
-        fault = await asyncio.shield(self._task)
-        if fault:
-            raise unavailable(fault)
+        error = await asyncio.shield(self._task)
+        if error:
+            raise unavailable(error)
 
-    async def _find_fault(self) -> str:
-        """Return what is wrong, or an empty text."""
+    async def _find_error(self) -> str:
+        """Return the error message, or an empty text."""
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
-                await self._look()
+                await self._probe()
         except TimeoutError:
             return "The store does not answer"
         except Problem as problem:
-            return problem.message.removesuffix(LATER)
+            return problem.message.removesuffix(RETRY_SUFFIX)
         return ""
 
 
@@ -56,18 +55,18 @@ class Outage:
     Nobody else logs the problem `unavailable` of a store.
     """
 
-    def __init__(self, look: Callable[[], Awaitable[None]]) -> None:
-        self._look = look
+    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
+        self._probe = probe
         self._task: asyncio.Task[None] | None = None
         self._failed = 0
         self._closed = False
 
-    def note(self, fault: Exception, reason: object) -> None:
+    def record(self, error: Exception, reason: object) -> None:
         """Count an attempt that failed with `unavailable`; log `reason` if it is the first.
 
         A read that took too long does not count: its client gets an error, and the log has it.
         """
-        if self._closed or not is_unavailable(fault):
+        if self._closed or not is_unavailable(error):
             return
         if self._task is None:
             self._failed = 1
@@ -75,7 +74,7 @@ class Outage:
             _log.warning("the store is unavailable: %s", words)
             # An empty context: the line belongs to no request id.
             self._task = asyncio.create_task(self._await_return(), context=Context())
-        elif asyncio.current_task() is not self._task:  # a look of its own is no attempt
+        elif asyncio.current_task() is not self._task:  # a probe of its own is no attempt
             self._failed += 1
 
     def close(self) -> None:
@@ -85,13 +84,13 @@ class Outage:
             self._task.cancel()
 
     async def _await_return(self) -> None:
-        """Log that the store is back once a look succeeds and no attempt fails meanwhile."""
+        """Log that the store is back once a probe succeeds and no attempt fails meanwhile."""
         began, failed = time.monotonic(), -1
         while failed != self._failed:
             failed = self._failed
             await asyncio.sleep(RECOVERY_POLL_SECONDS)
             try:
-                await self._look()
+                await self._probe()
             except Exception:  # noqa: BLE001  whatever it is, the store is not back
                 failed = -1
         self._task = None
@@ -103,27 +102,27 @@ _RETRY: Mapping[str, str] = {"Retry-After": "2"}
 """In seconds: a lock is gone by then, or a person has to act anyway."""
 
 
-LATER: Final = "; try again later"
+RETRY_SUFFIX: Final = "; try again later"
 
 
 def unavailable(message: str) -> Problem:
     """Return the problem of a store that cannot do its work now."""
-    return Problem("unavailable", f"{message}{LATER}", headers=_RETRY)
+    return Problem("unavailable", f"{message}{RETRY_SUFFIX}", headers=_RETRY)
 
 
 def query_timeout() -> Problem:
     """Return the problem of a read that was ended because it took too long."""
     message = "The query took too long; narrow it, or sort by a column with an index"
-    return Problem("unavailable", message, sqlstate=OVERDUE, headers=_RETRY)
+    return Problem("unavailable", message, sqlstate=CANCELED, headers=_RETRY)
 
 
 def stale_update() -> Problem:
-    """Return the problem of a change that rested on what is no longer so."""
+    """Return the problem of a change whose rows have changed since they were read."""
     return Problem("conflict", "What was to be changed has changed meanwhile: look again")
 
 
-def too_many(most: int) -> Problem:
-    """Return the problem of a change that would meet more rows than it may."""
+def too_many_rows(most: int) -> Problem:
+    """Return the problem of a change that matches more rows than it may."""
     return Problem(
         "invalid",
         f"match: fits more than {most} rows, which is the most for one call; narrow it",
@@ -132,7 +131,7 @@ def too_many(most: int) -> Problem:
 
 
 def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:
-    """Return the problem of a row that a rule of the schema refuses, with PostgreSQL's code."""
+    """Return the problem of a row that violates a constraint, with PostgreSQL's code."""
     names = _names(table, columns)
     return Problem("invalid", f"{names}: breaks a rule of {table.name}", sqlstate=sqlstate)
 
@@ -160,15 +159,15 @@ class StoreRefusal(Exception):  # noqa: N818  it refuses; nothing is broken in t
     """The store cannot be used as it is; the message is one sentence with the fix."""
 
 
-def refuse_newer(version: int, place: str) -> None:
+def refuse_newer(version: int, store: str) -> None:
     """Refuse a store that a later version of the edge has made. Raises StoreRefusal."""
     if version > len(MIGRATIONS):
         raise StoreRefusal(
-            f"{place} has schema version {version} and this edge knows {len(MIGRATIONS)}: "
+            f"{store} has schema version {version} and this edge knows {len(MIGRATIONS)}: "
             "start the version that made it, or a later one"
         )
 
 
-def no_store(where: str) -> StoreRefusal:
-    """Return what to raise where a store should be and is none: `at` a path, `in` a database."""
+def missing_store(where: str) -> StoreRefusal:
+    """Return the refusal for a missing store: `at` a path, `in` a database."""
     return StoreRefusal(f"there is no store {where}: serve, migrate or keys issue makes one")

@@ -18,21 +18,20 @@ Commit = Callable[[Sequence[W]], Awaitable[Sequence[Any]]]
 A work that failed has its exception for a result. It raises when the whole group is lost.
 """
 
-GROUP_MOST: Final = 256
-"""Callers that share a commit: beyond a few hundred a sync is spread thin enough, and the first
-of them would wait for too many."""
+MAX_GROUP_SIZE: Final = 256
+"""Callers that share a commit: more would save little of each sync, and delay the first ones."""
 DRAIN_SECONDS: Final = 3.0
-"""How long callers that wait already may keep a closing store open."""
+"""How long a closing store may go on committing for callers that already wait."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Call(Generic[W]):
     work: W
-    answer: asyncio.Future[Any]
+    future: asyncio.Future[Any]
 
 
 class GroupCommitter(Generic[W]):
-    """Gathers work while the last group is committed, and has it committed as the next.
+    """Collects work while the last group is committed, and commits it as the next group.
 
     Each caller is answered after the commit and never before.
     """
@@ -52,12 +51,12 @@ class GroupCommitter(Generic[W]):
         caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
         """
         self.refuse_closed()
-        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(work, answer))
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Call(work, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._commit_groups())
-            self._task.add_done_callback(self._note_end)
-        return await answer
+            self._task.add_done_callback(self._handle_end)
+        return await future
 
     def refuse_closed(self) -> None:
         """Raise Problem `unavailable` once it is closed."""
@@ -65,7 +64,7 @@ class GroupCommitter(Generic[W]):
             raise unavailable("The store is closed")
 
     async def close(self) -> None:
-        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         self._closed = True
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=DRAIN_SECONDS)
@@ -76,9 +75,9 @@ class GroupCommitter(Generic[W]):
             await self._commit_group(self._next_group())
 
     def _next_group(self) -> list[_Call[W]]:
-        count = min(len(self._waiting), GROUP_MOST)
+        count = min(len(self._waiting), MAX_GROUP_SIZE)
         calls = [self._waiting.popleft() for _ in range(count)]
-        return [call for call in calls if not call.answer.done()]
+        return [call for call in calls if not call.future.done()]
 
     async def _commit_group(self, group: Sequence[_Call[W]]) -> None:
         results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
@@ -90,23 +89,23 @@ class GroupCommitter(Generic[W]):
             self.failed = True
         finally:
             for call, result in zip(group, results, strict=True):
-                _settle(call.answer, result)
+                _resolve(call.future, result)
 
-    def _note_end(self, task: asyncio.Task[None]) -> None:
+    def _handle_end(self, task: asyncio.Task[None]) -> None:
         # A loop that is torn down cancels tasks, also those that have not begun.
         if task.cancelled():
             self._refuse_waiting()
 
     def _refuse_waiting(self) -> None:
         while self._waiting:
-            _settle(self._waiting.popleft().answer, unavailable("The store was stopped"))
+            _resolve(self._waiting.popleft().future, unavailable("The store was stopped"))
 
 
-def _settle(answer: asyncio.Future[Any], result: Any) -> None:
-    """Answer a caller, unless it has gone meanwhile."""
-    if answer.done():
+def _resolve(future: asyncio.Future[Any], result: Any) -> None:
+    """Set the result for a caller, unless it was cancelled meanwhile."""
+    if future.done():
         return
     if isinstance(result, Exception):
-        answer.set_exception(result)
+        future.set_exception(result)
     else:
-        answer.set_result(result)
+        future.set_result(result)

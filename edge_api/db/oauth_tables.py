@@ -7,7 +7,7 @@ from pydantic import Field
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import ColumnOptions, ColumnType, Json, NewId, Now, Text, Timestamp, Uuid
 
-CLIENT_ID_LONGEST = 2048
+MAX_CLIENT_ID_LENGTH = 2048
 """Characters: a client may be known by the URL of its metadata document."""
 
 ClientKind = Annotated[Literal["registered", "dynamic", "document"], ColumnOptions(ColumnType.TEXT)]
@@ -19,7 +19,7 @@ RequestStatus = Annotated[
     Literal["pending", "approved", "denied", "claimed"], ColumnOptions(ColumnType.TEXT)
 ]
 RequestedType = Annotated[Literal["api_key", "access_token"], ColumnOptions(ColumnType.TEXT)]
-ClientId = Annotated[Text, Field(min_length=1, max_length=CLIENT_ID_LONGEST)]
+ClientId = Annotated[Text, Field(min_length=1, max_length=MAX_CLIENT_ID_LENGTH)]
 Digest = Annotated[Text, Field(min_length=64, max_length=64)]
 
 
@@ -167,7 +167,7 @@ REVOKED_TOKENS = Table(
     "Access tokens that were revoked before their time.",
     (Index("oauth_revoked_tokens_expiry", ("expires_at",)),),
     personal=None,
-    restored="added",
+    on_restore="added",
 )
 USED_ASSERTIONS = Table(
     "oauth_assertions",
@@ -175,7 +175,7 @@ USED_ASSERTIONS = Table(
     "Client assertions that were used.",
     (Index("oauth_assertions_expiry", ("expires_at",)),),
     personal=None,
-    restored="added",
+    on_restore="added",
 )
 SIGNING_KEYS = Table(
     "oauth_signing_keys", SigningKeyRow, "Keys that sign access tokens.", personal=None
@@ -189,12 +189,12 @@ ACCESS_REQUESTS = Table(
         Index("access_requests_status", ("status", "created_at")),
         Index("access_requests_expiry", ("expires_at",)),
     ),
-    personal=PersonalData(("email",), withheld=frozenset({"claim_digest"})),
+    personal=PersonalData(("email",), withheld_columns=frozenset({"claim_digest"})),
     retention=Retention(),
-    restored="saved",
+    on_restore="saved",
     irreversible_changes=(
         IrreversibleChange(
-            ("status", "decided_at"), value="denied", before=("pending", "approved")
+            ("status", "decided_at"), value="denied", former_values=("pending", "approved")
         ),
     ),
 )

@@ -10,9 +10,9 @@ from pydantic import Field
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import ColumnOptions, ColumnType, Integer, NewId, Now, Text, Timestamp, Uuid
 
-URL_LONGEST = 2048
+MAX_URL_LENGTH = 2048
 """Characters of a webhook's address."""
-RECIPIENT_LONGEST = 255
+MAX_RECIPIENT_LENGTH = 255
 
 MailQueue = Annotated[Literal["auth", "transactional"], ColumnOptions(ColumnType.TEXT)]
 
@@ -23,7 +23,7 @@ class EmailOutboxRow(RowModel):
     id: NewId
     queue: MailQueue = Field(description="Says which time to live of `email_send_state` counts.")
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
-    recipient_email: Annotated[Text, Field(min_length=3, max_length=RECIPIENT_LONGEST)]
+    recipient_email: Annotated[Text, Field(min_length=3, max_length=MAX_RECIPIENT_LENGTH)]
     subject_id: Uuid = Field(description="The row that the message is about, such as a lead.")
     created_at: Now
     queued_at: Now = Field(description="When its time to live began: at first, or by hand anew.")
@@ -38,7 +38,7 @@ class WebhookEndpointRow(RowModel):
     """An address that events are posted to."""
 
     id: NewId
-    url: Annotated[Text, Field(min_length=1, max_length=URL_LONGEST)]
+    url: Annotated[Text, Field(min_length=1, max_length=MAX_URL_LENGTH)]
     secret: Text = Field(description="What signs, encrypted.")
     former_secret: Text | None = Field(
         default=None, description="What signs as well until `former_until`, encrypted."
@@ -76,11 +76,11 @@ EMAIL_OUTBOX = Table(
     personal=PersonalData(
         ("recipient_email", "subject_id"),
         through=("leads",),
-        withheld=frozenset({"lease"}),
-        mailed="recipient_email",
+        withheld_columns=frozenset({"lease"}),
+        mailed_column="recipient_email",
     ),
-    retention=Retention(row_of=("subject_id", "leads")),
-    restored="delivered",
+    retention=Retention(cascade_from=("subject_id", "leads")),
+    on_restore="delivered",
 )
 WEBHOOK_ENDPOINTS = Table(
     "webhook_endpoints",
@@ -88,7 +88,7 @@ WEBHOOK_ENDPOINTS = Table(
     "Addresses that events are posted to.",
     (Index("webhook_endpoints_url", ("url",), unique=True),),
     personal=None,
-    restored="removed",
+    on_restore="removed",
     irreversible_changes=(IrreversibleChange(("disabled_at", "disabled_for")),),
 )
 WEBHOOK_DELIVERIES = Table(
@@ -100,9 +100,9 @@ WEBHOOK_DELIVERIES = Table(
         Index("webhook_deliveries_subject", ("subject_id",)),
     ),
     personal=PersonalData(
-        ("subject_id", "body"), through=("leads",), withheld=frozenset({"lease"})
+        ("subject_id", "body"), through=("leads",), withheld_columns=frozenset({"lease"})
     ),
-    retention=Retention(row_of=("subject_id", "leads")),
-    restored="delivered",
+    retention=Retention(cascade_from=("subject_id", "leads")),
+    on_restore="delivered",
 )
 OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES)

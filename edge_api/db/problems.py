@@ -1,7 +1,7 @@
 """The closed list of what can go wrong for a client, and the one exception that carries it.
 
-Code that finds a fault raises `Problem`; its response (status, body, headers) is made once,
-where answers are encoded. An exception that is no `Problem` is a fault of ours.
+Code that finds an error raises `Problem`; its response (status, body, headers) is made once,
+where answers are encoded. An exception that is no `Problem` is a defect of the service.
 """
 
 from collections.abc import Mapping
@@ -34,8 +34,7 @@ Code = Literal[
     "unavailable",
 ]
 
-OVERDUE: Final = "57014"
-"""PostgreSQL's code for a statement that was ended because it took too long."""
+CANCELED: Final = "57014"  # PostgreSQL's code for a statement that was canceled: it took too long
 
 _SENTENCES = {
     "missing": "is required",
@@ -69,7 +68,7 @@ class ProblemKind:
     status: int
     """HTTP status code (RFC 9110, section 15)."""
     message: str
-    """What the client reads when the place that raised it has nothing more exact to say."""
+    """The default message for the client."""
     sqlstate: str
     """PostgreSQL's or PostgREST's code for it, which clients of that dialect look at."""
     oauth: str = "invalid_request"
@@ -87,7 +86,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
     "not_found": ProblemKind(404, "Not found", "PGRST125"),
     "method_not_allowed": ProblemKind(405, "Method not allowed", "PGRST117"),
     "not_acceptable": ProblemKind(406, "No acceptable representation", "PGRST116"),
-    "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", OVERDUE),
+    "body_timeout": ProblemKind(408, "The body took longer than 10 seconds", CANCELED),
     "conflict": ProblemKind(409, "The row exists already", "23505"),
     "in_progress": ProblemKind(409, "The first request with this key is running", "55P03"),
     "too_large": ProblemKind(413, "The body is too large", "54000"),
@@ -145,7 +144,7 @@ def is_unavailable(error: BaseException) -> bool:
 
     A read that took too long is not: the store is there.
     """
-    return isinstance(error, Problem) and error.code == "unavailable" and error.sqlstate != OVERDUE
+    return isinstance(error, Problem) and error.code == "unavailable" and error.sqlstate != CANCELED
 
 
 def not_one_row(count: int) -> Problem:
@@ -157,10 +156,10 @@ def not_one_row(count: int) -> Problem:
     )
 
 
-def format_validation_error(fault: ErrorDetails) -> str:
-    """Return a pydantic fault as half a sentence, to stand behind the value's name and a colon."""
-    message = _SENTENCES.get(fault["type"])
+def format_validation_error(error: ErrorDetails) -> str:
+    """Return a pydantic error as half a sentence, to follow the value's name and a colon."""
+    message = _SENTENCES.get(error["type"])
     if message is None:
-        return fault["msg"][:1].lower() + fault["msg"][1:]
-    things = "characters" if isinstance(fault["input"], str) else "items"
-    return message.format(things=things, **fault.get("ctx", {}))
+        return error["msg"][:1].lower() + error["msg"][1:]
+    things = "characters" if isinstance(error["input"], str) else "items"
+    return message.format(things=things, **error.get("ctx", {}))

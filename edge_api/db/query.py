@@ -11,30 +11,30 @@ from typing import Any, Final, Protocol
 
 from edge_api.db.table import Row, Table
 
-RUNS: Final = "*%"
-ANY: Final = "_"
+RUN_WILDCARDS: Final = "*%"
+ANY_CHARACTER: Final = "_"
 ESCAPE: Final = "\\"
 
 Characters = Sequence[str | None]
-"""Characters that have to follow one another; `None` is any."""
+"""A sequence of characters; `None` matches any."""
 
 
 class PatternSegment:
-    """What stands between two runs of a pattern."""
+    """The part of a pattern between two wildcards for runs."""
 
     def __init__(self, characters: Characters) -> None:
         self.length = len(characters)
         self._characters = characters
         self._literal = None if None in characters else "".join(filter(None, characters))
-        # One bit a position: where in the segment a character of the text may stand.
-        self._anything = sum(1 << at for at, wanted in enumerate(characters) if wanted is None)
-        self._places: dict[str, int] = {}
+        # One bit a position: the positions in the segment that a character of the text matches.
+        self._any_positions = sum(1 << at for at, wanted in enumerate(characters) if wanted is None)
+        self._positions: dict[str, int] = {}
         for at, wanted in enumerate(characters):
             if wanted is not None:
-                self._places[wanted] = self._places.get(wanted, self._anything) | 1 << at
+                self._positions[wanted] = self._positions.get(wanted, self._any_positions) | 1 << at
 
-    def stands_at(self, text: str, start: int) -> bool:
-        """Return whether the segment fits at `start`, from where `text` is long enough for it."""
+    def matches_at(self, text: str, start: int) -> bool:
+        """Return whether the segment matches at `start`, if `text` is long enough."""
         if self._literal is not None:
             return text.startswith(self._literal, start)
         part = text[start : start + self.length]
@@ -42,7 +42,7 @@ class PatternSegment:
         return all(wanted in (None, found) for wanted, found in pairs)
 
     def find_end(self, text: str, start: int, stop: int) -> int:
-        """Return where the first occurrence between `start` and `stop` ends, or -1.
+        """Return the end of the first occurrence between `start` and `stop`, or -1.
 
         With an "any" in it by shift-and (Baeza-Yates and Gonnet, 1992): each bit tells whether a
         beginning of the segment ends here, so that the search never goes back in the text.
@@ -50,16 +50,16 @@ class PatternSegment:
         if self._literal is not None:
             found = text.find(self._literal, start, stop)
             return found if found < 0 else found + self.length
-        beginnings, whole = 0, 1 << (self.length - 1)
+        prefixes, last_bit = 0, 1 << (self.length - 1)
         for at in range(start, stop):
-            beginnings = (beginnings << 1 | 1) & self._places.get(text[at], self._anything)
-            if beginnings & whole:
+            prefixes = (prefixes << 1 | 1) & self._positions.get(text[at], self._any_positions)
+            if prefixes & last_bit:
                 return at + 1
         return -1
 
 
 class Pattern:
-    """A pattern, to be held against many texts. Raises ValueError for a malformed one."""
+    """A compiled pattern. Raises ValueError for a malformed one."""
 
     def __init__(self, pattern: str) -> None:
         segments = [PatternSegment(part) for part in _split(pattern)]
@@ -68,18 +68,18 @@ class Pattern:
         self._has_runs = len(segments) > 1
 
     def matches(self, text: str) -> bool:
-        """Return whether the whole of `text` fits the pattern."""
+        """Return whether all of `text` matches the pattern."""
         position, stop = self._first.length, len(text) - self._last.length
         if not self._has_runs:
-            return len(text) == position and self._first.stands_at(text, 0)
-        if position > stop or not self._first.stands_at(text, 0):
+            return len(text) == position and self._first.matches_at(text, 0)
+        if position > stop or not self._first.matches_at(text, 0):
             return False
         # The earliest place for each segment leaves the most room for the next.
         for segment in self._middle:
             position = segment.find_end(text, position, stop)
             if position < 0:
                 return False
-        return self._last.stands_at(text, stop)
+        return self._last.matches_at(text, stop)
 
 
 def _split(pattern: str) -> list[Characters]:
@@ -87,7 +87,7 @@ def _split(pattern: str) -> list[Characters]:
     segments: list[list[str | None]] = [[]]
     characters = iter(pattern)
     for character in characters:
-        if character in RUNS:
+        if character in RUN_WILDCARDS:
             segments.append([])
         else:
             segments[-1].append(_read_one(character, characters))
@@ -95,7 +95,7 @@ def _split(pattern: str) -> list[Characters]:
 
 
 def _read_one(character: str, following: Iterator[str]) -> str | None:
-    if character == ANY:
+    if character == ANY_CHARACTER:
         return None
     if character != ESCAPE:
         return character
@@ -106,16 +106,16 @@ def _read_one(character: str, following: Iterator[str]) -> str | None:
 
 
 def fold(text: str) -> str:
-    """Return `text` without the case of its letters, one character for each (Unicode, 3.13.3).
+    """Return `text` case-folded, one character for each (Unicode, 3.13.3).
 
     That is simple case folding: an ess-zet stays one character, so that `_` counts alike on both
     sides.
     """
     if text.isascii():
         return text.lower()
-    case_insensitive = text.casefold()
+    folded = text.casefold()
     # Folding never shortens a character: equal length means that each became exactly one.
-    return case_insensitive if len(case_insensitive) == len(text) else "".join(map(_fold_one, text))
+    return folded if len(folded) == len(text) else "".join(map(_fold_one, text))
 
 
 def _fold_one(character: str) -> str:
@@ -134,17 +134,17 @@ def _folded_pattern(pattern: str) -> Pattern:
 
 
 def like(text: str | None, pattern: str) -> bool | None:
-    """Return whether `text` fits `pattern`; unknown (`None`) where there is no text."""
+    """Return whether `text` matches `pattern`; unknown (`None`) where there is no text."""
     return None if text is None else _pattern(pattern).matches(text)
 
 
 def ilike(text: str | None, pattern: str) -> bool | None:
-    """Do as `like` does, whatever the case of letters on either side."""
+    """Return the same as `like`, whatever the case of letters on either side."""
     return None if text is None else _folded_pattern(pattern).matches(fold(text))
 
 
 Value = str | int
-"""What a column is compared with, in the canonical form of the column's kind."""
+"""The operand of a filter, in the canonical form of the column's kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Filter:
 
 
 Where = tuple[Filter, ...]
-"""Conditions that all hold."""
+"""Conditions that must all be true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,17 +187,17 @@ class Read:
     order: tuple[Order, ...] = ()
     limit: int | None = None
     offset: int = 0
-    counted: bool = False
+    with_total: bool = False
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
-    seconds: float | None = None
-    """How long it may take: such a read runs apart from quick ones and is ended after that."""
+    timeout: float | None = None
+    """The time limit of a slow read, which runs on the slow readers and is ended after that."""
     as_json: bool = False
-    """Whether to give the rows as `QueryResult.json` and `count`, instead of as `rows`."""
+    """Whether to return the rows as `QueryResult.json` and `count`, instead of as `rows`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowCount:
-    """Stands for the number of rows that an earlier query of the same transaction changed."""
+    """The number of rows that an earlier query of the same transaction changed."""
 
     step: int
     """Index of that query among the queries of the transaction."""
@@ -205,33 +205,33 @@ class RowCount:
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """Stands for one of two values: whether a row met `Insert.met` before this one was stored."""
+    """One of two values, by whether a row met `Insert.exists_where` before the insert."""
 
-    some: Any
-    none: Any
+    if_exists: Any
+    if_missing: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """New rows, whole, as `Table.new_row` gives them.
+    """New rows with every column, as `Table.new_row` returns them.
 
-    A value may be `RowCount` or, in the same columns of all rows, `CaseResult`: that one the engine
-    knows alone, and the outcome has it as it was given.
+    A value may be `RowCount` or, in the same columns of all rows, `CaseResult`: only the engine
+    knows that one, and the result has it as it was given.
     """
 
     table: Table
     rows: Sequence[Mapping[str, Any]]
-    met: Where = ()
-    """The conditions of the rows of the table that a `CaseResult` asks about."""
+    exists_where: Where = ()
+    """The conditions that a `CaseResult` tests the rows of the table for."""
 
 
 @dataclass(frozen=True, slots=True)
 class InsertFromRead:
-    """New rows that follow from what is read in the same transaction."""
+    """New rows that are computed from a read in the same transaction."""
 
     read: Read
     insert: Callable[[list[Row]], Insert]
-    """Returns them. It may be called in another thread, and a second time."""
+    """Returns the rows. It may be called in another thread, and a second time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,7 +254,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """The rows that match, gone. An empty `where` is refused."""
+    """The deletion of the rows that match. An empty `where` is refused."""
 
     table: Table
     where: Where
@@ -267,7 +267,7 @@ Query = Read | Insert | InsertFromRead | Update | Delete
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query gave: the rows read, stored, changed or deleted."""
+    """The result of a query: the rows read, stored, changed or deleted."""
 
     rows: list[Row] = field(default_factory=list)
     total: int | None = None
@@ -279,7 +279,7 @@ class QueryResult:
 
 
 class Store(Protocol):
-    """Where rows are kept.
+    """The storage of all rows.
 
     Every method raises Problem `unavailable` (with `Retry-After`) while the engine is locked,
     read-only, full, damaged or gone; nothing acknowledged is lost by that.
@@ -302,10 +302,10 @@ class Store(Protocol):
         Cheap enough for every request (microseconds, no I/O wait).
         """
 
-    async def scrub(self, *, whole: bool = False) -> bool:
-        """Take what was deleted out of the engine's log too; return whether that was possible.
+    async def scrub(self, *, full: bool = False) -> bool:
+        """Remove deleted rows from the engine's log too; return whether that was possible.
 
-        It is not while somebody reads an older state: try again. `whole` leaves no trace in the
+        It is not while somebody reads an older state: try again. `full` leaves no trace in the
         engine's files either; that takes as long as copying the store, and writers have to wait.
         Raises Problem.
         """
@@ -314,4 +314,4 @@ class Store(Protocol):
         """Return when the store has been read and could be written. Raises Problem."""
 
     async def close(self) -> None:
-        """Finish what is under way and let go of every file and thread."""
+        """Finish the work in progress and close every file and thread."""

@@ -1,7 +1,7 @@
 """From a query to SQL and from a table to its DDL, in an engine's dialect; and back to rows.
 
 Names come from the declared tables and are quoted; values are only ever parameters. It opens
-nothing and carries nothing out.
+nothing and runs nothing.
 """
 
 import json
@@ -29,13 +29,13 @@ from edge_api.db.types import ColumnType
 
 @dataclass(frozen=True, slots=True)
 class DdlDialect:
-    """How the DDL of an engine differs."""
+    """The differences of an engine's DDL."""
 
     types: Mapping[ColumnType, str]
-    rules: Mapping[ColumnType, str]
-    """What holds of every value of a kind, beside what its column declares."""
-    ending: str = ""
-    """What stands behind a table's columns."""
+    checks: Mapping[ColumnType, str]
+    """The CHECK of every value of a kind, beside those that its column declares."""
+    table_suffix: str = ""
+    """The text after a table's columns."""
 
 
 def create_all(tables: Iterable[Table], dialect: DdlDialect) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ def create_all(tables: Iterable[Table], dialect: DdlDialect) -> tuple[str, ...]:
 def _create(table: Table, dialect: DdlDialect) -> Iterator[str]:
     columns = (_column(table, column, dialect) for column in table.columns.values())
     listed = ",\n".join(f"    {column}" for column in columns)
-    yield f"CREATE TABLE {table.name} (\n{listed}\n){dialect.ending}"
+    yield f"CREATE TABLE {table.name} (\n{listed}\n){dialect.table_suffix}"
     for index in table.indexes:
         yield _create_index(table, index)
 
@@ -73,14 +73,14 @@ def _column(table: Table, column: Column, dialect: DdlDialect) -> str:
         words.append("PRIMARY KEY")
     if column.default is not None:
         words.append(f"DEFAULT {_literal(column.default)}")
-    rules = " AND ".join(_rules(table, column, dialect))
-    if rules:
-        words.append(f"CHECK ({rules})")
+    checks = " AND ".join(_checks(table, column, dialect))
+    if checks:
+        words.append(f"CHECK ({checks})")
     return " ".join(words)
 
 
-def _rules(table: Table, column: Column, dialect: DdlDialect) -> Iterator[str]:
-    """Yield what has to hold of every value."""
+def _checks(table: Table, column: Column, dialect: DdlDialect) -> Iterator[str]:
+    """Yield the conditions of a column's CHECK."""
     name = column.name
     if column.choices:
         yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
@@ -88,22 +88,22 @@ def _rules(table: Table, column: Column, dialect: DdlDialect) -> Iterator[str]:
         yield from _range(f"length({name})", column.bounds)
     elif column.kind is ColumnType.INTEGER:
         yield from _range(name, column.bounds)
-    elif column.kind in dialect.rules:
-        yield dialect.rules[column.kind].format(column=name)
+    elif column.kind in dialect.checks:
+        yield dialect.checks[column.kind].format(column=name)
     if column.name in table.case_insensitive:
         yield f"{name} = lower({name})"
 
 
 def _range(measure: str, bounds: tuple[int | None, int | None]) -> Iterator[str]:
-    least, most = bounds
-    if least is not None and least == most:
-        yield f"{measure} = {least}"
-    elif least is not None and most is not None:
-        yield f"{measure} BETWEEN {least} AND {most}"
-    elif least is not None:
-        yield f"{measure} >= {least}"
-    elif most is not None:
-        yield f"{measure} <= {most}"
+    minimum, maximum = bounds
+    if minimum is not None and minimum == maximum:
+        yield f"{measure} = {minimum}"
+    elif minimum is not None and maximum is not None:
+        yield f"{measure} BETWEEN {minimum} AND {maximum}"
+    elif minimum is not None:
+        yield f"{measure} >= {minimum}"
+    elif maximum is not None:
+        yield f"{measure} <= {maximum}"
 
 
 def _literal(value: str | int) -> str:
@@ -113,7 +113,7 @@ def _literal(value: str | int) -> str:
 
 
 def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]]) -> list[Row]:
-    """Return a row for each record, which holds the values of the columns `names`."""
+    """Return a row for each record, which has the values of the columns `names`."""
     rows = [dict(zip(names, record, strict=True)) for record in records]
     for name in table.json_columns.intersection(names):
         for row in rows:
@@ -125,7 +125,7 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan
 
 
 def write_json(value: Any) -> str:
-    """Return the text of a value. Raises Problem `invalid` for what JSON cannot say (RFC 8259)."""
+    """Return a value as JSON text. Raises Problem `invalid` for one that JSON lacks (RFC 8259)."""
     try:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
@@ -133,7 +133,7 @@ def write_json(value: Any) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Return the value of a text that `write_json` made."""
+    """Return the value of a text that `write_json` wrote."""
     return json.loads(text)
 
 
@@ -146,32 +146,32 @@ COMPARISONS: Mapping[str, str] = {
     "lte": "{column} <= ?",
     "is": "{column} IS NULL",
 }
-"""What filter operators ask that every engine is asked alike."""
+"""The SQL of filter operators that is the same in every engine."""
 
 
 STATEMENT_CACHE_SIZE = 256
-"""Lists of columns that are kept as text, of each sort: people may ask for ever more of them."""
+"""Cached texts of each kind: the lists of columns that clients ask for are unbounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dialect:
-    """What engines say in different words."""
+    """The differences of an engine's SQL."""
 
     operations: Mapping[str, str]
-    """What each filter operator asks: `{column}` is the column, each `?` an operand."""
+    """The SQL of each filter operator: `{column}` is the column, each `?` an operand."""
     operands: Mapping[str, Callable[[Any], tuple[Any, ...]]]
-    """How a condition's value becomes operands, where it is not simply the one operand."""
+    """Converters of a condition's value to operands, where it is not simply the one operand."""
     no_limit: int | None
-    """The limit that is none."""
+    """The LIMIT that means no limit."""
     case_placeholders: Mapping[ColumnType, str]
-    """The marks for parameters of a CASE, where an engine does not see their type."""
-    mark: Callable[[str], str]
-    """Gives a text with question marks the marks that the engine has for parameters."""
+    """The placeholders in a CASE, where an engine cannot infer their type."""
+    format_placeholders: Callable[[str], str]
+    """Replaces the question marks of a text by the engine's placeholders."""
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One SQL statement with the values for its marks."""
+    """One SQL statement with the values for its placeholders."""
 
     text: str
     parameters: Sequence[Any] = ()
@@ -185,48 +185,48 @@ def read_rows(query: Read, dialect: Dialect) -> Statement:
     limit = dialect.no_limit if query.limit is None else query.limit
     parameters = (*where.parameters, limit, query.offset)
     text = f"{source} ORDER BY {_order(query.table, query.order)} LIMIT ? OFFSET ?"
-    return Statement(dialect.mark(text), parameters)
+    return Statement(dialect.format_placeholders(text), parameters)
 
 
 def count_rows(query: Read, dialect: Dialect) -> Statement:
-    """Return the statement that counts what matches, whatever limit and offset."""
+    """Return the statement that counts the rows that match, without limit and offset."""
     where = _where(query.table, query.where, dialect)
     text = f"SELECT count(*) FROM {quote(query.table.name)}{where.text}"
-    return Statement(dialect.mark(text), where.parameters)
+    return Statement(dialect.format_placeholders(text), where.parameters)
 
 
 def insert_rows(
     query: Insert, rows: Sequence[Row], dialect: Dialect
 ) -> tuple[str, list[tuple[Any, ...]]]:
     """Return the text that stores one row of the query, and the parameters for each of `rows`."""
-    if not query.met:
+    if not query.exists_where:
         return insert_row(query.table, dialect), [_bind_row(query.table, row) for row in rows]
     cases = tuple(name for name, value in rows[0].items() if isinstance(value, CaseResult))
-    where = _where(query.table, query.met, dialect)
+    where = _where(query.table, query.exists_where, dialect)
     text = _insert_by_case(query.table, cases, where.text, dialect)
     return text, [_bind_row(query.table, row, cases, where.parameters) for row in rows]
 
 
 @cache
 def insert_row(table: Table, dialect: Dialect) -> str:
-    """Return the text of the statement that stores one whole row."""
-    return dialect.mark(_insert_values(table, dict.fromkeys(table.columns, "?")))
+    """Return the text of the statement that stores one row with every column."""
+    return dialect.format_placeholders(_insert_values(table, dict.fromkeys(table.columns, "?")))
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)
 def _insert_by_case(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
-    marks = dict.fromkeys(table.columns, "?")
+    placeholders = dict.fromkeys(table.columns, "?")
     for name in cases:
-        mark = dialect.case_placeholders.get(table.columns[name].kind, "?")
+        placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")
         # Of INSERT ... SELECT from the same table SQLite would keep the rows in another one first.
         met = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
-        marks[name] = f"CASE WHEN {met} THEN {mark} ELSE {mark} END"
-    return dialect.mark(_insert_values(table, marks))
+        placeholders[name] = f"CASE WHEN {met} THEN {placeholder} ELSE {placeholder} END"
+    return dialect.format_placeholders(_insert_values(table, placeholders))
 
 
-def _insert_values(table: Table, marks: Mapping[str, str]) -> str:
-    names = _names(table, tuple(marks))
-    return f"INSERT INTO {quote(table.name)} ({names}) VALUES ({', '.join(marks.values())})"
+def _insert_values(table: Table, placeholders: Mapping[str, str]) -> str:
+    names = _names(table, tuple(placeholders))
+    return f"INSERT INTO {quote(table.name)} ({names}) VALUES ({', '.join(placeholders.values())})"
 
 
 def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
@@ -254,37 +254,37 @@ def _bind_row(
     for name, value in values.items():
         if name in cases:
             column = table.columns[name]
-            bound += *met, _bind(column, value.some), _bind(column, value.none)
+            bound += *met, _bind(column, value.if_exists), _bind(column, value.if_missing)
         else:
             bound.append(value)
     return tuple(bound)
 
 
 def update_rows(query: Update, dialect: Dialect) -> Statement:
-    """Return the statement that changes the rows that match, and gives them back."""
+    """Return the statement that changes the rows that match, and returns them."""
     if not query.values:
         raise Problem("invalid", "values: must name at least one column")
     columns = [column_of(query.table, name) for name in query.values]
     settings = ", ".join(f"{quote(column.name)} = ?" for column in columns)
-    where = _where_needed(query, dialect)
+    where = _required_where(query, dialect)
     values = (_bind(column, query.values[column.name]) for column in columns)
     text = f"UPDATE {quote(query.table.name)} SET {settings}{where.text}{_returning(query.table)}"
-    return Statement(dialect.mark(text), (*values, *where.parameters))
+    return Statement(dialect.format_placeholders(text), (*values, *where.parameters))
 
 
 def delete_rows(query: Delete, dialect: Dialect) -> Statement:
-    """Return the statement that deletes the rows that match, and gives them back."""
-    where = _where_needed(query, dialect)
+    """Return the statement that deletes the rows that match, and returns them."""
+    where = _required_where(query, dialect)
     text = f"DELETE FROM {quote(query.table.name)}{where.text}{_returning(query.table)}"
-    return Statement(dialect.mark(text), where.parameters)
+    return Statement(dialect.format_placeholders(text), where.parameters)
 
 
 def count_matches(query: Update | Delete, most: int, dialect: Dialect) -> Statement:
     """Return the statement that counts the rows that match, and stops at one more than `most`."""
-    where = _where_needed(query, dialect)
+    where = _required_where(query, dialect)
     matching = f"SELECT 1 FROM {quote(query.table.name)}{where.text} LIMIT ?"
     text = f"SELECT count(*) FROM ({matching}) AS matching"
-    return Statement(dialect.mark(text), (*where.parameters, most + 1))
+    return Statement(dialect.format_placeholders(text), (*where.parameters, most + 1))
 
 
 def quote(name: str) -> str:
@@ -309,7 +309,7 @@ def _returning(table: Table) -> str:
     return f" RETURNING {_names(table, tuple(table.columns))}"
 
 
-def _where_needed(query: Update | Delete, dialect: Dialect) -> Statement:
+def _required_where(query: Update | Delete, dialect: Dialect) -> Statement:
     if not query.where:
         raise Problem("invalid", "match: must name at least one column", sqlstate="21000")
     return _where(query.table, query.where, dialect)
@@ -334,23 +334,23 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
 
 _PATTERNS = frozenset({"like", "ilike"})
 _NUL = "\x00"
-_WITH_NUL = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
-"""What a comparison with a text that holds NUL comes to: no column holds one, nor could every
-engine be asked for it."""
+_NUL_COMPARISONS = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
+"""The SQL of a comparison with a text that has a NUL: no column contains one, and not every
+engine takes one as a parameter."""
 
 
 def _operation(condition: Filter, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
-    """Return what is asked, and with which operands."""
+    """Return the SQL of a condition and its operands."""
     operator, value = condition.operator, condition.value
-    if isinstance(value, str) and _NUL in value and operator in _WITH_NUL:
-        return _WITH_NUL[operator], ()
+    if isinstance(value, str) and _NUL in value and operator in _NUL_COMPARISONS:
+        return _NUL_COMPARISONS[operator], ()
     if isinstance(value, tuple):
         value = tuple(each for each in value if _NUL not in str(each))
     return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
 
 
 def _refuse_malformed(condition: Filter) -> None:
-    """Raise Problem for a malformed pattern, before any row is looked at."""
+    """Raise Problem for a malformed pattern, before any row is read."""
     try:
         Pattern(str(condition.value))
     except ValueError as error:

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edge_api.db.problems import Problem, format_validation_error
-from edge_api.db.types import VALUE_FAULTS, ColumnOptions, ColumnType
+from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical form of its kind."""
@@ -32,26 +32,26 @@ class RowModel(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column, as read off the row model."""
+    """One column, derived from the row model."""
 
     name: str
     kind: ColumnType
     nullable: bool
     default: Any
     """The literal default; `None` where there is none or where the column is nullable."""
-    filled: Literal["", "id", "now"]
+    generated: Literal["", "id", "now"]
     on_update_now: bool
     choices: tuple[str, ...]
     """The allowed texts, where the column is an enumeration."""
     bounds: tuple[int | None, int | None]
-    """Least and greatest length of a text (code points), or value of an integer."""
+    """Minimum and maximum length of a text (code points), or value of an integer."""
     description: str
     check: TypeAdapter[Any] = field(repr=False, compare=False)
 
     @property
     def required(self) -> bool:
-        """Return whether a new row must bring the column."""
-        return not self.nullable and not self.filled and self.default is None
+        """Return whether a new row must have a value for the column."""
+        return not self.nullable and not self.generated and self.default is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,14 +76,14 @@ class PersonalData:
     """Columns that name the data subject: by their e-mail address, alone or within a text, or by
     the key (a UUID) of a row about them in one of the tables `through`."""
     through: tuple[str, ...] = ()
-    withheld: frozenset[str] = frozenset()
-    """Columns that an export leaves out: secrets, and what says nothing about the person."""
-    cleared: tuple[str, ...] = ()
-    """Columns that an erasure sets to NULL where the row is `kept`."""
-    kept: str = ""
-    """What an erasure keeps of a row, and why; without it the row is deleted."""
-    mailed: str = ""
-    """The column whose address gets mail: it keeps the address's unsubscribe token."""
+    withheld_columns: frozenset[str] = frozenset()
+    """Columns that an export omits: secrets, and data that is not about the person."""
+    cleared_columns: tuple[str, ...] = ()
+    """Columns that an erasure sets to NULL where it keeps the row."""
+    kept_reason: str = ""
+    """A sentence on what an erasure keeps of a row, and why; without it the row is deleted."""
+    mailed_column: str = ""
+    """The column whose address gets mail, so that its unsubscribe token is kept too."""
 
 
 RetentionSetting = Literal["retain_leads_days", "retain_mail_log_days", "retain_audit_days"]
@@ -91,7 +91,7 @@ RetentionSetting = Literal["retain_leads_days", "retain_mail_log_days", "retain_
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """When rows are deleted without a request; with no member given, by code of their own.
+    """The time at which rows are deleted without a request; without members, by code of their own.
 
     Raises ValueError for an instant without a setting, or a setting without an instant.
     """
@@ -99,8 +99,8 @@ class Retention:
     since: str = ""
     """The column with the instant from which the days of `setting` count."""
     setting: RetentionSetting | None = None
-    row_of: tuple[str, str] | None = None
-    """A column and a table: a row goes with the row of that table whose key the column has."""
+    cascade_from: tuple[str, str] | None = None
+    """A column and a table: a row is deleted with the row of that table whose key it has."""
 
     def __post_init__(self) -> None:
         if bool(self.since) != bool(self.setting):
@@ -112,17 +112,17 @@ class IrreversibleChange:
     """A change of a row that a restore of an older state must not undo."""
 
     columns: tuple[str, ...]
-    """What is carried over. The first one says that it happened: it is no longer NULL."""
+    """The columns carried over. The first one is no longer NULL once the change has happened."""
     value: str | None = None
-    """Where the first column says it by a value: this one."""
-    before: tuple[str, ...] = ()
+    """The value of the first column by which the change is known, instead."""
+    former_values: tuple[str, ...] = ()
     """The values of the first column that `value` replaces."""
     replaces: bool = False
     """Whether the first column is replaced by another value, and never NULL again."""
 
 
-Restored = Literal["saved", "compared", "added", "removed", "delivered"]
-"""What a restore does with whole rows, beside the endings of single ones.
+OnRestore = Literal["saved", "compared", "added", "removed", "delivered"]
+"""What a restore does with rows, beside the irreversible changes of single ones.
 
 - `saved`: they are as in the backup.
 - `compared`: likewise, and it reports how many came and how many were deleted since.
@@ -134,13 +134,13 @@ Restored = Literal["saved", "compared", "added", "removed", "delivered"]
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """One table: its row, its key, what must be unique, who may see it, and how its rows end.
+    """One table: its row, key, indexes, visibility, and the rules for deleting its rows.
 
-    Each is declared once, so two are the same only if they are one object: statements are kept by
-    the tables that they are for, and to look one up takes no look at all that a table says.
+    Each is declared once, so two are the same only if they are one object: statements are cached by
+    the tables that they are for, and a lookup compares no fields.
 
-    Raises ValueError for a declaration that names no column of the row, or that leaves unsaid what
-    becomes of personal data.
+    Raises ValueError for a declaration that names no column of the row, or that does not declare
+    what happens to personal data.
     """
 
     name: str
@@ -157,10 +157,10 @@ class Table:
     singleton: bool = False
     """Whether the table holds one row at the most, whose key is 1."""
     personal: PersonalData | None = field(kw_only=True)
-    """Whose personal data its rows are; `None` for nobody's. It has no default on purpose."""
+    """The personal data in its rows; `None` for none. It has no default on purpose."""
     retention: Retention | None = field(default=None, kw_only=True)
-    """When its rows go; by default when somebody deletes them."""
-    restored: Restored | None = field(default=None, kw_only=True)
+    """The retention of its rows; by default until somebody deletes them."""
+    on_restore: OnRestore | None = field(default=None, kw_only=True)
     """What a restore does with its rows; by default `saved`."""
     irreversible_changes: tuple[IrreversibleChange, ...] = field(default=(), kw_only=True)
 
@@ -173,27 +173,28 @@ class Table:
             if name not in subject:
                 raise ValueError(
                     f"{self.name}: {name} is an e-mail address, so its rows are personal data: "
-                    f'declare personal=PersonalData(("{name}",)), retention=... and restored=...'
+                    f'declare personal=PersonalData(("{name}",)), retention=... and on_restore=...'
                 )
-        if self.personal and (self.retention is None or self.restored is None):
+        if self.personal and (self.retention is None or self.on_restore is None):
             raise ValueError(
                 f"{self.name}: its rows are personal data: declare how long they are kept "
-                "(retention=...) and what a restore does with them (restored=...)"
+                "(retention=...) and what a restore does with them (on_restore=...)"
             )
 
     def _named(self) -> Iterator[str]:
         """Yield the columns that declarations about rows name."""
         if data := self.personal:
-            yield from (*data.subject, *data.withheld, *data.cleared, *filter(None, [data.mailed]))
+            yield from (*data.subject, *data.withheld_columns, *data.cleared_columns)
+            yield from filter(None, [data.mailed_column])
         if rule := self.retention:
-            yield from filter(None, (rule.since, *(rule.row_of or ())[:1]))
+            yield from filter(None, (rule.since, *(rule.cascade_from or ())[:1]))
         yield from chain.from_iterable(ending.columns for ending in self.irreversible_changes)
 
     @property
     def parents(self) -> tuple[str, ...]:
-        """The tables whose keys its rows hold, for personal data and retention."""
+        """The tables whose keys its rows have, for personal data and retention."""
         through = self.personal.through if self.personal else ()
-        row_of = (self.retention and self.retention.row_of) or ()
+        row_of = (self.retention and self.retention.cascade_from) or ()
         return (*through, *row_of[1:])
 
     @cached_property
@@ -204,7 +205,7 @@ class Table:
 
     @cached_property
     def json_columns(self) -> frozenset[str]:
-        """The columns that hold JSON."""
+        """The JSON columns."""
         return frozenset(
             name for name, column in self.columns.items() if column.kind is ColumnType.JSON
         )
@@ -215,40 +216,40 @@ class Table:
         return tuple(name for name in self.columns if name not in self.hidden)
 
     def new_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
-        """Return the whole row that `given` describes, checked, with defaults filled in.
+        """Return the row of the values `given`, validated, with defaults filled in.
 
         Raises Problem `invalid`, naming the first faulty column.
         """
         try:
-            checked = self.row.model_validate({**self._fill(given, now, new_id), **given})
+            checked = self.row.model_validate({**self._generate(given, now, new_id), **given})
         except ValidationError as error:
             raise _as_problem(error, self) from None
         return self._fold(dict(vars(checked)))
 
     def trusted_row(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
-        """Return the same, without a check: `given` was checked before, or made by the service.
+        """Return the same without validation: `given` was validated before, or made by the service.
 
         Checking again costs as much as all else that is done for a row. The store refuses what
         breaks a bound, a choice or a NOT NULL; the rest is the caller's word. Raises KeyError for
         a name that is no column.
         """
-        row = {**self._defaults, **self._fill(given, now, new_id), **given}
+        row = {**self._defaults, **self._generate(given, now, new_id), **given}
         if len(row) != len(self.columns):
             raise KeyError(*(row.keys() - self.columns.keys()))
         return self._fold(row)
 
-    def _fill(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
-        """Return what the service fills in where nothing is given."""
+    def _generate(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
+        """Return the generated values of columns that are not given."""
         return {
             name: new_id() if kind == "id" else now
-            for name, kind in self._filled.items()
+            for name, kind in self._generated.items()
             if name not in given
         }
 
     @cached_property
-    def _filled(self) -> Mapping[str, str]:
-        """What the service fills in, by column."""
-        return {name: column.filled for name, column in self.columns.items() if column.filled}
+    def _generated(self) -> Mapping[str, str]:
+        """The kind of generated value, by column."""
+        return {name: column.generated for name, column in self.columns.items() if column.generated}
 
     @cached_property
     def _defaults(self) -> Row:
@@ -256,7 +257,7 @@ class Table:
         return {name: column.default for name, column in self.columns.items()}
 
     def new_values(self, given: Mapping[str, Any], now: str) -> Row:
-        """Return the checked values of an update, touching what an update touches.
+        """Return the validated values of an update, with the instants that each update sets.
 
         Raises Problem `invalid` for an unknown column, a value out of its kind, or the key.
         """
@@ -298,23 +299,23 @@ def unknown_column(table: Table, name: str) -> Problem:
 
 def _read_column(name: str, info: FieldInfo) -> Column:
     plain, inner = _unwrap(info.annotation)
-    marks = (*inner, *info.metadata)
-    trait = next(mark for mark in reversed(marks) if isinstance(mark, ColumnOptions))
+    metadata = (*inner, *info.metadata)
+    trait = next(mark for mark in reversed(metadata) if isinstance(mark, ColumnOptions))
     return Column(
         name=name,
         kind=trait.kind,
         nullable=plain is not info.annotation,
         default=None if info.default is PydanticUndefined else info.default,
-        filled=trait.filled,
+        generated=trait.generated,
         on_update_now=trait.on_update_now,
         choices=get_args(plain) if get_origin(plain) is Literal else (),
-        bounds=_bounds(marks),
+        bounds=_bounds(metadata),
         description=info.description or "",
-        check=TypeAdapter(_whole(info)),
+        check=TypeAdapter(_annotation(info)),
     )
 
 
-def _whole(info: FieldInfo) -> Any:
+def _annotation(info: FieldInfo) -> Any:
     """Return the annotation with the constraints that pydantic took out of it."""
     annotation: Any = info.annotation
     for mark in info.metadata:
@@ -323,30 +324,30 @@ def _whole(info: FieldInfo) -> Any:
 
 
 def _unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the type without `| None` and `Annotated`, and the marks that stood on it."""
+    """Return the type without `| None` and `Annotated`, and its metadata."""
     if type(None) not in get_args(annotation):
         return annotation, ()
     inner = next(part for part in get_args(annotation) if part is not type(None))
     if get_origin(inner) is Annotated:
-        plain, *marks = get_args(inner)
-        return plain, tuple(chain.from_iterable(map(_constraints, marks)))
+        plain, *metadata = get_args(inner)
+        return plain, tuple(chain.from_iterable(map(_constraints, metadata)))
     return inner, ()
 
 
-def _constraints(mark: Any) -> tuple[Any, ...]:
-    """Return the constraints that a mark stands for: `Field(...)` carries several."""
-    return tuple(mark.metadata) if isinstance(mark, FieldInfo) else (mark,)
+def _constraints(item: Any) -> tuple[Any, ...]:
+    """Return the constraints of one item of metadata: `Field(...)` has several."""
+    return tuple(item.metadata) if isinstance(item, FieldInfo) else (item,)
 
 
-def _bounds(marks: tuple[Any, ...]) -> tuple[int | None, int | None]:
-    """Return the tightest least and greatest length or value among the marks."""
-    least = [
-        getattr(mark, name) for mark in marks for name in ("ge", "min_length") if _has(mark, name)
+def _bounds(items: tuple[Any, ...]) -> tuple[int | None, int | None]:
+    """Return the tightest minimum and maximum of length or value among items of metadata."""
+    minima = [
+        getattr(item, name) for item in items for name in ("ge", "min_length") if _has(item, name)
     ]
-    most = [
-        getattr(mark, name) for mark in marks for name in ("le", "max_length") if _has(mark, name)
+    maxima = [
+        getattr(item, name) for item in items for name in ("le", "max_length") if _has(item, name)
     ]
-    return max(least, default=None), min(most, default=None)
+    return max(minima, default=None), min(maxima, default=None)
 
 
 def _has(mark: Any, name: str) -> bool:
@@ -354,22 +355,22 @@ def _has(mark: Any, name: str) -> bool:
 
 
 def _as_problem(error: ValidationError, table: Table, column: str = "") -> Problem:
-    """Return the first fault of a pydantic error as a sentence that names the column."""
-    fault = error.errors(include_url=False)[0]
-    name = column or str(fault["loc"][0])
-    if fault["type"] == "extra_forbidden":
+    """Return the first error of a ValidationError as a sentence that names the column."""
+    first = error.errors(include_url=False)[0]
+    name = column or str(first["loc"][0])
+    if first["type"] == "extra_forbidden":
         return unknown_column(table, name)
-    sqlstate = _sqlstate(fault["type"], fault["input"], table.columns[name].kind)
-    return Problem("invalid", f"{name}: {format_validation_error(fault)}", sqlstate=sqlstate)
+    sqlstate = _sqlstate(first["type"], first["input"], table.columns[name].kind)
+    return Problem("invalid", f"{name}: {format_validation_error(first)}", sqlstate=sqlstate)
 
 
-def _sqlstate(fault: str, value: Any, kind: ColumnType) -> str:
-    """Return PostgreSQL's code for a value that a column of the kind does not take."""
+def _sqlstate(error: str, value: Any, kind: ColumnType) -> str:
+    """Return PostgreSQL's code for a value that is invalid in a column of the kind."""
     if value is None:
         return "23502"
-    if fault == "value_error":
-        return VALUE_FAULTS.get(kind, "22P02")
-    return _SQLSTATES.get(fault, "23514")
+    if error == "value_error":
+        return VALUE_SQLSTATES.get(kind, "22P02")
+    return _SQLSTATES.get(error, "23514")
 
 
 _ADDRESS = re.compile(r"(?:^|_)e?_?mail(?:_address)?$")

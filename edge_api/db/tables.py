@@ -25,7 +25,7 @@ from edge_api.db.types import (
     Timestamp,
 )
 
-EMAIL_LONGEST = 255
+MAX_EMAIL_LENGTH = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 
 LeadStatus = Annotated[
@@ -50,7 +50,7 @@ SuppressionReason = Annotated[
     Literal["unsubscribe", "bounce", "complaint"], ColumnOptions(ColumnType.TEXT)
 ]
 CredentialType = Annotated[Literal["api_key", "access_token"], ColumnOptions(ColumnType.TEXT)]
-Address = Annotated[Text, Field(min_length=3, max_length=EMAIL_LONGEST)]
+Address = Annotated[Text, Field(min_length=3, max_length=MAX_EMAIL_LENGTH)]
 
 
 class LeadRow(RowModel):
@@ -58,7 +58,7 @@ class LeadRow(RowModel):
 
     id: NewId
     name: Annotated[Text, Field(min_length=1, max_length=100)]
-    email: Annotated[Text, Field(min_length=3, max_length=EMAIL_LONGEST)]
+    email: Annotated[Text, Field(min_length=3, max_length=MAX_EMAIL_LENGTH)]
     budget_tier: Annotated[Text, Field(min_length=1, max_length=50)]
     message: Annotated[Text, Field(min_length=1, max_length=2000)]
     created_at: Now
@@ -179,9 +179,9 @@ LEADS = Table(
     ),
     hidden=frozenset({"dedupe_hash"}),
     administrative=True,
-    personal=PersonalData(("email",), mailed="email"),
+    personal=PersonalData(("email",), mailed_column="email"),
     retention=Retention("created_at", "retain_leads_days"),
-    restored="compared",
+    on_restore="compared",
 )
 EMAIL_SEND_LOG = Table(
     "email_send_log",
@@ -197,10 +197,10 @@ EMAIL_SEND_LOG = Table(
     personal=PersonalData(
         ("recipient_email", "message_id", "error_message", "metadata"),
         through=("leads",),
-        mailed="recipient_email",
+        mailed_column="recipient_email",
     ),
     retention=Retention("created_at", "retain_mail_log_days"),
-    restored="added",
+    on_restore="added",
 )
 EMAIL_SEND_STATE = Table(
     "email_send_state",
@@ -220,9 +220,9 @@ EMAIL_UNSUBSCRIBE_TOKENS = Table(
     ),
     case_insensitive=frozenset({"email"}),
     administrative=True,
-    personal=PersonalData(("email",), withheld=frozenset({"token"})),
+    personal=PersonalData(("email",), withheld_columns=frozenset({"token"})),
     retention=Retention(),
-    restored="added",
+    on_restore="added",
     irreversible_changes=(IrreversibleChange(("used_at",)),),
 )
 SUPPRESSED_EMAILS = Table(
@@ -234,11 +234,11 @@ SUPPRESSED_EMAILS = Table(
     administrative=True,
     personal=PersonalData(
         ("email",),
-        cleared=("metadata",),
-        kept="the address is kept, so that it is not mailed",
+        cleared_columns=("metadata",),
+        kept_reason="the address is kept, so that it is not mailed",
     ),
     retention=Retention(),
-    restored="added",
+    on_restore="added",
 )
 CREDENTIALS = Table(
     "credentials",
@@ -257,10 +257,10 @@ IDEMPOTENCY_KEYS = Table(
     "Answers that are given again to a repeated request.",
     (Index("idempotency_keys_expiry", ("expires_at",)),),
     personal=PersonalData(
-        ("response",), through=("leads",), withheld=frozenset({"id", "request_digest"})
+        ("response",), through=("leads",), withheld_columns=frozenset({"id", "request_digest"})
     ),
     retention=Retention(),
-    restored="saved",
+    on_restore="saved",
 )
 AUDIT_LOG = Table(
     "audit_log",

@@ -1,7 +1,7 @@
-"""Transactions step by step, as each engine carries them out: one, or a group that shares a commit.
+"""Transactions step by step, as each engine runs them: one, or a group that shares a commit.
 
-No engine is known here. The new rows of a group are held back until a step could meet them, so that
-one statement a table stores them all.
+No engine is known here. The inserts of a group are deferred until a step could read their rows, so
+that one statement a table stores them all.
 """
 
 from collections.abc import Generator, Sequence
@@ -22,66 +22,66 @@ class NewRows(NamedTuple):
 
 
 TransactionStep = NewRows | Read | Update | Delete
-"""What an engine does at once."""
+"""A statement, or one for each of many rows, that an engine runs."""
 Steps = Generator[TransactionStep, Any, list[list[QueryResult]]]
 """Takes the outcome of each query, and returns the outcomes of each list of queries."""
 
 
 def plan_steps(
-    lists: Sequence[Sequence[Query]], dialect: sql.Dialect, *, holds: bool = False
+    lists: Sequence[Sequence[Query]], dialect: sql.Dialect, *, defer_inserts: bool = False
 ) -> Steps:
-    """Yield what to do for lists of queries, each in its order; with `holds`, rows come later.
+    """Yield the steps for lists of queries, each in its order; `defer_inserts` batches inserts.
 
-    Then nobody knows which list was at fault when a step fails. Raises Problem.
+    Then a step that fails does not tell which list has failed. Raises Problem.
     """
-    transaction = _Transaction(dialect, holds=holds)
+    transaction = _Transaction(dialect, defer_inserts=defer_inserts)
     results = []
     for queries in lists:
         outcomes: list[QueryResult] = []
         for query in queries:
             outcomes.append((yield from transaction.run(query, outcomes)))
         results.append(outcomes)
-    yield from transaction.store()
+    yield from transaction.flush()
     return results
 
 
 class _Transaction:
-    def __init__(self, dialect: sql.Dialect, *, holds: bool) -> None:
+    def __init__(self, dialect: sql.Dialect, *, defer_inserts: bool) -> None:
         self._dialect = dialect
-        self._holds = holds
-        self._held: dict[str, NewRows] = {}
-        self._known: dict[Table, tuple[Read, list[Row]]] = {}
+        self._defer_inserts = defer_inserts
+        self._deferred: dict[str, NewRows] = {}
+        self._read_cache: dict[Table, tuple[Read, list[Row]]] = {}
 
     def run(
         self, query: Query, earlier: Sequence[QueryResult]
     ) -> Generator[TransactionStep, Any, QueryResult]:
         if isinstance(query, InsertFromRead):
-            query = query.insert((yield from self._look(query.read)))
+            query = query.insert((yield from self._read_once(query.read)))
         if isinstance(query, Insert):
             rows = sql.resolve_counts(query, [len(outcome.rows) for outcome in earlier])
             if rows:
-                self._known.pop(query.table, None)
+                self._read_cache.pop(query.table, None)
                 text, records = sql.insert_rows(query, rows, self._dialect)
-                new = self._held.setdefault(text, NewRows(query.table, text, [], []))
+                new = self._deferred.setdefault(text, NewRows(query.table, text, [], []))
                 new.records.extend(records)
                 new.rows.extend(rows)
-            if not self._holds:
-                yield from self.store()
+            if not self._defer_inserts:
+                yield from self.flush()
             return QueryResult(rows)
         if not isinstance(query, Read):
-            self._known.pop(query.table, None)
-        yield from self.store(query.table)
+            self._read_cache.pop(query.table, None)
+        yield from self.flush(query.table)
         outcome: QueryResult = yield query
         return outcome
 
-    def _look(self, read: Read) -> Generator[TransactionStep, Any, list[Row]]:
-        """Read once for all rows that derive from it, until its table changes."""
-        if read.table not in self._known or self._known[read.table][0] != read:
-            yield from self.store(read.table)
-            self._known[read.table] = read, (yield read).rows
-        return self._known[read.table][1]
+    def _read_once(self, read: Read) -> Generator[TransactionStep, Any, list[Row]]:
+        """Run a read once for all rows that derive from it, until its table changes."""
+        if read.table not in self._read_cache or self._read_cache[read.table][0] != read:
+            yield from self.flush(read.table)
+            self._read_cache[read.table] = read, (yield read).rows
+        return self._read_cache[read.table][1]
 
-    def store(self, table: Table | None = None) -> Generator[TransactionStep, Any, None]:
-        """Yield the rows that are held back: those of a table, or all."""
-        for text in [text for text, new in self._held.items() if table in (None, new.table)]:
-            yield self._held.pop(text)
+    def flush(self, table: Table | None = None) -> Generator[TransactionStep, Any, None]:
+        """Yield the deferred inserts: those of a table, or all."""
+        for text in [text for text, new in self._deferred.items() if table in (None, new.table)]:
+            yield self._deferred.pop(text)

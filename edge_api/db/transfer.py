@@ -1,4 +1,4 @@
-"""All rows of a store in another one, read some at a time, and the proof that they are the same.
+"""Copies of all rows of a store into another one, in pages, and the comparison of both.
 
 It can be repeated: rows that are there and equal are left alone. A target that has other rows is
 refused before anything is written, since nobody could tell which of the two is right. It knows
@@ -15,11 +15,11 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 
-ROWS_AT_ONCE: Final = 500
+PAGE_SIZE: Final = 500
 
 
-async def pages(
-    store: Store, query: Read, at_once: int = ROWS_AT_ONCE
+async def read_pages(
+    store: Store, query: Read, page_size: int = PAGE_SIZE
 ) -> AsyncIterator[Sequence[Row]]:
     """Yield the rows of a query without order, limit and offset: others read in between.
 
@@ -28,38 +28,38 @@ async def pages(
     key = query.table.key
     where = query.where
     while True:
-        page = Read(query.table, query.columns, where, (Order(key),), at_once)
+        page = Read(query.table, query.columns, where, (Order(key),), page_size)
         (outcome,) = await store.run(page)
         if outcome.rows:
             yield outcome.rows
-        if len(outcome.rows) < at_once:
+        if len(outcome.rows) < page_size:
             return
         where = (*query.where, Filter(key, "gt", outcome.rows[-1][key]))
 
 
-async def missing(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
+async def missing_rows(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
     """Yield the rows of one store whose keys another one lacks. Raises Problem."""
-    async for rows in pages(source, Read(table)):
+    async for rows in read_pages(source, Read(table)):
         (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
         keys = {row[table.key] for row in known.rows}
         yield [row for row in rows if row[table.key] not in keys]
 
 
 def key_in(table: Table, rows: Sequence[Row]) -> Filter:
-    """Return what holds of the rows with the keys of these."""
+    """Return the filter of the rows with the keys of these."""
     return Filter(table.key, "in", tuple(row[table.key] for row in rows))
 
 
-Tell = Callable[[Table, int], None]
-"""Hears how many rows of a table have been looked at."""
+OnProgress = Callable[[Table, int], None]
+"""Called with the number of rows of a table that have been processed."""
 
-SHOWN: Final = 3
-"""Keys that a sentence names."""
+MAX_SHOWN: Final = 3
+"""The number of keys in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableDigest:
-    """What one store holds of a table."""
+    """The rows of a table in one store, as a number and a digest."""
 
     rows: int
     digest: str
@@ -67,29 +67,29 @@ class TableDigest:
 
 
 @dataclass(frozen=True, slots=True)
-class Copied:
-    """One table that both stores hold now."""
+class CopiedTable:
+    """One table that is the same in both stores now."""
 
     table: Table
-    proof: TableDigest
+    digest: TableDigest
     stored: int
-    """How many of its rows were stored by this run."""
+    """The number of its rows that this run stored."""
 
 
 async def copy_tables(
-    source: Store, target: Store, tables: Iterable[Table], tell: Tell
-) -> Sequence[Copied]:
-    """Copy every row that the target lacks, and compare both stores in whole.
+    source: Store, target: Store, tables: Iterable[Table], on_progress: OnProgress
+) -> Sequence[CopiedTable]:
+    """Copy every row that the target lacks, and compare all rows of both stores.
 
     Raises Problem `conflict` for a target with other rows, for a source that changes meanwhile,
     and where the two differ at the end.
     """
     version = source.version()
     tables = tuple(tables)
-    await _refuse_others(source, target, tables)
-    stored = {table.name: await _copy(source, target, table, tell) for table in tables}
+    await _refuse_conflicts(source, target, tables)
+    stored = {table.name: await _copy(source, target, table, on_progress) for table in tables}
     copied = [
-        Copied(table, await _prove_same(source, target, table), stored[table.name])
+        CopiedTable(table, await _check_equal(source, target, table), stored[table.name])
         for table in tables
     ]
     if source.version() != version:
@@ -97,19 +97,19 @@ async def copy_tables(
     return copied
 
 
-async def _refuse_changed(source: Store, copied: Iterable[Copied]) -> None:
-    """Look at the rows again: a version may differ where only others on the server have written."""
+async def _refuse_changed(source: Store, copied: Iterable[CopiedTable]) -> None:
+    """Compare the rows again: the version may differ where only other databases were written."""
     for each in copied:
-        if await prove(source, each.table) != each.proof:
+        if await digest_table(source, each.table) != each.digest:
             raise Problem(
                 "conflict",
                 "The source was changed meanwhile: end what writes to it, and copy again",
             )
 
 
-async def _refuse_others(source: Store, target: Store, tables: Sequence[Table]) -> None:
-    """Look at everything before anything is written."""
-    found = [message for table in tables for message in await _find_others(source, target, table)]
+async def _refuse_conflicts(source: Store, target: Store, tables: Sequence[Table]) -> None:
+    """Check all tables before anything is written."""
+    found = [message for table in tables for message in await _conflicts_of(source, target, table)]
     if found:
         raise Problem(
             "conflict",
@@ -118,43 +118,46 @@ async def _refuse_others(source: Store, target: Store, tables: Sequence[Table]) 
         )
 
 
-async def _find_others(source: Store, target: Store, table: Table) -> Sequence[str]:
+async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[str]:
     if table.singleton:  # a new store has that row already, and takes the source's
         return []
     keys: list[Any] = []
-    extra = [row[table.key] async for rows in missing(target, source, table) for row in rows]
-    async for rows in pages(target, Read(table)):
+    extra = [row[table.key] async for rows in missing_rows(target, source, table) for row in rows]
+    async for rows in read_pages(target, Read(table)):
         (same,) = await source.run(Read(table, where=(key_in(table, rows),)))
         known = {row[table.key]: row for row in same.rows}
         keys += [row[table.key] for row in rows if known.get(row[table.key], row) != row]
-    return [*_say(table, "differ", keys), *_say(table, "are not in the source", extra)]
+    return [
+        *_list_keys(table, "differ", keys),
+        *_list_keys(table, "are not in the source", extra),
+    ]
 
 
-def _say(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
+def _list_keys(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
     if not keys:
         return []
-    named = ", ".join(map(str, keys[:SHOWN])) + (", ..." if len(keys) > SHOWN else "")
-    return [f"{len(keys)} of {table.name} {what} ({named})"]
+    shown = ", ".join(map(str, keys[:MAX_SHOWN])) + (", ..." if len(keys) > MAX_SHOWN else "")
+    return [f"{len(keys)} of {table.name} {what} ({shown})"]
 
 
-async def _copy(source: Store, target: Store, table: Table, tell: Tell) -> int:
-    """Store the rows that are missing, a page in each transaction; return how many."""
+async def _copy(source: Store, target: Store, table: Table, on_progress: OnProgress) -> int:
+    """Store the missing rows, a page in each transaction; return their number."""
     if table.singleton:
         await _copy_singleton(source, target, table)
-    looked = stored = 0
-    async for rows in pages(source, Read(table)):
+    copied = stored = 0
+    async for rows in read_pages(source, Read(table)):
         (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
         keys = {row[table.key] for row in known.rows}
         new = [row for row in rows if row[table.key] not in keys]
         if new:
             await target.run(Insert(table, new))
-        looked, stored = looked + len(rows), stored + len(new)
-        tell(table, looked)
+        copied, stored = copied + len(rows), stored + len(new)
+        on_progress(table, copied)
     return stored
 
 
 async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
-    """Let the target's row be as the source's where both have one, and gone where it is gone."""
+    """Make the target's row equal to the source's, or delete it where the source has none."""
     (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
     if found.rows == known.rows:
         return
@@ -165,8 +168,8 @@ async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
         await target.run(Update(table, values, (Filter(table.key, "eq", row[table.key]),)))
 
 
-async def _prove_same(source: Store, target: Store, table: Table) -> TableDigest:
-    ours, theirs = await prove(source, table), await prove(target, table)
+async def _check_equal(source: Store, target: Store, table: Table) -> TableDigest:
+    ours, theirs = await digest_table(source, table), await digest_table(target, table)
     if ours != theirs:
         raise Problem(
             "conflict",
@@ -176,10 +179,10 @@ async def _prove_same(source: Store, target: Store, table: Table) -> TableDigest
     return ours
 
 
-async def prove(store: Store, table: Table) -> TableDigest:
-    """Return how many rows a table has, and their digest. Raises Problem."""
+async def digest_table(store: Store, table: Table) -> TableDigest:
+    """Return the number of rows of a table, and their digest. Raises Problem."""
     digest, number = hashlib.sha256(), 0
-    async for rows in pages(store, Read(table)):
+    async for rows in read_pages(store, Read(table)):
         for row in rows:
             digest.update(_serialize(table.columns, row))
         number += len(rows)
@@ -187,7 +190,7 @@ async def prove(store: Store, table: Table) -> TableDigest:
 
 
 def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:
-    """Return a row in the form that all engines share, ended by a line feed."""
+    """Return a row as bytes, the same in all engines, ended by a line feed."""
     values = [row[name] for name in columns]
     text = json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
     return f"{text}\n".encode("utf-8", "surrogatepass")

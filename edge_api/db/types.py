@@ -22,7 +22,7 @@ from pydantic import (
 
 
 class ColumnType(StrEnum):
-    """What a column holds."""
+    """The type of a column."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -31,7 +31,7 @@ class ColumnType(StrEnum):
     JSON = "json"
 
 
-VALUE_FAULTS: Mapping[ColumnType, str] = {
+VALUE_SQLSTATES: Mapping[ColumnType, str] = {
     ColumnType.TEXT: "22021",
     ColumnType.INTEGER: "22P02",
     ColumnType.UUID: "22P02",
@@ -42,23 +42,22 @@ VALUE_FAULTS: Mapping[ColumnType, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
-    """What a column is, beyond what its pydantic annotation can say."""
+    """The options of a column that its pydantic annotation cannot express."""
 
     kind: ColumnType
-    filled: Literal["", "id", "now"] = ""
-    """What the service puts in when a new row leaves the member out."""
+    generated: Literal["", "id", "now"] = ""
+    """The value that the service generates when a new row lacks one."""
     on_update_now: bool = False
-    """Set to the present instant by each update that does not set it."""
+    """Whether each update that does not set it sets it to the current time."""
 
 
 TIMESTAMP_WIDTH = 27
 """`2026-01-31T08:05:09.000000Z`: of one width, so that text order is order in time."""
 
-INTEGER_MOST = 10**18
-"""The greatest integer of all columns, and but for its sign the least."""
+MAX_INTEGER = 10**18
+"""The maximum of all integer columns; its negative is the minimum."""
 
-JSON_DEEPEST = 64
-"""Levels of a JSON value; far below what parsers and writers of JSON give up at (orjson: 254)."""
+MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
 
 _DATE = (
     r"(?:[1-9][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -78,11 +77,11 @@ PATTERNS: Mapping[ColumnType, str] = {
         rf"(?!1000-01-01[^,]*\+|9999-12-31[^,]*-){_DATE}(?:[Tt ]{_TIME}{_ZONE}?)?"
     ),
 }
-"""How the whole text of a value must look: regular expressions that Python and JSON Schema
+"""The form of a value's text: regular expressions that Python and JSON Schema
 (ECMA-262) read alike. What fits is a value, real dates included; JSON columns take no text."""
 
 
-def _fits(kind: ColumnType, text: str) -> bool:
+def _matches(kind: ColumnType, text: str) -> bool:
     return re.fullmatch(PATTERNS[kind], text) is not None
 
 
@@ -110,7 +109,7 @@ def parse_timestamp(text: str) -> str:
     """
     if _is_canonical(text):
         return text
-    if not _fits(ColumnType.TIMESTAMP, text):
+    if not _matches(ColumnType.TIMESTAMP, text):
         raise ValueError("is not an instant such as 2026-01-31T08:05:09Z")
     instant = datetime.fromisoformat(text.upper())
     return format_instant(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
@@ -118,14 +117,14 @@ def parse_timestamp(text: str) -> str:
 
 def parse_uuid(text: str) -> str:
     """Return the canonical form of a UUID (RFC 9562, section 4). Raises ValueError."""
-    if not _fits(ColumnType.UUID, text):
+    if not _matches(ColumnType.UUID, text):
         raise ValueError("is not a UUID")
     return text.lower()
 
 
 def parse_integer(text: str) -> int:
-    """Return the integer that `text` holds, of up to 18 digits. Raises ValueError."""
-    if not _fits(ColumnType.INTEGER, text):
+    """Return the integer in `text`, of up to 18 digits. Raises ValueError."""
+    if not _matches(ColumnType.INTEGER, text):
         raise ValueError("is not an integer")
     return int(text)
 
@@ -145,10 +144,10 @@ PARSERS: dict[ColumnType, Callable[[str], str | int]] = {
     ColumnType.UUID: parse_uuid,
     ColumnType.TIMESTAMP: parse_timestamp,
 }
-"""How the text of a filter becomes a value of the column's kind. JSON columns have no filter."""
+"""Parsers of a filter's text to a value of the column's kind. JSON columns have no filter."""
 
 
-def whole(value: Any) -> Any:
+def whole_float_to_int(value: Any) -> Any:
     """Return 3 for 3.0: to JSON they are one number, and to JSON Schema one integer."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
@@ -156,8 +155,8 @@ def whole(value: Any) -> Any:
 Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(ColumnType.TEXT)]
 Integer = Annotated[
     int,
-    BeforeValidator(whole),
-    Field(ge=-INTEGER_MOST, le=INTEGER_MOST),
+    BeforeValidator(whole_float_to_int),
+    Field(ge=-MAX_INTEGER, le=MAX_INTEGER),
     ColumnOptions(ColumnType.INTEGER),
 ]
 Uuid = Annotated[
@@ -174,27 +173,27 @@ Timestamp = Annotated[
     ColumnOptions(ColumnType.TIMESTAMP),
     WithJsonSchema({"type": "string", "pattern": f"^{PATTERNS[ColumnType.TIMESTAMP]}$"}),
 ]
-NewId = Annotated[Uuid, ColumnOptions(ColumnType.UUID, filled="id")]
-Now = Annotated[Timestamp, ColumnOptions(ColumnType.TIMESTAMP, filled="now")]
+NewId = Annotated[Uuid, ColumnOptions(ColumnType.UUID, generated="id")]
+Now = Annotated[Timestamp, ColumnOptions(ColumnType.TIMESTAMP, generated="now")]
 OnUpdateNow = Annotated[
-    Timestamp, ColumnOptions(ColumnType.TIMESTAMP, filled="now", on_update_now=True)
+    Timestamp, ColumnOptions(ColumnType.TIMESTAMP, generated="now", on_update_now=True)
 ]
 
 
-def _check_within(value: Any, levels: int = JSON_DEEPEST) -> Any:
+def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
     if isinstance(value, list | dict) and levels == 0:
-        raise ValueError(f"must not be nested deeper than {JSON_DEEPEST} levels")
+        raise ValueError(f"must not be nested deeper than {MAX_JSON_DEPTH} levels")
     match value:
         case str():
             refuse_nul(value)
         case list():
             for item in value:
-                _check_within(item, levels - 1)
+                _check_json(item, levels - 1)
         case dict():
             for name, item in value.items():
                 refuse_nul(name)
-                _check_within(item, levels - 1)
+                _check_json(item, levels - 1)
     return value
 
 
-Json = Annotated[JsonValue, BeforeValidator(_check_within), ColumnOptions(ColumnType.JSON)]
+Json = Annotated[JsonValue, BeforeValidator(_check_json), ColumnOptions(ColumnType.JSON)]

@@ -10,12 +10,12 @@ from edge_api.db.query import Store
 
 T = TypeVar("T")
 
-CACHE_MOST: Final = 64 * 1024 * 1024
+MAX_CACHE_BYTES: Final = 64 * 1024 * 1024
 """Bytes; some 10,000 pages of a journal in their compressed form."""
-ANSWERS_MOST: Final = 4 * 1024 * 1024
-"""Bytes of answers that are kept at a time."""
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
+"""Bytes of cached answers."""
 MIN_ENTRY_BYTES: Final = 16 * 1024
-"""Bytes that each counts for at least, with what holds it."""
+"""Bytes that each counts for at least, with its overhead."""
 
 
 class SingleFlight(Generic[T]):
@@ -58,82 +58,84 @@ class SingleFlight(Generic[T]):
 
 
 class SizedCache(Generic[T]):
-    """Keeps values by a key of the caller's, up to a size; the least recently used go first."""
+    """A cache of a limited total size that evicts the least recently used value."""
 
-    def __init__(self, most: int = CACHE_MOST) -> None:
-        self._kept: OrderedDict[Hashable, tuple[T, int, object]] = OrderedDict()
-        self._most = most
+    def __init__(self, limit: int = MAX_CACHE_BYTES) -> None:
+        self._entries: OrderedDict[Hashable, tuple[T, int, object]] = OrderedDict()
+        self._limit = limit
         self._size = 0
 
     def get(self, key: Hashable) -> T | None:
-        """Return what is kept under `key`."""
-        entry = self._kept.get(key)
+        """Return the value for `key`."""
+        entry = self._entries.get(key)
         if entry is None:
             return None
-        self._kept.move_to_end(key)
+        self._entries.move_to_end(key)
         return entry[0]
 
-    def keep(self, key: Hashable, value: T, size: int, owner: object = None) -> None:
-        """Keep `value` of `size` (bytes, or what `most` counts), unless that alone is over `most`.
+    def put(self, key: Hashable, value: T, size: int, owner: object = None) -> None:
+        """Store `value` of `size` (in the unit of `limit`), unless that alone is over `limit`.
 
         `owner` lives as long, so that its identity may be part of the key; its size is part of
         `size`.
         """
-        replaced = self._kept.pop(key, None)
+        replaced = self._entries.pop(key, None)
         self._size -= replaced[1] if replaced else 0
-        if size > self._most:
+        if size > self._limit:
             return
         self._size += size
-        self._kept[key] = (value, size, owner)
-        while self._size > self._most:
-            _, (_, gone, _) = self._kept.popitem(last=False)
-            self._size -= gone
+        self._entries[key] = (value, size, owner)
+        while self._size > self._limit:
+            _, (_, removed_size, _) = self._entries.popitem(last=False)
+            self._size -= removed_size
 
 
 class SingleFlightCache(Generic[T]):
-    """Answers by their questions, up to a size; `weigh` gives their bytes.
+    """A cache of values that are read once at a time; `size_of` returns their bytes.
 
     All who ask meanwhile share one read, so that a crowd costs no more than one does.
     """
 
-    def __init__(self, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
-        self._weigh = weigh
-        self._answers: SizedCache[tuple[T]] = SizedCache(most)
+    def __init__(self, size_of: Callable[[T], int], limit: int = MAX_ANSWER_BYTES) -> None:
+        self._size_of = size_of
+        self._values: SizedCache[tuple[T]] = SizedCache(limit)
         self._reads: SingleFlight[T] = SingleFlight(cancel_when_unused=True)
 
-    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
-        """Return the answer: what `read` gives, unless it is kept.
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
+        """Return the cached value, or the result of `read`.
 
-        `length` is how many bytes the question itself takes, where it may be long. The read is
+        `length` is the size of the key itself in bytes, where it may be long. The read is
         cancelled when its last waiting caller is cancelled. Raises what `read` raises.
         """
-        kept = self._answers.get(question)
-        if kept is not None:
-            return kept[0]
-        return await self._reads.run(question, partial(self._read, question, read, length))
+        cached = self._values.get(key)
+        if cached is not None:
+            return cached[0]
+        return await self._reads.run(key, partial(self._read, key, read, length))
 
-    async def _read(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int) -> T:
-        answer = await read()
-        weight = max(self._weigh(answer) + length, MIN_ENTRY_BYTES)
-        self._answers.keep(question, (answer,), weight)
-        return answer
+    async def _read(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int) -> T:
+        value = await read()
+        size = max(self._size_of(value) + length, MIN_ENTRY_BYTES)
+        self._values.put(key, (value,), size)
+        return value
 
 
 class VersionedCache(Generic[T]):
-    """Answers of the store by their questions, believed until the store changes."""
+    """A cache of values read from the store, which is cleared when the store changes."""
 
-    def __init__(self, store: Store, weigh: Callable[[T], int], most: int = ANSWERS_MOST) -> None:
+    def __init__(
+        self, store: Store, size_of: Callable[[T], int], limit: int = MAX_ANSWER_BYTES
+    ) -> None:
         self._store = store
-        self._make = partial(SingleFlightCache, weigh, most)
+        self._make = partial(SingleFlightCache, size_of, limit)
         self._version: int | None = None
-        self._answers: SingleFlightCache[T] = self._make()
+        self._values: SingleFlightCache[T] = self._make()
 
-    async def get(self, question: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
-        """Return the answer as `SingleFlightCache.get` does, while the store is as it was then.
+    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
+        """Return the value as `SingleFlightCache.get` does, while the store is unchanged.
 
         Raises Problem as `Store.version` does.
         """
         version = self._store.version()  # before the rows, so that no change is missed
         if version != self._version:
-            self._version, self._answers = version, self._make()
-        return await self._answers.get(question, read, length)
+            self._version, self._values = version, self._make()
+        return await self._values.get(key, read, length)

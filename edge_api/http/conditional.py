@@ -125,7 +125,7 @@ class DocumentAnswers:
         response = PreparedResponse(200, [*content, *_validators(document, coding, always)], body)
         if document.is_reused:
             size = len(body) + len(document.body)
-            self._cache.keep((id(document), coding), response, size, owner=document)
+            self._cache.put((id(document), coding), response, size, owner=document)
         return response
 
 

@@ -121,7 +121,7 @@ class SitePages:
             form = await asyncio.to_thread(encode, choice.file, body, choice.coding, said)
         else:
             form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, said)
-        self._ready.keep(choice, form, _LARGE if form.body is None else form.size)
+        self._ready.put(choice, form, _LARGE if form.body is None else form.size)
         return form
 
 

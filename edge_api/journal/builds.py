@@ -143,7 +143,7 @@ class Search(Protocol):
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
 
-    async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
+    async def search(self, words: str, limit: int, offset: int = 0) -> Findings:
         """Return how many have all the words, and at most `limit` results, nearest ones last."""
 
     async def close(self) -> None:

@@ -96,7 +96,7 @@ class Results:
 
 async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE_SIZE) -> Results:
     """Return a page of results, or the last one there is. Raises Problem `unavailable`."""
-    found = await build.search.look_up(words, size, (page - 1) * size)
+    found = await build.search.search(words, size, (page - 1) * size)
     pages = max(1, -(-found.total // size))
     if page > pages:
         return await find_results(build, words, pages, size)

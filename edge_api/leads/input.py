@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJson
 from pydantic.json_schema import SkipJsonSchema
 
 from edge_api.db.email_address import normalize_address
-from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.tables import MAX_EMAIL_LENGTH
 from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
 
 _NAME = TextRule(100)
@@ -38,7 +38,7 @@ class LeadInput(BaseModel, strict=True, frozen=True):
                 "type": "string",
                 "format": "email",
                 "minLength": 3,
-                "maxLength": EMAIL_LONGEST,
+                "maxLength": MAX_EMAIL_LENGTH,
                 "description": "Where an answer reaches them. White space around it is taken off.",
             }
         ),

@@ -174,7 +174,7 @@ def _keep(row: Row, sender: Sender) -> Insert:
         "spam_score": CaseResult(repeat.score, score),
         "spam_reasons": CaseResult(list(repeat.reasons), reasons),
     }
-    return Insert(LEADS, [{**row, **judged}], met=same)
+    return Insert(LEADS, [{**row, **judged}], exists_where=same)
 
 
 def _scope(lead: LeadInput, sender: Sender) -> str:

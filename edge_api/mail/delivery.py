@@ -97,7 +97,7 @@ class DeliveryLog(Claims):
         If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
         that names its recipient.
         """
-        unchanged, where = {"lease": entry["lease"]}, outbox.named(entry["id"])
+        unchanged, where = {"lease": entry["lease"]}, outbox.where_id(entry["id"])
         here = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
         logged = log_insert(entry, "sent", self._clock())
         if not await outbox.run_unless_conflict(self._store, here, logged, _drop(entry)):
@@ -155,7 +155,7 @@ class DeliveryLog(Claims):
         await self._write(entry, {"lease": entry["lease"]}, *queries, _drop(entry))
 
     async def _write(self, entry: Row, values: Row, *queries: Query) -> None:
-        change = self.change(entry, values)
+        change = self.update(entry, values)
         if not await outbox.run_unless_conflict(self._store, change, *queries):
             _log.warning(
                 "mail %s: another dispatcher has claimed it; nothing is recorded here", entry["id"]
@@ -163,7 +163,7 @@ class DeliveryLog(Claims):
 
 
 def _drop(entry: Row) -> Delete:
-    return Delete(EMAIL_OUTBOX, outbox.named(entry["id"]))
+    return Delete(EMAIL_OUTBOX, outbox.where_id(entry["id"]))
 
 
 RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
@@ -215,7 +215,7 @@ class Delivery:
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
-        mine = await self._outcomes.hold(entry, LEASE_LEAST)
+        mine = await self._outcomes.ensure_lease(entry, LEASE_LEAST)
         if mine is None:
             return True
         if expiry := find_expiry(mine, state, self._clock()):
@@ -243,7 +243,7 @@ class Delivery:
 
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
-            async with self._outcomes.keep(entry):
+            async with self._outcomes.renewing(entry):
                 await connection.send(self._sender, entry["recipient_email"], message)
         except Refused as refused:
             return await self._record_refusal(entry, refused)

@@ -54,7 +54,7 @@ class Dispatcher(outbox.Dispatcher):
         self._delivery = delivery
         self._claims = Claims(store, clock)
 
-    async def tick(self) -> bool:
+    async def send_batch(self) -> bool:
         """Send one batch of what is due; return whether there may be more. Raises Problem."""
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
@@ -64,9 +64,9 @@ class Dispatcher(outbox.Dispatcher):
         batch = await self._claims.take(state["batch_size"])
         return await self._send(batch.entries, state) and not batch.is_all
 
-    async def _take_turn(self) -> bool:
+    async def _dispatch_due(self) -> bool:
         with outbox.log_errors(_log, "mail waits"):
-            return await self.tick()
+            return await self.send_batch()
         return False
 
     async def _send(self, entries: list[Row], state: Row) -> bool:
@@ -74,16 +74,16 @@ class Dispatcher(outbox.Dispatcher):
         waiting = deque(entries)
         try:
             async with Connection(self._transport) as connection:
-                while waiting and not self._ending.is_set():
+                while waiting and not self._stopping.is_set():
                     if not await self._delivery.deliver(waiting.popleft(), state, connection):
                         return False
-                    self.beat = self._clock()
+                    self.active_at = self._clock()
                     if waiting:
-                        await outbox.wait_for(self._ending, state["send_delay_ms"] / 1000)
+                        await outbox.wait_for(self._stopping, state["send_delay_ms"] / 1000)
         finally:
             with suppress(Problem):  # the end of the lease does the same
-                await self._claims.give_back(waiting)
-        return not self._ending.is_set()
+                await self._claims.release(waiting)
+        return not self._stopping.is_set()
 
 
 _MUST_ARRIVE = Filter(
@@ -134,8 +134,8 @@ class MailStatus:
             yield "mail waits for longer than half of its time to live: look at the relay"
         if suppressed.rows:
             yield "the owner's address is suppressed: delete its row in suppressed_emails"
-        beat = self.dispatcher and self.dispatcher.beat
-        if beat and self.clock() - beat > LEASE:
+        active_at = self.dispatcher and self.dispatcher.active_at
+        if active_at and self.clock() - active_at > LEASE:
             yield "the mail dispatcher is stuck: restart the service"
 
 

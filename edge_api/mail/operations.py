@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, WithJsonSche
 
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
-from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.tables import MAX_EMAIL_LENGTH
 from edge_api.leads.operations import REPLAYED
 from edge_api.mail.suppressions import (
     REPORT_TYPES,
@@ -124,7 +124,7 @@ class EmailEventData(BaseModel, strict=True, frozen=True):
     email: Annotated[
         str,
         AfterValidator(_check_address),
-        WithJsonSchema({"type": "string", "format": "email", "maxLength": EMAIL_LONGEST}),
+        WithJsonSchema({"type": "string", "format": "email", "maxLength": MAX_EMAIL_LENGTH}),
         Field(description="Whom it was sent to."),
     ]
     message_id: Annotated[

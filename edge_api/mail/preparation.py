@@ -31,7 +31,7 @@ from edge_api.mail.messages import (
 )
 from edge_api.mail.queue import message_type_of, retry_for
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
-from edge_api.outbox import named, run_unless_conflict
+from edge_api.outbox import run_unless_conflict, where_id
 from edge_api.schema.paths import CLAIM_CREDENTIAL
 
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
@@ -57,7 +57,7 @@ class Acknowledgements:
             Filter("status", "eq", "sent"),
             Filter("created_at", "gt", format_instant(self._clock() - _HOUR)),
         )
-        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, counted=True)
+        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
         (outcome,) = await self._store.run(count)
         if (outcome.total or 0) >= self._per_hour:
             return f"{self._per_hour} acknowledgements were sent within an hour"
@@ -121,7 +121,7 @@ class MessageComposer:
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not retry_for(entry))
         table = ACCESS_REQUESTS if message_type_of(entry) == DECISION else LEADS
-        (outcome,) = await self.store.run(Read(table, where=named(entry["subject_id"])))
+        (outcome,) = await self.store.run(Read(table, where=where_id(entry["subject_id"])))
         subject = outcome.rows[0] if outcome.rows else None
         if subject is None:
             return NotSent(

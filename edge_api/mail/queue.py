@@ -40,7 +40,7 @@ from edge_api.mail.messages import (
     MessageType,
     Queue,
 )
-from edge_api.outbox import GIVEN_UP, Leases, due, requeued_values, run_unless_conflict
+from edge_api.outbox import GIVEN_UP, Leases, requeued_values, run_unless_conflict, where_due
 
 READ_STATE = Read(EMAIL_SEND_STATE)
 
@@ -152,7 +152,7 @@ class Claims(Leases):
     async def take(self, most: int) -> Batch:
         """Claim up to so many entries that are due. Raises Problem."""
         now = self._clock()
-        wheres = ((*due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
+        wheres = ((*where_due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
         reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=most) for where in wheres)
         outcomes = await self._store.run(*reads)
         found = [row for outcome in outcomes for row in outcome.rows]

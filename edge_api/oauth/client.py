@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from edge_api.auth.actor import Actor
 from edge_api.auth.secrets import hash_secret
-from edge_api.db.oauth_tables import CLIENT_ID_LONGEST
+from edge_api.db.oauth_tables import MAX_CLIENT_ID_LENGTH
 from edge_api.db.problems import Problem, format_validation_error
 from edge_api.db.table import Row
 from edge_api.oauth.request import URI_LONGEST, matches, redirect_uri_error
@@ -161,7 +161,7 @@ _URL: Final = re.compile(r"https://[!#-\[\]-~]+")
 
 def is_document_id(client_id: str) -> bool:
     """Return whether a client is named by the URL of a document (section 3 of the draft)."""
-    if len(client_id) > CLIENT_ID_LONGEST or _URL.fullmatch(client_id) is None:
+    if len(client_id) > MAX_CLIENT_ID_LENGTH or _URL.fullmatch(client_id) is None:
         return False
     try:
         parts = urlsplit(client_id)

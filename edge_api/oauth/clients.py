@@ -153,7 +153,7 @@ class ClientRows:
 
         An honest client gets a token within minutes, so nobody can fill all places for long.
         """
-        count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, counted=True)
+        count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, with_total=True)
         (outcome,) = await self._store.run(count)
         if (outcome.total or 0) < UNVETTED_MOST:
             return
@@ -295,7 +295,7 @@ class DocumentClients:
             await self._rows.change(url, "update", values, SERVICE)
         except Problem as problem:
             if problem.code == "invalid":
-                self._failures.keep(url, (self._clock(), problem), 1)
+                self._failures.put(url, (self._clock(), problem), 1)
             raise
         return {**known, **given}
 

@@ -17,7 +17,7 @@ from edge_api.db.oauth_tables import (
 )
 from edge_api.db.query import Delete, Filter, Read, Store
 from edge_api.db.table import Table
-from edge_api.db.transfer import pages
+from edge_api.db.transfer import read_pages
 from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import (
     ASSERTION_ALGORITHMS,
@@ -78,7 +78,7 @@ async def _delete_idle_clients(store: Store, now: datetime) -> None:
 async def _delete_grants(store: Store, now: datetime) -> None:
     """Delete old grants of which no code and no refresh token is left."""
     old = Filter("created_at", "lte", format_instant(now - 2 * REFRESH_LIFE))
-    async for rows in pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
+    async for rows in read_pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
         grants = [row["id"] for row in rows]
         theirs = (Filter("grant_id", "in", tuple(grants)),)
         tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)

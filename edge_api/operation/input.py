@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
-from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.tables import MAX_EMAIL_LENGTH
 from edge_api.db.types import refuse_nul
 
 _WHITE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -91,7 +91,7 @@ def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
         ) from None
 
 
-_EMAIL = TextRule(EMAIL_LONGEST)
+_EMAIL = TextRule(MAX_EMAIL_LENGTH)
 HONEYPOT: Final = "_gotcha"
 """A member that no person sees in the form: what fills it in is a machine."""
 

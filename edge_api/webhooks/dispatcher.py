@@ -80,11 +80,11 @@ class Dispatcher(outbox.Dispatcher):
             return ()
         return (InsertFromRead(READ_ENABLED, partial(lead_deliveries, lead, self._clock())),)
 
-    async def turn(self) -> None:
+    async def run_once(self) -> None:
         """Post what is due now; return when all of it has been tried. Raises Problem."""
         await asyncio.gather(*await self._start_all())
 
-    async def _take_turn(self) -> bool:
+    async def _dispatch_due(self) -> bool:
         fault = "webhooks: the queue cannot be read; trying again"
         with outbox.log_errors(_log, "webhooks wait", fault):
             await self._start_all()
@@ -96,7 +96,7 @@ class Dispatcher(outbox.Dispatcher):
         ids = [row["id"] for row in await enabled(self._store)]
         fresh = [each for each in ids if each not in self._busy]
         self._busy.update(fresh)
-        return [self._begin(self._drain(each)) for each in fresh]
+        return [self._start_task(self._drain(each)) for each in fresh]
 
     async def _drain(self, endpoint_id: str) -> None:
         """Post to an endpoint until nothing is due; a lost claim is due after its lease."""
@@ -104,7 +104,7 @@ class Dispatcher(outbox.Dispatcher):
         fault = f"webhooks: posting to {endpoint_id} was interrupted; trying again"
         try:
             with outbox.log_errors(_log, waits, fault):
-                while not self._ending.is_set() and await self._post_batch(endpoint_id):
+                while not self._stopping.is_set() and await self._post_batch(endpoint_id):
                     pass
         finally:
             self._busy.discard(endpoint_id)
@@ -116,15 +116,15 @@ class Dispatcher(outbox.Dispatcher):
         endpoint = await find(self._store, endpoint_id)  # which may have changed
         if endpoint is None or endpoint["disabled_at"]:
             return False
-        if self._ending.is_set():
-            await self._leases.give_back(rows)
+        if self._stopping.is_set():
+            await self._leases.release(rows)
             return False
         await asyncio.gather(*(self._attempt(endpoint, row) for row in rows))
         return bool(claimed)
 
     async def _claim(self, endpoint_id: str) -> list[Row]:
         now = self._clock()
-        where = (*outbox.due(now), Filter("endpoint_id", "eq", endpoint_id))
+        where = (*outbox.where_due(now), Filter("endpoint_id", "eq", endpoint_id))
         reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), AT_ONCE)
         (found,) = await self._store.run(reading)
         return await self._leases.claim(found.rows, now)
@@ -138,7 +138,7 @@ class Dispatcher(outbox.Dispatcher):
         forgotten = [row for row in deliveries if row["subject_id"] in gone]
         if forgotten:
             await self._store.run(
-                *(Delete(WEBHOOK_DELIVERIES, outbox.held(row)) for row in forgotten)
+                *(Delete(WEBHOOK_DELIVERIES, outbox.where_leased(row)) for row in forgotten)
             )
         return [row for row in deliveries if row["subject_id"] not in gone]
 
@@ -176,7 +176,7 @@ class Dispatcher(outbox.Dispatcher):
         """Return the changes after an attempt, which fail where the claim is lost."""
         now = self._clock()
         if answer.is_taken:
-            return (Delete(WEBHOOK_DELIVERIES, outbox.held(delivery)),)
+            return (Delete(WEBHOOK_DELIVERIES, outbox.where_leased(delivery)),)
         if answer.is_refused_for_good:
             return self._disable(delivery, now)
         again = next_attempt(delivery["attempts"], answer.retry_after, now)
@@ -185,7 +185,7 @@ class Dispatcher(outbox.Dispatcher):
             "last_answer": answer.message,
             "due_at": format_instant(again or now),
         }
-        return (Update(WEBHOOK_DELIVERIES, values, outbox.held(delivery)),)
+        return (Update(WEBHOOK_DELIVERIES, values, outbox.where_leased(delivery)),)
 
     def _disable(self, delivery: Row, now: datetime) -> tuple[Query, ...]:
         """Return the queries that disable an endpoint, and give up what waits for it.
@@ -195,10 +195,10 @@ class Dispatcher(outbox.Dispatcher):
         """
         endpoint_id = delivery["endpoint_id"]
         values = {"disabled_at": format_instant(now), "disabled_for": GONE}
-        where = (*outbox.named(endpoint_id), ENABLED)
+        where = (*outbox.where_id(endpoint_id), ENABLED)
         entry = AuditChange("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (
-            self._leases.change(delivery, {"attempts": delivery["attempts"] + 1}),
+            self._leases.update(delivery, {"attempts": delivery["attempts"] + 1}),
             Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
             _give_up(Filter("endpoint_id", "eq", endpoint_id), now),
             audit_entry(SERVICE, entry, now),

@@ -19,7 +19,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC
 from edge_api.net.signatures import new_secret, sign
-from edge_api.outbox import GIVEN_UP, WAITING, named, requeued_values
+from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
 
 LEAD_CREATED: Final = "lead.created"
 TEST: Final = "webhook.test"
@@ -98,7 +98,7 @@ async def enabled(store: Store) -> list[Row]:
 
 async def find(store: Store, endpoint_id: str) -> Row | None:
     """Return an endpoint. Raises Problem where the store cannot be read."""
-    (outcome,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=named(endpoint_id)))
+    (outcome,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=where_id(endpoint_id)))
     return outcome.rows[0] if outcome.rows else None
 
 
@@ -189,13 +189,13 @@ class Endpoints:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
         waiting = Delete(WEBHOOK_DELIVERIES, (Filter("endpoint_id", "eq", row["id"]),))
-        await self._run("remove", Delete(WEBHOOK_ENDPOINTS, named(row["id"])), waiting)
+        await self._run("remove", Delete(WEBHOOK_ENDPOINTS, where_id(row["id"])), waiting)
 
     async def enable(self, endpoint_id: str) -> None:
         """Send an endpoint the events from now on. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
         values = {"disabled_at": None, "disabled_for": None}
-        await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, named(row["id"])))
+        await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
     async def rotate(
         self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP
@@ -208,7 +208,7 @@ class Endpoints:
             "former_until": format_instant(self._clock() + overlap) if overlap else None,
         }
         untouched = Filter("secret", "eq", row["secret"])
-        update = Update(WEBHOOK_ENDPOINTS, values, (*named(row["id"]), untouched), at_least=1)
+        update = Update(WEBHOOK_ENDPOINTS, values, (*where_id(row["id"]), untouched), at_least=1)
         await self._run("rotate", update)
         return EndpointWithSecret({**row, **values}, secret)
 
@@ -251,7 +251,7 @@ class Endpoints:
     async def _look(self, row: Row) -> EndpointStatus:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
-            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, counted=True) for where in wheres
+            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
         )
         waiting, dead = await self._store.run(*counts)
         return EndpointStatus(row, waiting.total or 0, dead.total or 0)

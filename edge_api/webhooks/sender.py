@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 import aiohttp
 from yarl import URL
 
-from edge_api.db.outbox_tables import URL_LONGEST
+from edge_api.db.outbox_tables import MAX_URL_LENGTH
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import (
     Address,
@@ -105,8 +105,8 @@ def make_sender(settings: Settings) -> WebhookSender:
 
 def _read(url: str) -> SplitResult:
     """Return the parts of a URL. Raises Problem `invalid`."""
-    if len(url) > URL_LONGEST:
-        raise _fault(f"is longer than {URL_LONGEST} characters")
+    if len(url) > MAX_URL_LENGTH:
+        raise _fault(f"is longer than {MAX_URL_LENGTH} characters")
     if _SPELLING.fullmatch(url) is None:  # what else looks like a digit or a slash may become one
         raise _fault("must begin with https:// and have visible ASCII characters only")
     try:

@@ -54,9 +54,9 @@ def options_in(text: str) -> set[str]:
 
 def state_absence(column: Column) -> str:
     """Return what a row gets that leaves the column out."""
-    if column.filled:
+    if column.generated:
         instant = "the present instant" + (", at each change" if column.on_update_now else "")
-        return "a new UUID" if column.filled == "id" else instant
+        return "a new UUID" if column.generated == "id" else instant
     if column.default is not None:
         return f"`{column.default}`"
     return "NULL" if column.nullable else "needed"

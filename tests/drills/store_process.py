@@ -21,7 +21,7 @@ ENTRY = {"actor": "a", "verb": "drill", "table_name": "leads", "columns": "", "r
 
 async def main(path: Path) -> None:
     """Open the store and keep what comes in, until killed."""
-    store = await open_store(path, lambda: datetime.now(UTC), alone=True)
+    store = await open_store(path, lambda: datetime.now(UTC), exclusive=True)
     lines = StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: StreamReaderProtocol(lines), sys.stdin

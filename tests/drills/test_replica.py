@@ -20,8 +20,8 @@ import pytest
 
 from edge_api.backup.replica import fetch_replica
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.copying import verify
-from edge_api.db.sqlite.replicator import lock_of
+from edge_api.db.sqlite.copying import verify_copy
+from edge_api.db.sqlite.replicator import lock_path
 from edge_api.settings import read_settings
 from tests.drills.loss import Writers, await_replica, ids, installation_in, post
 from tests.edge.edge_process import Installation, ServedEdge
@@ -192,7 +192,7 @@ def stopped_at_random(store: Path, random: Random) -> Iterator[None]:
 @contextmanager
 def stopped(store: Path) -> Iterator[None]:
     """Stop Litestream meanwhile."""
-    process = int(lock_of(store).read_text())
+    process = int(lock_path(store).read_text())
     os.kill(process, signal.SIGSTOP)
     try:
         yield
@@ -206,7 +206,7 @@ def restore(installation: Installation, found: Found) -> None:
     draft.unlink(missing_ok=True)
     try:
         fetch_replica(read_settings(installation.settings, None), draft, None)
-        verify(draft)
+        verify_copy(draft)
     except StoreRefusal as refusal:
         found.damaged.append(str(refusal))
         return

@@ -204,9 +204,9 @@ def make_edge(make_settings: Callable[..., Settings], aiohttp_client: AiohttpCli
 
     @asynccontextmanager
     async def make(
-        clock: Any = system_clock, *, alone: bool = False, **changes: str
+        clock: Any = system_clock, *, exclusive: bool = False, **changes: str
     ) -> AsyncIterator[RunningEdge]:
-        async with assemble(make_settings(**changes), clock, alone=alone) as assembly:
+        async with assemble(make_settings(**changes), clock, exclusive=exclusive) as assembly:
             server = EdgeServer(assembly.app.handle, assembly.app.refuse)
             client: TestClient[BaseRequest, None]
             client = await aiohttp_client(server, cookie_jar=DummyCookieJar())

@@ -103,7 +103,7 @@ async def test_reads_end_when_their_clients_go_away(
         await watcher.until(1 if is_shared and store.version_is_exact else READERS)
 
     await watcher.until(0)
-    probes = [Read(LEADS, ("id",), limit=1, seconds=SECONDS) for _ in range(READERS)]
+    probes = [Read(LEADS, ("id",), limit=1, timeout=SECONDS) for _ in range(READERS)]
     outcomes = await asyncio.gather(*(store.run(probe) for probe in probes))
     assert [len(outcome.rows) for (outcome,) in outcomes] == [1] * READERS
 

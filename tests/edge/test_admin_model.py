@@ -23,7 +23,7 @@ from edge_api.admin.rows import Rows, RowsPage
 from edge_api.auth.actor import OPERATOR
 from edge_api.db.query import Delete, Filter
 from edge_api.db.tables import LEADS
-from edge_api.db.types import INTEGER_MOST
+from edge_api.db.types import MAX_INTEGER
 from tests.edge.engines import ENGINES, open_store, placed
 from tests.sizes import scaled
 
@@ -316,7 +316,7 @@ odd_leads = st.lists(
             "id": st.uuids(),
             "name": texts.map(lambda text: text or "x"),
             "notes": st.none() | texts,
-            "spam_score": st.integers(-INTEGER_MOST, INTEGER_MOST),
+            "spam_score": st.integers(-MAX_INTEGER, MAX_INTEGER),
             "consent_at": st.none() | st.datetimes(datetime(1000, 1, 2), timezones=st.just(UTC)),  # noqa: DTZ001
             "spam_reasons": fractions | documents,
         }

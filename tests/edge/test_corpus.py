@@ -40,7 +40,7 @@ async def test_most_questions_have_their_answer_in_the_first_three(corpus_build:
     search = await open_search(posts.texts())
     missed = []
     for words, slugs in questions.items():
-        found = await search.look_up(words, 3)
+        found = await search.search(words, 3)
         if not {finding.slug for finding in found.findings} & set(slugs.split()):
             missed.append(words)
     await search.close()

@@ -60,7 +60,7 @@ def test_a_build_that_takes_over_has_only_what_is_new_looked_through() -> None:
     gc_freeze()
     new = Knot()
     del old
-    gc_freeze(whole=False)
+    gc_freeze(full=False)
     assert not is_looked_through(new)
     assert gone[0]() is not None
 
@@ -83,7 +83,7 @@ async def test_an_edge_settles_with_what_it_serves(
     """When it starts, and when another build takes over; the one before it goes."""
     monkeypatch.setattr(background_jobs, "REFRESH_SECONDS", PAUSE)
     point_at(tmp_path, write_build(tmp_path, "build-0001", [make_post("ink")]))
-    async with make_edge(alone=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
+    async with make_edge(exclusive=True, BUILD_DIR=str(tmp_path), SITE_URL=SITE_URL) as edge:
         builds = edge.service[BuildManager]
         assert not is_looked_through(builds.build())
         gone = weakref.ref(builds.build())
@@ -96,7 +96,7 @@ async def test_an_edge_settles_with_what_it_serves(
 
 async def test_an_edge_settles_when_it_has_loaded_what_agents_need(make_edge: EdgeMaker) -> None:
     """The SDK is loaded with the first message, and stays."""
-    async with make_edge(alone=True) as edge:
+    async with make_edge(exclusive=True) as edge:
         newcomer = Knot()
         assert is_looked_through(newcomer)
 

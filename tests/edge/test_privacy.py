@@ -404,7 +404,7 @@ async def test_what_moved_from_page_to_page_is_gone_too(tmp_path: Path) -> None:
             notes = lead["message"][:9] * chance.randint(1, 400)
             await store.run(Update(LEADS, {"notes": notes}, (Filter("id", "eq", lead["id"]),)))
         await Privacy(store, system_clock).erase(ANN, OPERATOR)
-        assert await store.scrub(whole=True)
+        assert await store.scrub(full=True)
         files = bytes_in(tmp_path)
     finally:
         await store.close()

@@ -18,7 +18,7 @@ def refuse(environment: dict[str, str], dotenv: Path | None = None) -> list[str]
     """Return the sentences with which settings are refused."""
     with pytest.raises(SettingsError) as refusal:
         read_settings(environment, dotenv)
-    return refusal.value.faults
+    return refusal.value.errors
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from edge_api.settings import Settings
 COMPLETE: dict[str, Any] = {
     "personal": PersonalData(("email",)),
     "retention": Retention("created_at", "retain_leads_days"),
-    "restored": "compared",
+    "on_restore": "compared",
 }
 
 
@@ -48,14 +48,17 @@ def test_a_table_without_a_declaration_is_refused() -> None:
     [
         ({"personal": None}, "email is an e-mail address, so its rows are personal data"),
         ({"retention": None}, "how long they are kept"),
-        ({"restored": None}, "what a restore does with them"),
+        ({"on_restore": None}, "what a restore does with them"),
         ({"personal": PersonalData(("created_at",))}, "email is an e-mail address"),
         ({"personal": PersonalData(("e_mail",))}, "no such column: e_mail"),
-        ({"personal": PersonalData(("email",), withheld=frozenset({"token"}))}, "token"),
-        ({"personal": PersonalData(("email",), cleared=("notes",), kept="kept")}, "notes"),
-        ({"personal": PersonalData(("email",), mailed="address")}, "address"),
+        ({"personal": PersonalData(("email",), withheld_columns=frozenset({"token"}))}, "token"),
+        (
+            {"personal": PersonalData(("email",), cleared_columns=("notes",), kept_reason="kept")},
+            "notes",
+        ),
+        ({"personal": PersonalData(("email",), mailed_column="address")}, "address"),
         ({"retention": Retention("made_at", "retain_leads_days")}, "made_at"),
-        ({"retention": Retention(row_of=("lead_id", "leads"))}, "lead_id"),
+        ({"retention": Retention(cascade_from=("lead_id", "leads"))}, "lead_id"),
         ({"irreversible_changes": (IrreversibleChange(("left_at",)),)}, "left_at"),
     ],
 )
@@ -87,7 +90,7 @@ def test_a_complete_declaration_is_taken() -> None:
     "declared",
     [
         {"personal": PersonalData(("email",), through=("leads",))},
-        {"retention": Retention(row_of=("email", "leads"))},
+        {"retention": Retention(cascade_from=("email", "leads"))},
     ],
 )
 def test_a_parent_must_come_first(declared: dict[str, Any]) -> None:

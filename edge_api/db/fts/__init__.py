@@ -1,7 +1,7 @@
 """Full-text search in the posts of one build, by SQLite's FTS5, whatever engine keeps rows."""
 
 from edge_api.db.fts.index import (
-    SNIPPET_LONGEST,
+    MAX_SNIPPET_LENGTH,
     Search,
     build_search,
     open_existing,
@@ -10,7 +10,7 @@ from edge_api.db.fts.index import (
 )
 
 __all__ = [
-    "SNIPPET_LONGEST",
+    "MAX_SNIPPET_LENGTH",
     "Search",
     "build_search",
     "open_existing",

@@ -9,22 +9,22 @@ from unicodedata import combining, normalize
 
 from edge_api.schema.index import WORDS_LONGEST, Segments, TextSegment
 
-OPENING, CLOSING = "\ufdd0", "\ufdd1"
-SEAM: Final = "\x1f"
+MATCH_START, MATCH_END = "\ufdd0", "\ufdd1"
+WORD_BREAK: Final = "\x1f"
 """Ends a word for the engine where a reader sees no end: the engine takes no noncharacter for a
 sign between words."""
-CUT: Final = "\u2026"
+ELLIPSIS: Final = "\u2026"
 """What stands where text was left out."""
 
-_MARKED: Final = re.compile(f"{OPENING}(.*?){CLOSING}", re.DOTALL)
-DENSE: Final = (
+_MARKED: Final = re.compile(f"{MATCH_START}(.*?){MATCH_END}", re.DOTALL)
+UNSPACED: Final = (
     "[\u0e01-\u0eff\u0f40-\u0fbc\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3105-\u312f\u3400-\u4dbf"
     "\u4e00-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff]"
 )
 """Letters of scripts without spaces between words (Thai, Lao, Tibetan, Burmese, Khmer, kana, Han),
 and of Korean, whose particles have none before them."""
-_DENSE: Final = re.compile(DENSE)
-_LONGEST_WORD: Final = 24
+_UNSPACED: Final = re.compile(UNSPACED)
+_MAX_BREAK_DISTANCE: Final = 24
 """Characters within which a cut looks for a place between words."""
 
 
@@ -33,22 +33,22 @@ def prepare(text: str) -> str:
 
     NUL would end a text for the engine.
     """
-    for sign in (OPENING, CLOSING, SEAM):
+    for sign in (MATCH_START, MATCH_END, WORD_BREAK):
         text = text.replace(sign, "")
-    return split_dense(text.replace("\x00", " "))
+    return split_unspaced(text.replace("\x00", " "))
 
 
-def split_dense(text: str) -> str:
+def split_unspaced(text: str) -> str:
     """Return the text with each letter of a script without spaces as a word of its own.
 
     So a phrase of such letters is any part of a text, from one letter on.
     """
-    return text if text.isascii() else _DENSE.sub(rf"{SEAM}\g<0>{SEAM}", text)
+    return text if text.isascii() else _UNSPACED.sub(rf"{WORD_BREAK}\g<0>{WORD_BREAK}", text)
 
 
-def read_marks(text: str) -> Segments:
+def parse_highlights(text: str) -> Segments:
     """Return the segments of a text that the engine has marked."""
-    pieces = enumerate(_MARKED.split(text.replace(SEAM, "")))
+    pieces = enumerate(_MARKED.split(text.replace(WORD_BREAK, "")))
     return tuple(TextSegment(piece, number % 2 == 1) for number, piece in pieces if piece)
 
 
@@ -57,19 +57,19 @@ def has_match(segments: Segments) -> bool:
     return any(segment.is_match for segment in segments)
 
 
-def make_snippet(segments: Segments, most: int) -> Segments:
-    """Return about `most` characters where the most different words stand that were looked for.
+def make_snippet(segments: Segments, length: int) -> Segments:
+    """Return about `length` characters where the most different words stand that were looked for.
 
     The engine has a function for that, whose time grows with the square of the matches, and which
     counts words: those of scripts without spaces may be whole paragraphs.
     """
     text = "".join(segment.text for segment in segments)
-    if len(text) <= most:
+    if len(text) <= length:
         return segments
-    begin = _begin(text, _best_match(list(_list_matches(segments)), most // 2), most)
-    end = _break_before(text, begin + most)
-    before = [TextSegment(CUT, is_match=False)] if begin else []
-    behind = [TextSegment(CUT, is_match=False)] if end < len(text) else []
+    begin = _begin(text, _best_match(list(_list_matches(segments)), length // 2), length)
+    end = _break_before(text, begin + length)
+    before = [TextSegment(ELLIPSIS, is_match=False)] if begin else []
+    behind = [TextSegment(ELLIPSIS, is_match=False)] if end < len(text) else []
     return tuple(_join([*before, *_cut(segments, begin, end), *behind]))
 
 
@@ -88,7 +88,7 @@ def _list_matches(segments: Segments) -> Iterator[_Match]:
 
 def _best_match(matches: Sequence[_Match], width: int) -> int:
     """Return where the stretch of `width` begins that has the most different words; 0 for none."""
-    best, most, first = 0, 0, 0
+    best, length, first = 0, 0, 0
     last_seen: dict[str, int] = {}
     for number, match in enumerate(matches):
         last_seen[match.word] = number
@@ -96,21 +96,21 @@ def _best_match(matches: Sequence[_Match], width: int) -> int:
             if last_seen.get(matches[first].word) == first:
                 del last_seen[matches[first].word]
             first += 1
-        if len(last_seen) > most:
-            best, most = matches[first].start, len(last_seen)
+        if len(last_seen) > length:
+            best, length = matches[first].start, len(last_seen)
     return best
 
 
-def _begin(text: str, match: int, most: int) -> int:
+def _begin(text: str, match: int, length: int) -> int:
     """Return where to begin so that a quarter stands before the match, behind a space if may be."""
-    begin = max(0, min(match - most // 4, len(text) - most))
-    space = text.find(" ", begin, min(begin + _LONGEST_WORD, match))
+    begin = max(0, min(match - length // 4, len(text) - length))
+    space = text.find(" ", begin, min(begin + _MAX_BREAK_DISTANCE, match))
     return begin if begin == 0 or space < 0 else space + 1
 
 
 def _break_before(text: str, end: int) -> int:
     """Return the last place before `end` where a word ends, if there is one near it."""
-    space = text.rfind(" ", end - _LONGEST_WORD, end + 1)
+    space = text.rfind(" ", end - _MAX_BREAK_DISTANCE, end + 1)
     return end if space < 0 or end >= len(text) else space
 
 
@@ -129,7 +129,7 @@ def _join(segments: Sequence[TextSegment]) -> Iterator[TextSegment]:
         yield TextSegment("".join(segment.text for segment in group), is_match)
 
 
-TERMS_MOST: Final = 16
+MAX_TERMS: Final = 16
 """Terms of a question that count: each costs a look into the index."""
 _COMMON: Final = (
     "a about all an and any are as at be been but by can could did do does for from had has have "
@@ -139,10 +139,10 @@ _COMMON: Final = (
 )
 COMMON_WORDS: Final = frozenset(_COMMON.split())
 """English words that a post need not have where other words are asked for."""
-_WORD: Final = re.compile(rf"{DENSE}+|(?:(?!{DENSE})[^\W_])+")
+_WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
 """What FTS5's tokenizer takes for one word, or a run of letters of scripts without spaces."""
 _POSSESSIVE: Final = re.compile(r"(?<=[^\W_])['’]s\b")  # noqa: RUF001
-_PAIR: Final = re.compile(rf"(?=({DENSE}{DENSE}))")
+_PAIR: Final = re.compile(rf"(?=({UNSPACED}{UNSPACED}))")
 
 Forms = Callable[[str], Sequence[str]]
 """Returns the other words of the posts that have the stem of a word."""
@@ -187,21 +187,21 @@ def has_word(words: str) -> bool:
 def make_fts_query(words: str, forms: Forms) -> FtsQuery:
     """Return the queries for what a person typed, in which there is a word."""
     given = _read_terms(words)
-    telling = [at for at, term in enumerate(given) if not term.is_common]
-    needed = (telling or [*range(len(given))])[:TERMS_MOST]
+    distinctive = [at for at, term in enumerate(given) if not term.is_common]
+    needed = (distinctive or [*range(len(given))])[:MAX_TERMS]
     terms = [given[at] for at in needed]
-    every = [_widen(term, forms) for term in terms]
+    every = [_any_form(term, forms) for term in terms]
     spans = [
         _quote(" ".join(term.text for term in given[first : last + 1]))
         for first, last in pairwise(needed)
     ]
-    parts = [*_take_apart(terms)]
+    parts = [*_split_terms(terms)]
     return FtsQuery(
-        exact=_require([_quote(term.text) for term in terms], spans),
-        every=_require(every, spans),
+        exact=_all_of([_quote(term.text) for term in terms], spans),
+        every=_all_of(every, spans),
         marked=" OR ".join(every),
         words=tuple(part.text for part in parts),
-        each=tuple(_widen(part, forms) for part in parts),
+        each=tuple(_any_form(part, forms) for part in parts),
         pairs=tuple(_quote(f"{one.text} {next_.text}") for one, next_ in pairwise(parts)),
     )
 
@@ -239,26 +239,26 @@ def _is_unfinished(words: str, last: _Term) -> bool:
     return not is_ended and all(len(word) > 1 for word in _WORD.findall(letters)[-1:])
 
 
-def _take_apart(terms: Sequence[_Term]) -> Iterator[_Term]:
+def _split_terms(terms: Sequence[_Term]) -> Iterator[_Term]:
     """Yield the words of terms that tell posts apart, each once."""
     texts = dict.fromkeys(
         part
         for term in terms
         for word in _WORD.findall(term.text)
         for part in _PAIR.findall(word) or [word]
-        if word.casefold() not in COMMON_WORDS and (len(word) > 1 or re.match(DENSE, word))
+        if word.casefold() not in COMMON_WORDS and (len(word) > 1 or re.match(UNSPACED, word))
     )
     last = _WORD.findall(terms[-1].text)[-1]
     open_part = (_PAIR.findall(last) or [last])[-1] if terms[-1].is_open else None
-    for text in islice(texts, TERMS_MOST):
+    for text in islice(texts, MAX_TERMS):
         yield _Term(text, is_phrase=False, is_open=text == open_part)
 
 
 def _quote(text: str) -> str:
-    return f'"{split_dense(text)}"'
+    return f'"{split_unspaced(text)}"'
 
 
-def _widen(term: _Term, forms: Forms) -> str:
+def _any_form(term: _Term, forms: Forms) -> str:
     """Return the query for a term as typed, or with its last word in another form."""
     start = term.text.rfind(last := _WORD.findall(term.text)[-1])
     others = () if term.is_phrase else forms(last)
@@ -266,7 +266,7 @@ def _widen(term: _Term, forms: Forms) -> str:
     return " OR ".join([_quote(term.text) + "*" * term.is_open, *quoted])
 
 
-def _require(queries: Sequence[str], spans: Sequence[str]) -> str:
+def _all_of(queries: Sequence[str], spans: Sequence[str]) -> str:
     """Return the query for posts that match all queries.
 
     A span begins with the term of its query: it finds no more posts, but ranks those higher where

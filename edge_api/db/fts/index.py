@@ -21,39 +21,39 @@ from unicodedata import normalize
 
 from edge_api.db.errors import unavailable
 from edge_api.db.fts.fts_query import (
-    CLOSING,
     COMMON_WORDS,
-    OPENING,
+    MATCH_END,
+    MATCH_START,
     FtsQuery,
     has_match,
     has_word,
     make_fts_query,
     make_snippet,
+    parse_highlights,
     prepare,
-    read_marks,
 )
 from edge_api.db.fts.pool import SearchConnectionPool
 from edge_api.db.sqlite.errors import sqlite_problem
 from edge_api.schema.index import Finding, Findings, SearchText
 
-SNIPPET_LONGEST: Final = 280
+MAX_SNIPPET_LENGTH: Final = 280
 """Characters: three or four lines of a page."""
 MIN_RESULTS: Final = 10
 """Posts: where fewer have all the words, those that come nearest fill up to so many."""
-SCORED_MOST: Final = 100
+MAX_SCORED: Final = 100
 """Posts with some of the words that are compared by how well they have them."""
-FEW: Final = 3
+RARE: Final = 3
 """Posts: a word that fewer have may be misspelt."""
-MORE_FREQUENT: Final = 50
+MIN_FREQUENCY_RATIO: Final = 50
 """How many times as many posts must have the spelling that is suggested."""
-LIKENESS, LIKENESS_OF_KNOWN = 0.8, 0.85
+MIN_SIMILARITY, MIN_SIMILARITY_RARE = 0.8, 0.85
 """Of 1, as difflib counts it, of that spelling to a word that no post has, and to one that few do:
 that may also be a name."""
-FORMS_MOST: Final = 8
+MAX_FORMS: Final = 8
 """Words of one stem that are looked for, the most frequent ones."""
-WORD_SHORTEST, WORD_LONGEST = 4, 24
+MIN_WORD_LENGTH, MAX_WORD_LENGTH = 4, 24
 """Letters of a word whose spelling may be corrected."""
-LONG: Final = 8
+LONG_WORD: Final = 8
 """Letters of a word above which more than one slip is likely."""
 
 _SOURCE: Final = """
@@ -86,7 +86,7 @@ _FILL: Final = """
     INSERT INTO post (rowid, slug, title, description, tags, prose, code)
         VALUES (?, ?, ?, ?, ?, ?, ?)
 """
-_GAP: Final = 64
+_NUMBER_GAP: Final = 64
 """Between the numbers of two posts, for what is published between them later; the words of most
 posts still take one byte a post."""
 _FILL_WORDS: Final = """
@@ -122,7 +122,7 @@ _NEAREST: Final = """
 """
 _COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
 # The sign keeps the engine from going through its lists once for each post that is shown.
-_SHOW: Final = """
+_HIGHLIGHT: Final = """
     SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4),
         highlight(post, 2, ?3, ?4), highlight(post, 5, ?3, ?4)
     FROM post WHERE post MATCH ?1 AND +rowid IN (SELECT value FROM json_each(?2))
@@ -152,9 +152,9 @@ class Search:
         """
         if not has_word(words):
             return []
-        return await self._ask(partial(_find, words, limit))
+        return await self._run(partial(_find, words, limit))
 
-    async def look_up(self, words: str, limit: int, offset: int = 0) -> Findings:
+    async def search(self, words: str, limit: int, offset: int = 0) -> Findings:
         """Return how many posts hold all the words, and what to show of those behind `offset`.
 
         Words count as in `find`. Where fewer than ENOUGH posts hold them all, the posts that come
@@ -163,14 +163,14 @@ class Search:
         """
         if not has_word(words):
             return Findings(0, ())
-        return await self._ask(partial(_look_up, words, limit, offset))
+        return await self._run(partial(_search, words, limit, offset))
 
     async def close(self) -> None:
         """Let go of the index and its threads."""
         self._is_closed = True
         await self._pool.close()
 
-    async def _ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._is_closed:
             raise unavailable("This build is closed")
         try:
@@ -183,71 +183,71 @@ def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
     return list(_rank(connection, _read(connection, words), limit).values())
 
 
-def _look_up(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> Findings:
-    question = _read(connection, words)
-    (total,) = connection.execute(_COUNT, (question.every,)).fetchone()
-    ranked = _rank(connection, question, max(offset + limit, MIN_RESULTS))
+def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> Findings:
+    query = _read(connection, words)
+    (total,) = connection.execute(_COUNT, (query.every,)).fetchone()
+    ranked = _rank(connection, query, max(offset + limit, MIN_RESULTS))
     shown = dict(islice(ranked.items(), offset, offset + limit))
-    findings = _show(connection, question.marked, shown)
+    findings = _make_findings(connection, query.marked, shown)
     suggestion = None
     if total < MIN_RESULTS:
         near: dict[int, str] = {}
-        if total < FEW and (suggestion := _correct(connection, words, question)):
-            question = _read(connection, suggestion)
-            near = _rank(connection, question, MIN_RESULTS)
-        if question.each not in ((), (question.marked,)):
-            queries = (json.dumps(question.each), json.dumps(question.each + question.pairs))
-            near |= connection.execute(_NEAREST, (*queries, SCORED_MOST, MIN_RESULTS))
+        if total < RARE and (suggestion := _correct(connection, words, query)):
+            query = _read(connection, suggestion)
+            near = _rank(connection, query, MIN_RESULTS)
+        if query.each not in ((), (query.marked,)):
+            queries = (json.dumps(query.each), json.dumps(query.each + query.pairs))
+            near |= connection.execute(_NEAREST, (*queries, MAX_SCORED, MIN_RESULTS))
         others = [item for item in near.items() if item[0] not in ranked][: MIN_RESULTS - total]
         start = max(0, offset - total)
         if shown := dict(others[start : start + limit - len(findings)]):
-            findings += _show(connection, " OR ".join(question.each), shown)
+            findings += _make_findings(connection, " OR ".join(query.each), shown)
     return Findings(total, findings, suggestion)
 
 
 def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
     def forms(word: str) -> list[str]:
-        given = (f'"{word}"', FORMS_MOST)
+        given = (f'"{word}"', MAX_FORMS)
         found = connection.execute(_FORMS, given) if word.isascii() else ()
         return [form for (form,) in found if form != word.lower()]
 
     return make_fts_query(words, cache(forms))
 
 
-def _rank(connection: sqlite3.Connection, question: FtsQuery, limit: int) -> dict[int, str]:
+def _rank(connection: sqlite3.Connection, query: FtsQuery, limit: int) -> dict[int, str]:
     """Return the slugs of the best posts by their numbers, words as typed before other forms."""
-    ranked = dict(connection.execute(_RANKED, (question.exact, question.exact, limit)))
-    if (rest := limit - len(ranked)) and question.every != question.exact:
-        others = f"({question.every}) NOT ({question.exact})"
-        ranked |= connection.execute(_RANKED, (others, question.every, rest))
+    ranked = dict(connection.execute(_RANKED, (query.exact, query.exact, limit)))
+    if (rest := limit - len(ranked)) and query.every != query.exact:
+        others = f"({query.every}) NOT ({query.exact})"
+        ranked |= connection.execute(_RANKED, (others, query.every, rest))
     return ranked
 
 
-def _correct(connection: sqlite3.Connection, words: str, question: FtsQuery) -> str | None:
+def _correct(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str | None:
     """Return what was typed with each rare word in a spelling that is much more frequent."""
     corrected = words
-    for word, query in zip(question.words, question.each, strict=True):
+    for word, each in zip(query.words, query.each, strict=True):
         folded = normalize("NFKD", word.casefold())
-        (posts,) = connection.execute(_COUNT, (query,)).fetchone()
-        if posts < FEW and word.isalpha() and WORD_SHORTEST <= len(word) <= WORD_LONGEST:
-            cutoff = LIKENESS_OF_KNOWN if posts else LIKENESS
-            given = (folded[0], len(folded), posts * MORE_FREQUENT)
+        (posts,) = connection.execute(_COUNT, (each,)).fetchone()
+        if posts < RARE and word.isalpha() and MIN_WORD_LENGTH <= len(word) <= MAX_WORD_LENGTH:
+            cutoff = MIN_SIMILARITY_RARE if posts else MIN_SIMILARITY
+            given = (folded[0], len(folded), posts * MIN_FREQUENCY_RATIO)
             known = dict(connection.execute(_SIMILAR, given).fetchall())
             near = get_close_matches(folded, known, cutoff=cutoff)
-            if near := [term for term in near if _is_slip(folded, term)]:
-                alike = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
-                best = max(near, key=lambda term: (round(alike[term], 2), known[term]))
+            if near := [term for term in near if _is_typo(folded, term)]:
+                similarity = {term: SequenceMatcher(None, term, folded).ratio() for term in near}
+                best = max(near, key=lambda term: (round(similarity[term], 2), known[term]))
                 corrected = re.sub(rf"(?<![^\W_]){word}(?![^\W_])", best, corrected)
     return corrected if corrected != words else None
 
 
-def _is_slip(typed: str, meant: str) -> bool:
+def _is_typo(typed: str, meant: str) -> bool:
     """Return whether a word may be a slip of the other, which is no common word.
 
     One letter was left out, added or changed, or two were swapped; in a LONG word it is enough that
     they are alike.
     """
-    if meant in COMMON_WORDS or len(typed) > LONG:
+    if meant in COMMON_WORDS or len(typed) > LONG_WORD:
         return meant not in COMMON_WORDS
     while typed[:1] == meant[:1] and typed:
         typed, meant = typed[1:], meant[1:]
@@ -256,20 +256,20 @@ def _is_slip(typed: str, meant: str) -> bool:
     return max(len(typed), len(meant)) <= 1 or typed == meant[::-1]
 
 
-def _show(
+def _make_findings(
     connection: sqlite3.Connection, marked: str, posts: Mapping[int, str]
 ) -> tuple[Finding, ...]:
     """Return what to show of posts by their numbers, with the words of a query marked."""
-    rows = connection.execute(_SHOW, (marked, json.dumps(list(posts)), OPENING, CLOSING))
+    rows = connection.execute(_HIGHLIGHT, (marked, json.dumps(list(posts)), MATCH_START, MATCH_END))
     texts = {number: texts for number, *texts in rows}
     return tuple(_make_finding(slug, *texts[number]) for number, slug in posts.items())
 
 
 def _make_finding(slug: str, title: str, prose: str, description: str, code: str) -> Finding:
     """Return a finding; where the prose has no match, another text may show one, or tell more."""
-    texts = [read_marks(text) for text in (prose, description, code)]
+    texts = [parse_highlights(text) for text in (prose, description, code)]
     shown = next(filter(has_match, texts), texts[1] or texts[0])
-    return Finding(slug, read_marks(title), make_snippet(shown, SNIPPET_LONGEST))
+    return Finding(slug, parse_highlights(title), make_snippet(shown, MAX_SNIPPET_LENGTH))
 
 
 async def open_search(texts: Iterable[SearchText]) -> Search:
@@ -299,7 +299,7 @@ async def open_existing(path: Path) -> Search:
 
 def build_search(path: Path, texts: Iterable[SearchText]) -> None:
     """Write the index of `texts` into a new file. Raises sqlite3.Error."""
-    with _filling(path) as connection:
+    with _open_for_writing(path) as connection:
         connection.executescript(_MAKE)
         connection.execute("BEGIN")
         _fill(connection, enumerate(texts, start=1))
@@ -315,19 +315,19 @@ def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
     It is an empty file, or the index of other posts, of which those that stay are left as they are.
     Raises sqlite3.Error.
     """
-    with _filling(path) as connection:
+    with _open_for_writing(path) as connection:
         connection.execute(_SOURCE)
         before = dict(connection.execute("SELECT digest, number FROM source").fetchall())
-        staying = {digest: before[digest] for digest in digests if digest in before}
-        numbers = _number(digests, staying)
+        reused = {digest: before[digest] for digest in digests if digest in before}
+        numbers = _number(digests, reused)
         has_room = all(number < behind for number, behind in pairwise(numbers))
-        if not has_room or 2 * len(staying) <= max(len(before), len(digests)):
-            staying, numbers = {}, _number(digests, {})
+        if not has_room or 2 * len(reused) <= max(len(before), len(digests)):
+            reused, numbers = {}, _number(digests, {})
             connection.executescript(_MAKE)
-        fresh = {each: at for each, at in zip(digests, numbers, strict=True) if each not in staying}
-        gone = [(at,) for digest, at in before.items() if digest not in staying]
+        fresh = {each: at for each, at in zip(digests, numbers, strict=True) if each not in reused}
+        gone = [(at,) for digest, at in before.items() if digest not in reused]
         connection.execute("BEGIN")
-        connection.executemany("DELETE FROM post WHERE rowid = ?", gone if staying else ())
+        connection.executemany("DELETE FROM post WHERE rowid = ?", gone if reused else ())
         connection.executemany("DELETE FROM source WHERE number = ?", gone)
         connection.executemany("INSERT INTO source VALUES (?, ?)", fresh.items())
         connection.execute("DELETE FROM word")
@@ -340,16 +340,16 @@ def _number(digests: Sequence[bytes], known: Mapping[bytes, int]) -> list[int]:
     They do not ascend where there is no room between two that are known.
     """
     first = min(known.values(), default=0)
-    number = max(known.values(), default=_GAP * len(digests)) + _GAP
+    number = max(known.values(), default=_NUMBER_GAP * len(digests)) + _NUMBER_GAP
     numbers = []
     for digest in reversed(digests):
-        number = known.get(digest, number - (1 if known and number > first else _GAP))
+        number = known.get(digest, number - (1 if known and number > first else _NUMBER_GAP))
         numbers.append(number)
     return numbers[::-1]
 
 
 @contextmanager
-def _filling(path: Path) -> Iterator[sqlite3.Connection]:
+def _open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         # An index that is interrupted is thrown away: neither journal nor sync is of any use.
         connection.execute("PRAGMA journal_mode = OFF")
@@ -360,7 +360,7 @@ def _filling(path: Path) -> Iterator[sqlite3.Connection]:
 def _fill(connection: sqlite3.Connection, texts: Iterable[tuple[int, SearchText]]) -> None:
     """Add posts by their numbers, then the words of all posts, and commit."""
     connection.executemany(_FILL, ((number, *map(prepare, text)) for number, text in texts))
-    connection.execute(_FILL_WORDS, (WORD_LONGEST,))
+    connection.execute(_FILL_WORDS, (MAX_WORD_LENGTH,))
     connection.execute(_FILL_FORMS)
     connection.execute("COMMIT")
 

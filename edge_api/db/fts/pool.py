@@ -14,15 +14,15 @@ from edge_api.db.errors import unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, Deadline
 
-CONNECTIONS: Final = 2
+MAX_CONNECTIONS: Final = 2
 """Each has a thread of its own."""
-WAITING_MOST: Final = 64
+MAX_READS: Final = 64
 """Reads in progress and waiting, in all; beyond that a read fails at once."""
 WAIT_SECONDS: Final = 2.0
 """What a read may take in all, with the wait for its turn."""
-WORK_SECONDS: Final = 0.5
+RUN_SECONDS: Final = 0.5
 """What it may take once it is its turn; it is meant to take milliseconds."""
-_STEPS_BETWEEN_LOOKS: Final = 500
+_STEPS_BETWEEN_CHECKS: Final = 500
 """Few: one instruction may rank a whole document."""
 
 T = TypeVar("T")
@@ -33,37 +33,37 @@ class _PooledConnection:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.limits: list[Deadline] = []
-        self._limit = Deadline(0)
+        self.deadlines: list[Deadline] = []
+        self._deadline = Deadline(0)
         """Of the read that is going on now; known to the connection's thread alone."""
 
-    def watch_clock(self, connection: sqlite3.Connection) -> None:
-        connection.set_progress_handler(self._is_over, _STEPS_BETWEEN_LOOKS)
+    def set_deadline_checks(self, connection: sqlite3.Connection) -> None:
+        connection.set_progress_handler(self._is_expired, _STEPS_BETWEEN_CHECKS)
 
-    def _is_over(self) -> bool:
-        return self._limit.is_over()
+    def _is_expired(self) -> bool:
+        return self._deadline.is_expired()
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        limit = Deadline(WAIT_SECONDS)
-        self.limits.append(limit)
+        deadline = Deadline(WAIT_SECONDS)
+        self.deadlines.append(deadline)
         try:
-            return await self.connection.call(partial(self._work, work, limit))
+            return await self.connection.call(partial(self._work, work, deadline))
         except asyncio.CancelledError:
-            limit.shorten(0)
+            deadline.shorten(0)
             raise
         finally:
-            self.limits.remove(limit)
+            self.deadlines.remove(deadline)
 
     def _work(
         self,
         work: Callable[[sqlite3.Connection], T],
-        limit: Deadline,
+        deadline: Deadline,
         connection: sqlite3.Connection,
     ) -> T:
-        if limit.is_over():
+        if deadline.is_expired():
             raise _busy()
-        limit.shorten(WORK_SECONDS)
-        self._limit = limit
+        deadline.shorten(RUN_SECONDS)
+        self._deadline = deadline
         return work(connection)
 
 
@@ -78,9 +78,9 @@ class SearchConnectionPool:
         """Return a pool of connections. Raises sqlite3.Error."""
         connections: list[_PooledConnection] = []
         try:
-            for _ in range(CONNECTIONS):
+            for _ in range(MAX_CONNECTIONS):
                 connections.append(_PooledConnection(await Connection.open(connector)))
-                await connections[-1].connection.call(connections[-1].watch_clock)
+                await connections[-1].connection.call(connections[-1].set_deadline_checks)
         except BaseException:
             await cls(connections).close()
             raise
@@ -89,17 +89,17 @@ class SearchConnectionPool:
     @property
     def load(self) -> int:
         """Return how many reads are under way or waiting."""
-        return sum(len(pooled.limits) for pooled in self._connections)
+        return sum(len(pooled.deadlines) for pooled in self._connections)
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the least busy connection and return what it returns.
 
         Raises Problem `unavailable` where too many wait, or the time is over; sqlite3.Error.
         """
-        if self.load >= WAITING_MOST:
+        if self.load >= MAX_READS:
             raise _busy()
         try:
-            return await min(self._connections, key=lambda pooled: len(pooled.limits)).call(work)
+            return await min(self._connections, key=lambda pooled: len(pooled.deadlines)).call(work)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
                 raise unavailable("The search took too long: use fewer words") from None

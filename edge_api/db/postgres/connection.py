@@ -62,13 +62,13 @@ async def connect(
 
 
 async def open_pool(
-    url: str, most: int, settings: Mapping[str, str], seconds: float | None = None
+    url: str, max_size: int, settings: Mapping[str, str], seconds: float | None = None
 ) -> Pool:
-    """Return a pool of `most` sessions, opened when needed; `seconds` limit each answer."""
+    """Return a pool of `max_size` sessions, opened when needed; `seconds` limit each answer."""
     return await asyncpg.create_pool(
         url,
         min_size=0,  # else a task of the pool's own would try to connect, and log each failure
-        max_size=most,
+        max_size=max_size,
         timeout=CONNECT_SECONDS,
         command_timeout=seconds,
         server_settings={**SETTINGS, **settings},

@@ -44,7 +44,7 @@ POLL_SECONDS: Final = 0.5
 STALE_SECONDS: Final = 1.5
 """How long a version is trusted: a revocation may take two seconds on all edges."""
 
-_LOOK: Final = "SELECT pg_current_snapshot()::text"
+_READ_SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
 """Which transactions a statement sees. Where that is the same, so are all rows."""
 
 
@@ -84,12 +84,12 @@ class VersionPoller:
         self._session: PostgresConnection | None = None
         self._task: asyncio.Task[None] | None = None
         self._number = 0
-        self._seen = ""
-        self._looked_at = 0.0
+        self._snapshot = ""
+        self._checked_at = 0.0
 
     def version(self) -> int:
         """Return the number; another each time while the server cannot be looked at."""
-        if time.monotonic() > self._looked_at + STALE_SECONDS:
+        if time.monotonic() > self._checked_at + STALE_SECONDS:
             self._number += 1
         return self._number
 
@@ -99,8 +99,8 @@ class VersionPoller:
 
     async def start(self) -> None:
         """Look for the first time, and go on until it is closed. Raises EngineError."""
-        await self._look()
-        self._task = asyncio.create_task(self._look_on())
+        await self._check()
+        self._task = asyncio.create_task(self._poll())
 
     async def close(self) -> None:
         """Stop looking."""
@@ -109,26 +109,26 @@ class VersionPoller:
             await asyncio.wait({self._task})
         self._drop()
 
-    async def _look_on(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await asyncio.sleep(POLL_SECONDS)
             with suppress(*EngineError):
-                await self._look()
+                await self._check()
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         try:
             if self._session is None or self._session.is_closed():
                 self._session = await self._connect()
             at = time.monotonic()
-            seen = await self._session.fetchval(_LOOK)
+            snapshot = await self._session.fetchval(_READ_SNAPSHOT)
         except EngineError:
             self._drop()
             raise
-        if seen != self._seen:
-            self._seen = seen
+        if snapshot != self._snapshot:
+            self._snapshot = snapshot
             self._number += 1
         # The rows of a check are those of the moment at which it was asked for.
-        self._looked_at = at
+        self._checked_at = at
 
     def _drop(self) -> None:
         if self._session is not None:
@@ -146,9 +146,9 @@ class PostgresStore:
         self._readers = readers
         self._writer = writer
         self._poller = poller
-        self._probe = Probe(self._look)
-        self.outage = Outage(self._look)
-        self._ending: asyncio.Task[None] | None = None
+        self._probe = Probe(self._check)
+        self.outage = Outage(self._check)
+        self._closing: asyncio.Task[None] | None = None
 
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Execute all queries in one transaction and return a result for each.
@@ -171,13 +171,13 @@ class PostgresStore:
         self._refuse_closed()
         return self._poller.version()
 
-    async def scrub(self, *, whole: bool = False) -> bool:
-        """Vacuum the tables, so that deleted rows leave their files; `whole` rewrites the tables.
+    async def scrub(self, *, full: bool = False) -> bool:
+        """Vacuum the tables, so that deleted rows leave their files; `full` rewrites the tables.
 
         The server's log, replicas and backups are its operator's. Raises Problem.
         """
         self._refuse_closed()
-        return await self._translate_errors(scrub_tables(self._url, whole=whole))
+        return await self._translate_errors(scrub_tables(self._url, full=full))
 
     async def probe(self) -> None:
         """Return when the store has been read and could be written. Raises Problem."""
@@ -185,56 +185,56 @@ class PostgresStore:
 
     async def close(self) -> None:
         """Finish what is under way and let go of every connection, within seconds."""
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._end())
-        await asyncio.shield(self._ending)
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end())
+        await asyncio.shield(self._closing)
 
     async def _end(self) -> None:
         self.outage.close()
         await self._poller.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
 
-    async def _look(self) -> None:
+    async def _check(self) -> None:
         """Check that the store can be written: take the lock; after a lost group, commit."""
         self._refuse_closed()
-        await self._translate_errors(self._writer.run(partial(_look, rewrites=self._writer.failed)))
+        await self._translate_errors(self._writer.run(partial(_check, commits=self._writer.failed)))
 
     def _refuse_closed(self) -> None:
-        if self._ending:
+        if self._closing:
             raise unavailable("The store is closed")
 
-    async def _translate_errors(self, doing: Awaitable[T]) -> T:
+    async def _translate_errors(self, awaitable: Awaitable[T]) -> T:
         try:
-            return await doing
+            return await awaitable
         except Problem as problem:
-            self.outage.note(problem, problem)
+            self.outage.record(problem, problem)
             raise
         except EngineError as error:
-            fault = postgresql_problem(error)
-            self.outage.note(fault, error)
-            raise fault from error
+            translated = postgresql_problem(error)
+            self.outage.record(translated, error)
+            raise translated from error
 
 
-async def _look(connection: Connection, *, rewrites: bool) -> None:
+async def _check(connection: Connection, *, commits: bool) -> None:
     version = await schema_version(connection)
     if version != len(MIGRATIONS):
         raise unavailable(f"The store has schema version {version}, not {len(MIGRATIONS)}")
     if await connection.fetchval("SELECT current_setting('transaction_read_only')::bool"):
         raise unavailable("The store cannot be written")
-    if rewrites:
+    if commits:
         await connection.execute("UPDATE schema_steps SET taken_at = taken_at WHERE number = 1")
 
 
-async def scrub_tables(url: str, *, whole: bool) -> bool:
+async def scrub_tables(url: str, *, full: bool) -> bool:
     """Vacuum the tables; return whether nobody stood in the way. Raises EngineError.
 
-    `whole` rewrites each table under a lock, and does nothing while somebody reads an older state.
+    `full` rewrites each table under a lock, and does nothing while somebody reads an older state.
     """
     session = await connect(url, {"lock_timeout": milliseconds(LOCK_SECONDS)}, None)
     try:
         is_clean = bool(await session.fetchval(_IS_CLEAN))
-        if is_clean or not whole:
-            words = "VACUUM (FULL)" if whole else "VACUUM"
+        if is_clean or not full:
+            words = "VACUUM (FULL)" if full else "VACUUM"
             await session.execute(f"{words} {', '.join(TABLES)}")
     except asyncpg.LockNotAvailableError:
         return False

@@ -7,7 +7,7 @@ from typing import Final
 import asyncpg
 
 from edge_api.db.errors import constraint_violation, unavailable, unique_violation
-from edge_api.db.problems import OVERDUE, Problem
+from edge_api.db.problems import CANCELED, Problem
 from edge_api.db.table import Row, Table
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
@@ -15,13 +15,13 @@ _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, Timeout
 EngineError = (asyncpg.PostgresError, *_Broken)
 """What asyncpg raises: for the server, for the connection, for the network."""
 
-AWAY: Final = "The store's server cannot be reached"
+UNREACHABLE: Final = "The store's server cannot be reached"
 
 _SENTENCES: Mapping[str, str] = {
-    "08": AWAY,
-    "25P03": AWAY,
-    "57": AWAY,
-    OVERDUE: "The store took too long",
+    "08": UNREACHABLE,
+    "25P03": UNREACHABLE,
+    "57": UNREACHABLE,
+    CANCELED: "The store took too long",
     "40": "The store is locked by another process",
     "55P03": "The store is locked by another process",
     "25006": "The store cannot be written",
@@ -47,7 +47,7 @@ def sqlstate_of(error: BaseException) -> str:
 def is_disconnection(error: BaseException) -> bool:
     """Return whether an error may have kept an answer of the server from arriving."""
     if isinstance(error, asyncpg.PostgresError):
-        return _sentence_of(sqlstate_of(error)) == AWAY
+        return _sentence_of(sqlstate_of(error)) == UNREACHABLE
     return isinstance(error, _Broken)
 
 
@@ -56,7 +56,7 @@ def postgresql_problem(error: Exception) -> Exception:
     if isinstance(error, asyncpg.PostgresError):
         message = _sentence_of(sqlstate_of(error))
         return error if message is None else unavailable(message)
-    return unavailable(AWAY) if isinstance(error, _Broken) else error
+    return unavailable(UNREACHABLE) if isinstance(error, _Broken) else error
 
 
 def _sentence_of(sqlstate: str) -> str | None:

@@ -9,11 +9,11 @@ import asyncpg
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.errors import stale_update, too_many
+from edge_api.db.errors import stale_update, too_many_rows
 from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
 from edge_api.db.problems import not_one_row
-from edge_api.db.query import ESCAPE, RUNS, Delete, Query, QueryResult, Read, Update, fold
+from edge_api.db.query import ESCAPE, RUN_WILDCARDS, Delete, Query, QueryResult, Read, Update, fold
 from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
 from edge_api.db.table import Row, Table
 from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
@@ -30,7 +30,7 @@ DDL: Final = DdlDialect(
         }
     ),
     # LIKE patterns, in which an underscore is one character; JSON is seen to by its type.
-    rules=MappingProxyType(
+    checks=MappingProxyType(
         {
             ColumnType.UUID: "{column} LIKE '________-____-____-____-____________'",
             ColumnType.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
@@ -39,9 +39,9 @@ DDL: Final = DdlDialect(
 )
 
 
-CASE_ENDS: Final = 0x20000
+CASED_END: Final = 0x20000
 """From here on Unicode has ideographs and signs, which have no case: a tenth of all to look at."""
-_RUN: Final = "%"
+_WILDCARD: Final = "%"
 
 
 @lru_cache(maxsize=1024)
@@ -53,7 +53,7 @@ def number_placeholders(text: str) -> str:
 
 def like_operands(pattern: str) -> tuple[str]:
     """Return the operand of `like`: only the second wildcard for runs is none of PostgreSQL's."""
-    return ("".join(_RUN if piece in RUNS else piece for piece in _pieces(pattern)),)
+    return ("".join(_WILDCARD if piece in RUN_WILDCARDS else piece for piece in _pieces(pattern)),)
 
 
 def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
@@ -79,7 +79,7 @@ def _pieces(pattern: str) -> Iterator[str]:
 def _variants() -> dict[str, str]:
     """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
     variants: dict[str, str] = {}
-    for letter in map(chr, range(0x80, CASE_ENDS)):
+    for letter in map(chr, range(0x80, CASED_END)):
         folded = fold(letter)
         if folded != letter:
             variants[folded] = variants.get(folded, "") + letter
@@ -106,18 +106,18 @@ POSTGRESQL: Final = Dialect(
     case_placeholders=MappingProxyType(
         {ColumnType.INTEGER: "CAST(? AS bigint)", ColumnType.JSON: "CAST(? AS json)"}
     ),
-    mark=number_placeholders,
+    format_placeholders=number_placeholders,
 )
 
 
 async def execute(
-    connection: Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
+    connection: Connection, lists: Sequence[Sequence[Query]], *, defer_inserts: bool = False
 ) -> list[list[QueryResult]]:
     """Run lists of queries, as `plan_steps` says, and return the results of each.
 
     Raises Problem `invalid` or `conflict`, and `errors.EngineError` where the engine cannot.
     """
-    steps = plan_steps(lists, POSTGRESQL, holds=holds)
+    steps = plan_steps(lists, POSTGRESQL, defer_inserts=defer_inserts)
     outcome = None
     try:
         while True:
@@ -154,7 +154,7 @@ async def _store(connection: Connection, new: NewRows) -> None:
 async def _read(connection: Connection, query: Read) -> QueryResult:
     names = query.columns or tuple(query.table.columns)
     rows = await _fetch(connection, query.table, names, sql.read_rows(query, POSTGRESQL))
-    counting = sql.count_rows(query, POSTGRESQL) if query.counted else None
+    counting = sql.count_rows(query, POSTGRESQL) if query.with_total else None
     total = await _number(connection, counting) if counting else None
     if query.as_json:
         return QueryResult([], total, orjson.dumps(rows), len(rows))
@@ -177,7 +177,7 @@ async def _refuse_more_than_allowed(connection: Connection, query: Update | Dele
     if most is None:
         return
     if await _number(connection, sql.count_matches(query, most, POSTGRESQL)) > most:
-        raise too_many(most)
+        raise too_many_rows(most)
 
 
 async def _changed(

@@ -6,7 +6,7 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from edge_api.db.errors import StoreRefusal, no_store, refuse_newer
+from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres.connection import (
     CONNECT_SECONDS,
@@ -19,7 +19,7 @@ from edge_api.db.postgres.connection import (
 from edge_api.db.postgres.errors import EngineError, sqlstate_of
 from edge_api.db.postgres.writer import WRITE_LOCK
 
-OLDEST: Final = 13
+MIN_VERSION: Final = 13
 """The first PostgreSQL with `pg_current_snapshot`, by which changes are noticed."""
 MIGRATION_SECONDS: Final = 60.0
 """How long an edge that starts waits for others that write or bring the schema forward."""
@@ -41,7 +41,7 @@ async def migrate(url: str, now: str, *, create: bool) -> None:
         session = await connect(url, settings, None)
         try:
             await _check(session, url, create=create)
-            await _advance(session, now)
+            await _apply_migrations(session, now)
         finally:
             await session.close(timeout=CONNECT_SECONDS)
     except (*EngineError, ValueError) as error:
@@ -62,32 +62,32 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> None
         await session.fetchval("SELECT current_setting($1)", name)
         for name in ("server_version_num", "server_encoding", "transaction_read_only")
     ]
-    refuse_server(int(number), encoding, is_read_only=mode == "on")
+    check_server(int(number), encoding, is_read_only=mode == "on")
     version = await schema_version(session)
-    refuse_newer(version, place_of(url))
+    refuse_newer(version, describe_url(url))
     if not version:
-        await _check_room(session, url, create=create)
+        await _check_schema(session, url, create=create)
 
 
-async def _check_room(session: PostgresConnection, url: str, *, create: bool) -> None:
+async def _check_schema(session: PostgresConnection, url: str, *, create: bool) -> None:
     if not create:
-        raise no_store(f"in {place_of(url)}")
+        raise missing_store(f"in {describe_url(url)}")
     foreign_tables = await session.fetchval(
         "SELECT count(*) FROM pg_class WHERE relnamespace = to_regnamespace($1)", SCHEMA
     )
     # Another edge may have made the schema meanwhile.
     if foreign_tables and not await schema_version(session):
         raise StoreRefusal(
-            f"the schema {SCHEMA} of {place_of(url)} belongs to another program: "
+            f"the schema {SCHEMA} of {describe_url(url)} belongs to another program: "
             "set DATABASE_URL to another database"
         )
 
 
-def refuse_server(number: int, encoding: str, *, is_read_only: bool) -> None:
+def check_server(number: int, encoding: str, *, is_read_only: bool) -> None:
     """Raise StoreRefusal for a server that is too old, not in UTF-8, or only read from."""
-    if number < OLDEST * 10_000:
+    if number < MIN_VERSION * 10_000:
         version = f"{number // 10_000}.{number % 10_000}"
-        raise StoreRefusal(f"PostgreSQL {version} is too old: install {OLDEST} or later")
+        raise StoreRefusal(f"PostgreSQL {version} is too old: install {MIN_VERSION} or later")
     if encoding != "UTF8":
         raise StoreRefusal(
             f"the database has the encoding {encoding}: "
@@ -99,7 +99,7 @@ def refuse_server(number: int, encoding: str, *, is_read_only: bool) -> None:
         )
 
 
-async def _advance(session: PostgresConnection, now: str) -> None:
+async def _apply_migrations(session: PostgresConnection, now: str) -> None:
     """Take all missing steps or none; of several edges one takes them."""
     if await schema_version(session) == len(MIGRATIONS):
         return
@@ -135,27 +135,27 @@ _REASONS: Final = {
 
 def store_refusal(error: Exception, url: str) -> StoreRefusal:
     """Return the refusal that an engine's error is at the start."""
-    place = place_of(url)
+    name = describe_url(url)
     if "startup parameter" in str(error):
         return StoreRefusal(
-            f"{place} is behind a pooler that takes no settings: connect to the server itself"
+            f"{name} is behind a pooler that takes no settings: connect to the server itself"
         )
     if isinstance(error, asyncpg.PostgresError):
         code = sqlstate_of(error)
         reason = _REASONS.get(code) or _REASONS.get(code[:2]) or f"cannot be used ({code})"
-        return StoreRefusal(f"{place} {reason}")
+        return StoreRefusal(f"{name} {reason}")
     if isinstance(error, ValueError):
         return StoreRefusal(
             "DATABASE_URL cannot be read: write postgresql://user:password@host:port/database, "
             "with %40 for @ and so on in the password"
         )
-    return StoreRefusal(f"{place} cannot be reached: start the server, or correct DATABASE_URL")
+    return StoreRefusal(f"{name} cannot be reached: start the server, or correct DATABASE_URL")
 
 
 _PLAIN: Final = re.compile(r"[\w.:/\[\]-]*")
 
 
-def place_of(url: str) -> str:
+def describe_url(url: str) -> str:
     """Return host and database of a URL, without user and password.
 
     A password with characters that are not escaped can end up in any part of the URL, so that what
@@ -166,7 +166,7 @@ def place_of(url: str) -> str:
         host = f"{parts.hostname or 'local'}{f':{parts.port}' if parts.port else ''}"
     except ValueError:
         return "the database"
-    place = f"{host}{parts.path}"
-    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or not _PLAIN.fullmatch(place):
+    name = f"{host}{parts.path}"
+    if "@" in f"{parts.path}{parts.query}{parts.fragment}" or not _PLAIN.fullmatch(name):
         return "the database"
-    return f"the database {place}"
+    return f"the database {name}"

@@ -23,7 +23,7 @@ from edge_api.db.postgres.opening import store_refusal
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.schema.credentials import LimitDecision, RateLimit, Share
 
-Note = Callable[[Exception, object], None]
+OnError = Callable[[Exception, object], None]
 
 CONNECTIONS: Final = 2
 """The most at once: a hit takes less than a millisecond of one."""
@@ -73,7 +73,7 @@ RETURNING {_AGES}
 """Returns and changes nothing where a window has no room. A concurrent hit waits, and then sees the
 row as it is."""
 
-_LOOK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
+_PEEK: Final = f"SELECT {_AGES} FROM rate_hits WHERE key = $1"  # noqa: S608  as above
 _REFUND: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE key = $1"
 _SWEEP: Final = """
 WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp())
@@ -121,10 +121,10 @@ GROUP BY share.key
 """A window without hits is passed as one row whose age is null."""
 
 
-async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "PostgresLimits":
+async def open_limits(url: str, secret: bytes, on_error: OnError | None = None) -> "PostgresLimits":
     """Return the windows in the database at `url`. Raises StoreRefusal.
 
-    `secret` is the same for all edges that count together; `note` counts failed attempts.
+    `secret` is the same for all edges that count together; `record` counts failed attempts.
     """
     try:
         await _make_tables(url)
@@ -136,7 +136,7 @@ async def open_limits(url: str, secret: bytes, note: Note | None = None) -> "Pos
         pool = await open_pool(url, CONNECTIONS, settings, HIT_SECONDS + MARGIN_SECONDS)
     except EngineError as error:
         raise store_refusal(error, url) from None
-    return PostgresLimits(pool, secret, note)
+    return PostgresLimits(pool, secret, on_error)
 
 
 async def _make_tables(url: str) -> None:
@@ -154,9 +154,9 @@ async def _make_tables(url: str) -> None:
 class PostgresLimits:
     """Counts hits. Every method raises Problem `unavailable` while the server is away."""
 
-    def __init__(self, pool: Pool, secret: bytes, note: Note | None = None) -> None:
+    def __init__(self, pool: Pool, secret: bytes, on_error: OnError | None = None) -> None:
         self._pool = pool
-        self._note = note
+        self._on_error = on_error
         self._secret = secret
         self._edge = uuid4()
 
@@ -168,11 +168,11 @@ class PostgresLimits:
         ages = await self._fetch(_HIT, digest, amounts, seconds, max(seconds))
         if ages is not None:
             return tally(limit, ages, taken=True)
-        return tally(limit, await self._fetch(_LOOK, digest) or (), taken=False)
+        return tally(limit, await self._fetch(_PEEK, digest) or (), taken=False)
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
-        ages = await self._fetch(_LOOK, self._digest(limit, key))
+        ages = await self._fetch(_PEEK, self._digest(limit, key))
         return tally(limit, ages or (), taken=False)
 
     async def refund(self, limit: RateLimit, key: str) -> None:
@@ -188,7 +188,7 @@ class PostgresLimits:
             for age in share.ages or (None,)
         ]
         digests, ages, seconds = map(list, zip(*parts, strict=True))
-        rows = await self._ask(_EXCHANGE, digests, ages, seconds, self._edge)
+        rows = await self._query(_EXCHANGE, digests, ages, seconds, self._edge)
         return {names[row["key"]]: row["ages"] for row in rows}
 
     async def sweep(self) -> None:
@@ -200,18 +200,18 @@ class PostgresLimits:
         self._pool.terminate()
 
     async def _fetch(self, statement: str, *values: object) -> Any:
-        rows = await self._ask(statement, *values)
+        rows = await self._query(statement, *values)
         return rows[0][0] if rows else None
 
-    async def _ask(self, statement: str, *values: object) -> list[asyncpg.Record]:
+    async def _query(self, statement: str, *values: object) -> list[asyncpg.Record]:
         try:
             async with self._pool.acquire(timeout=QUEUE_SECONDS) as connection:
                 return await connection.fetch(statement, *values)
         except EngineError as error:
-            fault = postgresql_problem(error)
-            if self._note:
-                self._note(fault, error)
-            raise fault from error
+            problem = postgresql_problem(error)
+            if self._on_error:
+                self._on_error(problem, error)
+            raise problem from error
 
     def _digest(self, limit: RateLimit, key: str) -> bytes:
         """Return the hash of a key: nobody should read people's addresses in a database."""

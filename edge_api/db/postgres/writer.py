@@ -24,12 +24,12 @@ from edge_api.db.postgres.connection import (
     milliseconds,
     open_pool,
 )
-from edge_api.db.postgres.errors import AWAY, EngineError, is_disconnection
+from edge_api.db.postgres.errors import UNREACHABLE, EngineError, is_disconnection
 from edge_api.db.postgres.execution import execute
 from edge_api.db.query import Query, QueryResult, Read
 
-FAST: Final = 4
-SLOW: Final = 2
+FAST_READERS: Final = 4
+SLOW_READERS: Final = 2
 """Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
 FAST_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
@@ -55,12 +55,12 @@ class Readers:
             "statement_timeout": limit,
             "idle_in_transaction_session_timeout": limit,
         }
-        return cls(*[await open_pool(url, most, settings) for most in (FAST, SLOW)])
+        return cls(*[await open_pool(url, size, settings) for size in (FAST_READERS, SLOW_READERS)])
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
         seconds = max(
-            (query.seconds for query in queries if query.seconds is not None), default=None
+            (query.timeout for query in queries if query.timeout is not None), default=None
         )
         if seconds is None:
             return await _read(self._fast, queries, FAST_SECONDS)
@@ -86,7 +86,7 @@ async def _read(
         async with asyncio.timeout(seconds + MARGIN_SECONDS):
             connection = await pool.acquire(timeout=seconds)
             try:
-                if len(queries) == 1 and not queries[0].counted and not is_limited:
+                if len(queries) == 1 and not queries[0].with_total and not is_limited:
                     (results,) = await execute(connection, [queries])
                     return results
                 return await _read_snapshot(connection, queries, ends_at - time.monotonic())
@@ -151,7 +151,7 @@ LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
 STATEMENT_SECONDS: Final = 8.0
 """The limit of one statement, the wait for the lock included."""
-REDIAL_SECONDS: Final = 0.5
+RECONNECT_SECONDS: Final = 0.5
 """After an attempt to connect that came to nothing, until the next."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
@@ -164,7 +164,7 @@ class Writer:
         self._url = url
         self._session: PostgresConnection | None = None
         self._groups: GroupCommitter[Work[Any]] = GroupCommitter(self._commit)
-        self._redial_at = 0.0
+        self._reconnect_at = 0.0
 
     @property
     def failed(self) -> bool:
@@ -183,12 +183,12 @@ class Writer:
     async def connect(self) -> PostgresConnection:
         """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
         if self._session is None or self._session.is_closed():
-            if time.monotonic() < self._redial_at:
-                raise unavailable(AWAY)
+            if time.monotonic() < self._reconnect_at:
+                raise unavailable(UNREACHABLE)
             try:
-                self._session = await _dial(self._url)
+                self._session = await _connect(self._url)
             except EngineError:
-                self._redial_at = time.monotonic() + REDIAL_SECONDS
+                self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
         return self._session
 
@@ -211,7 +211,7 @@ class Writer:
             raise
 
 
-async def _dial(url: str) -> PostgresConnection:
+async def _connect(url: str) -> PostgresConnection:
     settings = {
         "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
         "lock_timeout": milliseconds(LOCK_SECONDS),
@@ -251,7 +251,7 @@ async def _run_all(session: PostgresConnection, works: Sequence[Work[Any]]) -> l
 
 async def _run_together(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
-    results = iter(await execute(session, lists, holds=True))
+    results = iter(await execute(session, lists, defer_inserts=True))
     return [
         next(results) if isinstance(work, QueryBatch) else await work(session) for work in works
     ]

@@ -15,7 +15,7 @@ import aiosqlite
 from edge_api.db.query import ilike, like
 from edge_api.db.sqlite.execution import ILIKE, LIKE
 
-STEPS_BETWEEN_LOOKS: Final = 4000
+STEPS_BETWEEN_CHECKS: Final = 4000
 """Instructions of SQLite's machine between two looks at the clock: some 100 microseconds."""
 
 
@@ -29,7 +29,7 @@ class Deadline:
         """Let no more than `seconds` be left from now on."""
         self._ends_at = min(self._ends_at, time.monotonic() + seconds)
 
-    def is_over(self) -> bool:
+    def is_expired(self) -> bool:
         """Return whether the read has to end."""
         return time.monotonic() >= self._ends_at
 
@@ -39,13 +39,13 @@ T = TypeVar("T")
 BUSY_SECONDS: Final = 2.0
 """How long a connection waits for another process to let go of a lock."""
 
-REPLICATED_LOG: Final = (
+REPLICATED_WAL_SETTINGS: Final = (
     "PRAGMA wal_autocheckpoint = 0",
     # The first commit after a checkpoint begins the log anew, and cuts off what was there before:
     # a frame of the former log, found where Litestream stopped, would pass for its continuation.
     "PRAGMA journal_size_limit = 0",
 )
-LOCAL_LOG: Final = (
+LOCAL_WAL_SETTINGS: Final = (
     # Fewer, larger checkpoints: 4,000 pages are 16 MiB of log.
     "PRAGMA wal_autocheckpoint = 4000",
     # After a peak the log shrinks again, to 64 MiB.
@@ -59,8 +59,8 @@ SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
-    # No commit cuts or restarts a log that Litestream may not have read (`checkpoint_commits`).
-    *REPLICATED_LOG,
+    # No commit cuts or restarts a log that Litestream may not have read (`enable_checkpoints`).
+    *REPLICATED_WAL_SETTINGS,
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
     # No mmap: a file cut short under it kills the process.
 )
@@ -95,20 +95,20 @@ class Connection(aiosqlite.Connection):
         return result
 
 
-def checkpoint_commits(connection: sqlite3.Connection) -> None:
+def enable_checkpoints(connection: sqlite3.Connection) -> None:
     """Let commits of this connection checkpoint the log: those of an edge without a replicator."""
-    for setting in LOCAL_LOG:
+    for setting in LOCAL_WAL_SETTINGS:
         connection.execute(setting)
 
 
-def truncate_wal(connection: sqlite3.Connection, *, rewrites: bool = False) -> bool:
+def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> bool:
     """Bring the log into the file and cut it to nothing, unless somebody still reads from it.
 
-    No reader is waited for. `rewrites`: the file is written anew before, since rows that were
+    No reader is waited for. `vacuum`: the file is written anew before, since rows that were
     moved from page to page leave copies in the gaps, which overwriting at a deletion misses.
     Returns whether the log is empty; raises sqlite3.Error.
     """
-    if rewrites:
+    if vacuum:
         connection.execute("VACUUM")
     connection.execute("PRAGMA busy_timeout = 0")
     try:

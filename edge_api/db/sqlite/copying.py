@@ -9,22 +9,22 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.db.errors import StoreRefusal, no_store, refuse_newer
+from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
 from edge_api.db.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     NOT_A_STORE,
-    RESTORE,
+    RESTORE_FIX,
     require_wal,
     schema_version,
     store_refusal,
     sync,
 )
 
-PAGES_AT_ONCE: Final = 256
+PAGES_PER_STEP: Final = 256
 """Pages of one step: between two steps others have the disk, and the copy can be interrupted."""
-REPLICATORS_TABLES: Final = ("_litestream_seq", "_litestream_lock")
+LITESTREAM_TABLES: Final = ("_litestream_seq", "_litestream_lock")
 """What Litestream keeps in a store that it replicates; a copy has a life of its own."""
 
 _FIX: Final = "name another backup"
@@ -60,22 +60,22 @@ def copy_store(source: Path, target: Path) -> None:
     `target`.
     """
     if not source.is_file():
-        raise no_store(f"at {source}")
+        raise missing_store(f"at {source}")
     require_wal(source.resolve())
-    with _refusing(source, is_store=True), closing(connect(source, writes=False)) as live:
+    with _translate_errors(source, is_store=True), closing(connect(source, writes=False)) as live:
         _copy(live, target)
 
 
-def copy_file(source: Path, target: Path) -> None:
+def copy_backup(source: Path, target: Path) -> None:
     """Do the same for a copy, which may be read-only, with its log. Raises StoreRefusal."""
-    with _refusing(source), closing(_open_copy(source)) as kept:
-        _copy(kept, target)
+    with _translate_errors(source), closing(_open_copy(source)) as copy:
+        _copy(copy, target)
 
 
-def verify(path: Path, store: Path | None = None) -> CopyContents:
+def verify_copy(path: Path, store: Path | None = None) -> CopyContents:
     """Verify a copy of `store` and return its contents. Raises StoreRefusal that names `store`."""
     name = store or path
-    with _refusing(name, is_store=store is not None), closing(_open_copy(path)) as copy:
+    with _translate_errors(name, is_store=store is not None), closing(_open_copy(path)) as copy:
         (owner,) = copy.execute("PRAGMA application_id").fetchone()
         if owner != APPLICATION_ID:
             raise StoreRefusal(
@@ -84,14 +84,14 @@ def verify(path: Path, store: Path | None = None) -> CopyContents:
         refuse_newer(schema_version(copy), str(name))
         (verdict,) = copy.execute("PRAGMA integrity_check(1)").fetchone()
         if verdict != "ok":
-            fault = str(verdict).splitlines()[-1]
-            raise StoreRefusal(f"{name} is damaged ({fault}): {RESTORE if store else _FIX}")
+            damage = str(verdict).splitlines()[-1]
+            raise StoreRefusal(f"{name} is damaged ({damage}): {RESTORE_FIX if store else _FIX}")
         return CopyContents(schema_version(copy), MappingProxyType(_count_rows(copy)))
 
 
 def record_keys(live: Path, keys: Path) -> None:
     """Store the keys of all rows of a live store in the file `keys`. Raises StoreRefusal."""
-    with _refusing(live), closing(_attached(keys, live=live)) as connection:
+    with _translate_errors(live), closing(_open_attached(keys, live=live)) as connection:
         connection.execute("BEGIN")
         for table, columns in _keys_of(connection):
             connection.execute(f"CREATE TABLE {table} AS SELECT {columns} FROM live.{table}")  # noqa: S608
@@ -106,7 +106,7 @@ def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
     Raises StoreRefusal.
     """
     lost = {}
-    with _refusing(copy), closing(_attached(keys, live=live, copy=copy)) as connection:
+    with _translate_errors(copy), closing(_open_attached(keys, live=live, copy=copy)) as connection:
         for table, columns in _keys_of(connection):
             (count,) = connection.execute(
                 f"SELECT count(*) FROM main.{table} "  # noqa: S608  names that the file itself gave
@@ -118,7 +118,7 @@ def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
     return lost
 
 
-def _attached(keys: Path, **others: Path) -> sqlite3.Connection:
+def _open_attached(keys: Path, **others: Path) -> sqlite3.Connection:
     """Open the file of keys, and beside it others that are only read: nobody's log is cut."""
     connection = sqlite3.connect(
         f"{keys.absolute().as_uri()}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
@@ -135,22 +135,22 @@ def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
         FROM live.sqlite_schema AS t, pragma_table_info(t.name, 'live') AS c
         WHERE t.type = 'table' AND c.pk GROUP BY t.name"""
     )
-    return [(f'"{name}"', keys) for name, keys in found if name not in REPLICATORS_TABLES]
+    return [(f'"{name}"', keys) for name, keys in found if name not in LITESTREAM_TABLES]
 
 
 def _copy(live: sqlite3.Connection, target: Path) -> None:
-    with _refusing(target):
+    with _translate_errors(target):
         os.close(os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
     # An open snapshot: without it every commit of another process would begin the copy anew.
     live.execute("BEGIN")
     schema_version(live)
     live.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-    with _refusing(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
-        live.backup(copy, pages=PAGES_AT_ONCE, sleep=0)
+    with _translate_errors(target), closing(sqlite3.connect(target, isolation_level=None)) as copy:
+        live.backup(copy, pages=PAGES_PER_STEP, sleep=0)
         copy.execute("PRAGMA journal_mode = DELETE")
-        for table in REPLICATORS_TABLES:
+        for table in LITESTREAM_TABLES:
             copy.execute(f"DROP TABLE IF EXISTS {table}")
-    with _refusing(target):
+    with _translate_errors(target):
         sync(target)
 
 
@@ -175,7 +175,7 @@ def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
 
 
 @contextmanager
-def _refusing(path: Path, *, is_store: bool = False) -> Iterator[None]:
+def _translate_errors(path: Path, *, is_store: bool = False) -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:

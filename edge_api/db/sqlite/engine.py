@@ -13,20 +13,20 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.errors import Outage, Probe, StoreRefusal, no_store, unavailable
+from edge_api.db.errors import Outage, Probe, StoreRefusal, missing_store, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
 from edge_api.db.sqlite.lock_file import LockFile
 from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
-from edge_api.db.sqlite.replicator import end_replicator, released, unreplicated
+from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
 from edge_api.db.sqlite.session import StoreConnections, open_session
 from edge_api.db.types import format_instant
 
-ATTEMPT_SECONDS: Final = 0.02
+OPEN_RETRY_SECONDS: Final = 0.02
 """Between two attempts to open a store that others are opening or closing."""
-RENEWAL_SECONDS: Final = 1.0
+REOPEN_SECONDS: Final = 1.0
 """Between two attempts to open a store that is damaged or gone."""
 MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
 """Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
@@ -40,31 +40,33 @@ async def open_store(
     path: Path,
     clock: Callable[[], datetime],
     *,
-    alone: bool = False,
+    exclusive: bool = False,
     create: bool = True,
     replicated: bool = False,
 ) -> "SQLiteStore":
     """Open the store in the file at `path`, made where it is missing, at the present schema.
 
-    `alone` claims it for the one edge that serves it; commands work beside an edge without that.
+    `exclusive` locks it for the one edge that serves it; commands work beside an edge without it.
     With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
-    missing file is refused: who only looks must not make what they look for.
+    missing file is refused: a command that only reads must not create the store.
     Raises StoreRefusal.
     """
-    with ExitStack() as held:
-        file = await asyncio.to_thread(_claim_file, path, held if alone else None, create)
+    with ExitStack() as locks:
+        file = await asyncio.to_thread(_lock_file, path, locks if exclusive else None, create)
         try:
-            session = await _open_patiently(
-                file, format_instant(clock()), alone=alone, replicated=replicated
+            session = await _open_with_retries(
+                file, format_instant(clock()), exclusive=exclusive, replicated=replicated
             )
         except sqlite3.Error as error:
             raise store_refusal(error, path) from None
         except StoreFileMoved:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
-        return SQLiteStore(file, session, held.pop_all(), alone=alone, replicated=replicated)
+        return SQLiteStore(
+            file, session, locks.pop_all(), exclusive=exclusive, replicated=replicated
+        )
 
 
-def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
+def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
     """Return the file behind `path`, beside which SQLite puts its own: no symbolic link.
 
     A replicator that a dead edge left is ended before the file is opened. It holds the log's index,
@@ -73,17 +75,17 @@ def _claim_file(path: Path, claims: ExitStack | None, create: bool) -> Path:  # 
     from the log.
     """
     if not create and not path.exists():
-        raise no_store(f"at {path}")
+        raise missing_store(f"at {path}")
     create_file(path)
     file = path.resolve()
-    if claims is not None:
-        claims.callback(LockFile(file).release)
-        end_replicator(file)
+    if locks is not None:
+        locks.callback(LockFile(file).release)
+        stop_replicator(file)
     return file
 
 
-async def _open_patiently(
-    file: Path, now: str, *, alone: bool, replicated: bool
+async def _open_with_retries(
+    file: Path, now: str, *, exclusive: bool, replicated: bool
 ) -> StoreConnections:
     """Open the store; of several processes that open or close it at once, one after another.
 
@@ -93,11 +95,11 @@ async def _open_patiently(
     while True:
         try:
             await asyncio.to_thread(migrate, file, now)
-            return await open_session(file, alone=alone, replicated=replicated)
+            return await open_session(file, exclusive=exclusive, replicated=replicated)
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
-        await asyncio.sleep(ATTEMPT_SECONDS)
+        await asyncio.sleep(OPEN_RETRY_SECONDS)
 
 
 class SQLiteStore:
@@ -114,36 +116,36 @@ class SQLiteStore:
         self,
         path: Path,
         session: StoreConnections,
-        held: ExitStack,
+        locks: ExitStack,
         *,
-        alone: bool,
+        exclusive: bool,
         replicated: bool,
     ) -> None:
         self._path = path
         self._session = session
-        self._held = held
-        self._alone = alone
+        self._locks = locks
+        self._exclusive = exclusive
         self._replicated = replicated
-        self._probe = Probe(self._look)
-        self._outage = Outage(self._look)
+        self._probe = Probe(self._check)
+        self._outage = Outage(self._check)
         self._generation = 0
         self._needs_reopen = False
-        self._renewal: asyncio.Task[None] | None = None
-        self._renewable_at = 0.0
+        self._reopening: asyncio.Task[None] | None = None
+        self._next_reopen_at = 0.0
         self._trimming: asyncio.Task[None] | None = None
-        self._trimmable_at = 0.0
-        self._ending: asyncio.Task[None] | None = None
+        self._next_trim_at = 0.0
+        self._closing: asyncio.Task[None] | None = None
 
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Run all queries in one transaction and return a result for each.
 
         Raises Problem, as `Store` says.
         """
-        session = await self._sound_session()
+        session = await self._ready_session()
         try:
             results = await session.run(queries) if queries else []
         except (sqlite3.Error, StoreFileMoved) as error:
-            raise self._understand(error) from error
+            raise self._translate_error(error) from error
         if session.wal_bytes > MAX_WAL_BYTES:
             self._trim_log()
         return results
@@ -153,16 +155,16 @@ class SQLiteStore:
 
         That is ended for it, and then copies the whole store; so it is not done again at once.
         """
-        if time.monotonic() > self._trimmable_at:
-            self._trimmable_at = time.monotonic() + TRIM_SECONDS
+        if time.monotonic() > self._next_trim_at:
+            self._next_trim_at = time.monotonic() + TRIM_SECONDS
             self._trimming = asyncio.create_task(self._trim())
 
     async def _trim(self) -> None:
         size, is_cut = self._session.wal_bytes >> 20, False
         with suppress(Problem):
             is_cut = await self.scrub()
-        fate = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
-        _log.warning("the log of the store has grown to %d MiB and %s", size, fate)
+        outcome = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
+        _log.warning("the log of the store has grown to %d MiB and %s", size, outcome)
 
     def version(self) -> int:
         """Return a number that differs whenever rows may have changed, by whichever process.
@@ -174,16 +176,16 @@ class SQLiteStore:
         try:
             return self._generation << 32 | self._session.version()
         except sqlite3.Error as error:
-            raise self._understand(error) from error
+            raise self._translate_error(error) from error
 
-    async def scrub(self, *, whole: bool = False) -> bool:
+    async def scrub(self, *, full: bool = False) -> bool:
         """Take what was deleted out of the log too, as `Store` says; return whether so.
 
         Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
         what they were until it is cut. Raises Problem.
         """
-        session = await self._sound_session()
-        cutting = asyncio.create_task(self._cut(session, whole=whole))
+        session = await self._ready_session()
+        cutting = asyncio.create_task(self._cut(session, full=full))
         try:
             return await asyncio.shield(cutting)
         except asyncio.CancelledError:
@@ -191,14 +193,14 @@ class SQLiteStore:
             await asyncio.gather(cutting, return_exceptions=True)
             raise
 
-    async def _cut(self, session: StoreConnections, *, whole: bool) -> bool:
+    async def _cut(self, session: StoreConnections, *, full: bool) -> bool:
         try:
-            async with released(self._path):
-                return await session.scrub(whole=whole)
+            async with without_replicator(self._path):
+                return await session.scrub(full=full)
         except (StoreRefusal, OSError):
             return False  # the replicator keeps the log open
         except (sqlite3.Error, StoreFileMoved) as error:
-            raise self._understand(error) from error
+            raise self._translate_error(error) from error
 
     async def probe(self) -> None:
         """Return when the store has been read and could be written. Raises Problem."""
@@ -206,18 +208,18 @@ class SQLiteStore:
 
     async def close(self) -> None:
         """Finish what is under way and let go of every file and thread, within seconds."""
-        if self._ending is None:
-            self._ending = asyncio.create_task(self._end())
-        await asyncio.shield(self._ending)
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end())
+        await asyncio.shield(self._closing)
 
     async def _end(self) -> None:
         self._outage.close()
-        if self._renewal is not None:
-            await self._renewal
+        if self._reopening is not None:
+            await self._reopening
         if self._trimming is not None:
             await asyncio.gather(self._trimming, return_exceptions=True)
         await self._close_session()
-        self._held.close()
+        self._locks.close()
 
     async def _close_session(self) -> None:
         """Close every connection; of an edge that nobody replicates, with the log in the file.
@@ -229,68 +231,68 @@ class SQLiteStore:
         if not self._session.is_open:
             return
         with suppress(StoreRefusal, OSError):  # a replicator that does not end, an unreadable lock
-            if self._session.place.is_lost():
-                async with released(self._path):
+            if self._session.files.is_lost():
+                async with without_replicator(self._path):
                     await self._session.close(truncates_wal=True)
-            elif self._alone:
-                with unreplicated(self._path) as is_ours:
+            elif self._exclusive:
+                with lock_if_unreplicated(self._path) as is_ours:
                     await self._session.close(truncates_wal=is_ours)
         await self._session.close()  # it is open yet where the log is not ours to cut
 
-    async def _look(self) -> None:
-        session = await self._sound_session()
+    async def _check(self) -> None:
+        session = await self._ready_session()
         try:
             await session.probe()
         except Problem as problem:
-            self._outage.note(problem, problem)
+            self._outage.record(problem, problem)
             raise
         except (sqlite3.Error, StoreFileMoved) as error:
-            raise self._understand(error) from error
+            raise self._translate_error(error) from error
 
-    async def _sound_session(self) -> StoreConnections:
-        if self._ending:
+    async def _ready_session(self) -> StoreConnections:
+        if self._closing:
             raise unavailable("The store is closed")
         if self._needs_reopen:
-            await self._renew()
+            await self._reopen()
         if not self._session.is_open:
-            fault = unavailable("The store's file is missing or damaged")
-            self._outage.note(fault, fault)
-            raise fault
+            problem = unavailable("The store's file is missing or damaged")
+            self._outage.record(problem, problem)
+            raise problem
         return self._session
 
-    async def _renew(self) -> None:
+    async def _reopen(self) -> None:
         """Open the store again, once at a time and not more often than each second.
 
         Nobody waits longer than that: to end a replicator first may take half a minute.
         """
-        if self._renewal is None or (
-            self._renewal.done() and time.monotonic() > self._renewable_at
+        if self._reopening is None or (
+            self._reopening.done() and time.monotonic() > self._next_reopen_at
         ):
-            self._renewal = asyncio.create_task(self._open_again())
-            self._renewable_at = time.monotonic() + RENEWAL_SECONDS
-        await asyncio.wait([self._renewal], timeout=RENEWAL_SECONDS)
-        if self._renewal.done():
-            self._renewal.result()
+            self._reopening = asyncio.create_task(self._open_again())
+            self._next_reopen_at = time.monotonic() + REOPEN_SECONDS
+        await asyncio.wait([self._reopening], timeout=REOPEN_SECONDS)
+        if self._reopening.done():
+            self._reopening.result()
 
     async def _open_again(self) -> None:
         # Closed first: SQLite must not meet two logs of one file in one process.
         await self._close_session()
         try:
             self._session = await open_session(
-                self._path, alone=self._alone, replicated=self._replicated
+                self._path, exclusive=self._exclusive, replicated=self._replicated
             )
         except (sqlite3.Error, StoreFileMoved, StoreRefusal):
             return
         self._generation += 1
         self._needs_reopen = False
 
-    def _understand(self, error: sqlite3.Error | StoreFileMoved) -> Exception:
+    def _translate_error(self, error: sqlite3.Error | StoreFileMoved) -> Exception:
         """Return what to raise for an engine's error, and remember what it says of the session."""
         if isinstance(error, StoreFileMoved):
             self._needs_reopen = True
-            fault: Exception = unavailable("The store's file was moved or deleted")
+            problem: Exception = unavailable("The store's file was moved or deleted")
         else:
             self._needs_reopen = self._needs_reopen or is_damage(error)
-            fault = sqlite_problem(error)
-        self._outage.note(fault, error)
-        return fault
+            problem = sqlite_problem(error)
+        self._outage.record(problem, error)
+        return problem

@@ -10,7 +10,7 @@ from typing import Final
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.errors import stale_update, too_many
+from edge_api.db.errors import stale_update, too_many_rows
 from edge_api.db.problems import not_one_row
 from edge_api.db.query import Delete, Query, QueryResult, Read, Update
 from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
@@ -31,7 +31,7 @@ DDL: Final = DdlDialect(
     ),
     # GLOB patterns, in which a question mark is one character. Values of one width: so the order
     # of texts is the order in time. Before 3.45 json_valid does not let NULL pass.
-    rules=MappingProxyType(
+    checks=MappingProxyType(
         {
             ColumnType.UUID: "{column} GLOB '????????-????-????-????-????????????'",
             ColumnType.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
@@ -39,7 +39,7 @@ DDL: Final = DdlDialect(
         }
     ),
     # A value of another type than its column's is refused; SQLite would else keep it.
-    ending=" STRICT",
+    table_suffix=" STRICT",
 )
 
 
@@ -63,18 +63,18 @@ SQLITE: Final = Dialect(
     ),
     no_limit=-1,
     case_placeholders=MappingProxyType({}),
-    mark=str,
+    format_placeholders=str,
 )
 
 
 def execute(
-    connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, holds: bool = False
+    connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, defer_inserts: bool = False
 ) -> list[list[QueryResult]]:
     """Run lists of queries, as `plan_steps` says, and return the results of each.
 
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """
-    steps = plan_steps(lists, SQLITE, holds=holds)
+    steps = plan_steps(lists, SQLITE, defer_inserts=defer_inserts)
     outcome = None
     try:
         while True:
@@ -100,7 +100,7 @@ def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Query
 def _read(connection: sqlite3.Connection, query: Read) -> QueryResult:
     names = query.columns or tuple(query.table.columns)
     statement = sql.read_rows(query, SQLITE)
-    total = _number(connection, sql.count_rows(query, SQLITE)) if query.counted else None
+    total = _number(connection, sql.count_rows(query, SQLITE)) if query.with_total else None
     if query.as_json:
         terms = _json_terms(query.table, names)
         return QueryResult([], total, *_fetch_json(connection, terms, statement))
@@ -132,7 +132,7 @@ def _refuse_more_than_allowed(connection: sqlite3.Connection, query: Update | De
     """Count before anything is changed: undoing a million changes costs as much as making them."""
     most = query.at_most
     if most is not None and _number(connection, sql.count_matches(query, most, SQLITE)) > most:
-        raise too_many(most)
+        raise too_many_rows(most)
 
 
 def _changed(

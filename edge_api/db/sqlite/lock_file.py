@@ -16,7 +16,7 @@ class LockFile:
 
     def __init__(self, path: Path) -> None:
         """Take the claim on the store at `path`. Raises StoreRefusal where another edge has it."""
-        file = _lock_of(path)
+        file = _lock_path(path)
         try:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
@@ -26,14 +26,14 @@ class LockFile:
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _words_of(self._descriptor)[0] or "unknown"
+            holder = _read_holder(self._descriptor)[0] or "unknown"
             self.release()
             raise StoreRefusal(
                 f"{path} is served by another edge (process {holder}): "
                 "end that one, or set DATABASE_URL to another file"
             ) from None
         os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()} {_installed()}".encode())
+        os.write(self._descriptor, f"{os.getpid()} {_code_digest()}".encode())
 
     def release(self) -> None:
         """Let go of the claim."""
@@ -42,36 +42,36 @@ class LockFile:
 
 def is_locked(path: Path) -> bool:
     """Return whether an edge serves the store at `path`. Raises OSError."""
-    return _read_claim(path) is not None
+    return _find_holder(path) is not None
 
 
 def is_outdated(path: Path) -> bool:
     """Return whether an edge serves the store with code that is not installed. Raises OSError."""
-    words = _read_claim(path)
-    return words is not None and words[1:] != [_installed()]
+    holder = _find_holder(path)
+    return holder is not None and holder[1:] != [_code_digest()]
 
 
-def _read_claim(path: Path) -> list[str] | None:
-    file = _lock_of(path)
+def _find_holder(path: Path) -> list[str] | None:
+    file = _lock_path(path)
     if not file.exists():
         return None
     descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _words_of(descriptor)
+        return _read_holder(descriptor)
     finally:
         os.close(descriptor)
     return None
 
 
-def _words_of(descriptor: int) -> list[str]:
+def _read_holder(descriptor: int) -> list[str]:
     return os.read(descriptor, 100).decode().split(" ")
 
 
-def _installed() -> str:
+def _code_digest() -> str:
     return InstalledCode(PACKAGE).digest.hex()
 
 
-def _lock_of(path: Path) -> Path:
+def _lock_path(path: Path) -> Path:
     return path.with_name(f"{path.name}-lock")

@@ -18,9 +18,9 @@ from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.replicator import litestream_state_path
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 
-OLDEST: Final = (3, 37, 0)
+MIN_VERSION: Final = (3, 37, 0)
 """The first SQLite with STRICT tables."""
-MODULES: Final = frozenset({"fts5", "json_each"})
+REQUIRED_MODULES: Final = frozenset({"fts5", "json_each"})
 """Parts of SQLite that a build may lack: full-text search, and lists as one parameter."""
 APPLICATION_ID: Final = 0x666F7265
 """`fore`, in the file's header: the file of another program is left alone."""
@@ -33,18 +33,18 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 CHECK_SECONDS: Final = 2.0
 """How long the file is looked through for damage before it is opened."""
 
-RESTORE: Final = (
+RESTORE_FIX: Final = (
     "restore it with python -m edge_api restore FILE --force, or where LITESTREAM_REPLICA is set "
     "with restore --from-replica --force"
 )
 """How to fix a store that is damaged."""
 NOT_A_STORE: Final = (
-    f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE}"
+    f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE_FIX}"
 )
-_STORE_MARK: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
-_MARK_WITHIN: Final = 16 * 1024 * 1024
+_SCHEMA_BYTES: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
+_SCHEMA_WITHIN: Final = 16 * 1024 * 1024
 """The first bytes of a file, in which the schema of a store is."""
-_INDEX: Final = struct.Struct("=16xI76xI")
+_WAL_INDEX: Final = struct.Struct("=16xI76xI")
 """Of a log's index (`-shm`): mxFrame and nBackfill (SQLite, "WAL-mode File Format", section
 2.1)."""
 
@@ -54,9 +54,9 @@ _REASONS: Mapping[int, str] = {
     sqlite3.SQLITE_CANTOPEN: "cannot be opened: let this user write the file and its folder",
     sqlite3.SQLITE_FULL: "lies on a full disk: make room",
     sqlite3.SQLITE_IOERR: "lies on a disk that is full or fails: make room, or replace it",
-    sqlite3.SQLITE_CORRUPT: f"is damaged: {RESTORE}",
+    sqlite3.SQLITE_CORRUPT: f"is damaged: {RESTORE_FIX}",
     sqlite3.SQLITE_NOTADB: (
-        f"is no SQLite database: set DATABASE_URL to another file; if it was a store, {RESTORE}"
+        f"is no SQLite database: set DATABASE_URL to another file; if it was a store, {RESTORE_FIX}"
     ),
 }
 
@@ -65,17 +65,17 @@ def create_file(path: Path) -> None:
     """Create the missing file of the store, on a disk that can hold it. Raises StoreRefusal."""
     with closing(sqlite3.connect(":memory:")) as memory:
         modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
-    refuse_library(sqlite3.sqlite_version_info, modules)
+    check_library(sqlite3.sqlite_version_info, modules)
     require_wal(path.resolve())
     _make_file(path)
-    refuse_file_system(path.parent, file_system_of(path.parent))
+    check_file_system(path.parent, file_system_type(path.parent))
 
 
 def migrate(path: Path, now: str) -> None:
     """Check the file and bring it to the present schema. Raises StoreRefusal, sqlite3.Error."""
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
-        _advance(connection, path, now)
+        _apply_migrations(connection, path, now)
 
 
 def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
@@ -83,14 +83,14 @@ def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
     code = primary_code(error)
     # No statement of ours fails on a file whose header says what the file is.
     if code == sqlite3.SQLITE_ERROR or (code == sqlite3.SQLITE_NOTADB and _was_store(path)):
-        return StoreRefusal(f"{path} is damaged ({error}): {RESTORE}")
+        return StoreRefusal(f"{path} is damaged ({error}): {RESTORE_FIX}")
     return StoreRefusal(f"{path} {_REASONS.get(code, f'cannot be used: {error}')}")
 
 
 def _was_store(path: Path) -> bool:
     """Return whether a file that SQLite cannot read has the schema or was replicated."""
     with suppress(OSError), path.open("rb") as file:
-        return _STORE_MARK in file.read(_MARK_WITHIN) or litestream_state_path(path).exists()
+        return _SCHEMA_BYTES in file.read(_SCHEMA_WITHIN) or litestream_state_path(path).exists()
     return False
 
 
@@ -107,36 +107,36 @@ def require_wal(path: Path) -> None:
             state = "empty" if path.exists() else "missing"
             raise StoreRefusal(
                 f"{path} is {state}, but its log {log.name} is there: put the file back, "
-                f"or {RESTORE}"
+                f"or {RESTORE_FIX}"
             )
         # Two looks: other processes may close the store, and open it again, between two lines.
-        if not any(log.exists() or not _has_unsaved(index) for _ in range(2)):
+        if not any(log.exists() or not _has_uncheckpointed(index) for _ in range(2)):
             raise StoreRefusal(
                 f"the log of {path} is missing ({log.name}), and commits with it: put it back, or "
-                f"{RESTORE}; to go on without them, remove {index.name}"
+                f"{RESTORE_FIX}; to go on without them, remove {index.name}"
             )
 
 
-def _has_unsaved(index: Path) -> bool:
+def _has_uncheckpointed(index: Path) -> bool:
     head = b""
     if index.exists():
         with index.open("rb") as file:
-            head = file.read(_INDEX.size)
-    committed, saved = _INDEX.unpack(head) if len(head) == _INDEX.size else (0, 0)
+            head = file.read(_WAL_INDEX.size)
+    committed, saved = _WAL_INDEX.unpack(head) if len(head) == _WAL_INDEX.size else (0, 0)
     return bool(committed > saved)
 
 
-def refuse_library(version: tuple[int, ...], modules: Collection[str]) -> None:
+def check_library(version: tuple[int, ...], modules: Collection[str]) -> None:
     """Raise StoreRefusal for a SQLite that is too old or built without what is needed."""
-    if version < OLDEST:
-        found, needed = (".".join(map(str, parts)) for parts in (version, OLDEST[:2]))
+    if version < MIN_VERSION:
+        found, needed = (".".join(map(str, parts)) for parts in (version, MIN_VERSION[:2]))
         raise StoreRefusal(f"SQLite {found} is too old: install {needed} or later")
-    missing = ", ".join(sorted(MODULES.difference(modules)))
+    missing = ", ".join(sorted(REQUIRED_MODULES.difference(modules)))
     if missing:
         raise StoreRefusal(f"this SQLite was built without {missing}: install a complete one")
 
 
-def refuse_file_system(folder: Path, kind: str) -> None:
+def check_file_system(folder: Path, kind: str) -> None:
     """Raise StoreRefusal for a network file system: the log's index is memory of one machine."""
     if kind in NETWORK_FILE_SYSTEMS:
         raise StoreRefusal(
@@ -145,7 +145,7 @@ def refuse_file_system(folder: Path, kind: str) -> None:
         )
 
 
-def file_system_of(folder: Path) -> str:
+def file_system_type(folder: Path) -> str:
     """Return the type of the file system on which a folder lies, as the kernel calls it."""
     real = folder.resolve()
     mounts = [
@@ -183,14 +183,14 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     (owner,) = connection.execute("PRAGMA application_id").fetchone()
     names = {name for (name,) in connection.execute("SELECT name FROM sqlite_schema")}
     if owner != APPLICATION_ID and EMAIL_UNSUBSCRIBE_TOKENS.name in names:
-        raise StoreRefusal(f"{path} is damaged (application_id is {owner}): {RESTORE}")
+        raise StoreRefusal(f"{path} is damaged (application_id is {owner}): {RESTORE_FIX}")
     if owner != APPLICATION_ID and (owner or names):
         raise StoreRefusal(f"{path} {NOT_A_STORE}")
-    fault = _find_damage(connection)
+    damage = _find_damage(connection)
     if names and schema_version(connection) < 1:
-        fault = fault or "user_version is not that of a store"
-    if fault:
-        raise StoreRefusal(f"{path} is damaged ({fault}): {RESTORE}")
+        damage = damage or "user_version is not that of a store"
+    if damage:
+        raise StoreRefusal(f"{path} is damaged ({damage}): {RESTORE_FIX}")
     refuse_newer(schema_version(connection), str(path))
 
 
@@ -216,7 +216,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
     return int(version)
 
 
-def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
+def _apply_migrations(connection: sqlite3.Connection, path: Path, now: str) -> None:
     """Take all missing steps or none. Raises StoreRefusal, sqlite3.Error.
 
     Marks are set in any case, if only to be undone: a file that may not be written is opened for
@@ -226,7 +226,7 @@ def _advance(connection: sqlite3.Connection, path: Path, now: str) -> None:
     try:
         steps = MIGRATIONS[schema_version(connection) :]
         for step in steps:
-            _take(step, connection, path, now)
+            _apply_step(step, connection, path, now)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
         if steps:
@@ -244,7 +244,7 @@ def enable_wal(connection: sqlite3.Connection) -> None:
     schema_version(connection)
 
 
-def _take(step: Migration, connection: sqlite3.Connection, path: Path, now: str) -> None:
+def _apply_step(step: Migration, connection: sqlite3.Connection, path: Path, now: str) -> None:
     try:
         for statement in step.sqlite:
             connection.execute(statement, {"now": now})

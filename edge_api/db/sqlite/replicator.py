@@ -16,9 +16,9 @@ from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 
-END_SECONDS: Final = 15.0
+STOP_SECONDS: Final = 15.0
 """How long it may take to bring the last commits to the replica."""
-SOCKET_LONGEST: Final = 100
+MAX_SOCKET_PATH_BYTES: Final = 100
 """Bytes of a socket's path: systems allow 104 at the least."""
 
 
@@ -26,12 +26,12 @@ class ReplicatorError(Exception):
     """It does not run, or cannot do what it was asked; the message is its own."""
 
 
-def socket_of(store: Path) -> Path:
+def socket_path(store: Path) -> Path:
     """Return where the replicator of a store listens."""
     return store.with_name(f"{store.name}-litestream.sock")
 
 
-def lock_of(store: Path) -> Path:
+def lock_path(store: Path) -> Path:
     """Return what the replicator of a store holds locked, with the number of its process in it."""
     return store.with_name(f"{store.name}-litestream.lock")
 
@@ -44,28 +44,28 @@ def litestream_state_path(store: Path) -> Path:
 def sync_replica(store: Path, seconds: float) -> int:
     """Return how many transactions the replica has once up to date. Raises ReplicatorError."""
     body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
-    connection = _Connection(str(socket_of(store)), seconds + 1)
+    connection = _Connection(str(socket_path(store)), seconds + 1)
     try:
         connection.request("POST", "/sync", body, {"Content-Type": "application/json"})
         answer = connection.getresponse()
-        said = answer.read().decode(errors="replace").strip()
+        body = answer.read().decode(errors="replace").strip()
     except (OSError, HTTPException) as error:
         raise ReplicatorError(str(error)) from None
     finally:
         connection.close()
     if answer.status != HTTPStatus.OK:
-        raise ReplicatorError(said)
-    return int(json.loads(said)["replicated_txid"])
+        raise ReplicatorError(body)
+    return int(json.loads(body)["replicated_txid"])
 
 
 @asynccontextmanager
-async def released(store: Path) -> AsyncIterator[None]:
+async def without_replicator(store: Path) -> AsyncIterator[None]:
     """End the replicator of the store, if there is one, and keep others from starting.
 
     Litestream's read lock makes a cut of the log fail; without the lock it would miss what is cut.
     `stop` and `start` in one process would damage the replica, since it remembers the log.
     """
-    if not lock_of(store).exists():
+    if not lock_path(store).exists():
         yield
         return
     lock = await lock_replicator(store)
@@ -76,14 +76,14 @@ async def released(store: Path) -> AsyncIterator[None]:
 
 
 @contextmanager
-def unreplicated(store: Path) -> Iterator[bool]:
+def lock_if_unreplicated(store: Path) -> Iterator[bool]:
     """Yield whether nobody replicates the store; then nobody begins to meanwhile."""
-    if not lock_of(store).exists():
+    if not lock_path(store).exists():
         yield True
         return
-    lock = os.open(lock_of(store), os.O_RDWR | os.O_CLOEXEC)
+    lock = os.open(lock_path(store), os.O_RDWR | os.O_CLOEXEC)
     try:
-        yield _try(lock)
+        yield _try_lock(lock)
     finally:
         os.close(lock)
 
@@ -93,31 +93,31 @@ async def lock_replicator(store: Path) -> int:
 
     Waits without a thread, which would take the lock even when cancelled. Raises StoreRefusal.
     """
-    lock = os.open(lock_of(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    lock = os.open(lock_path(store), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        if not _try(lock):
-            await _end_left(lock, store)
+        if not _try_lock(lock):
+            await _stop_orphan(lock, store)
     except BaseException:
         os.close(lock)
         raise
     return lock
 
 
-def end_replicator(store: Path) -> None:
+def stop_replicator(store: Path) -> None:
     """End a replicator that a dead edge left, without an event loop. Raises StoreRefusal."""
-    if lock_of(store).exists():
+    if lock_path(store).exists():
         os.close(asyncio.run(lock_replicator(store)))
 
 
-async def _end_left(lock: int, store: Path) -> None:
-    for number in (signal.SIGTERM, signal.SIGKILL):
+async def _stop_orphan(lock: int, store: Path) -> None:
+    for signum in (signal.SIGTERM, signal.SIGKILL):
         holder = os.pread(lock, 20, 0).decode().strip()
         if holder:
             with suppress(ProcessLookupError):
-                os.kill(int(holder), number)  # it holds the lock, so it is the one that wrote it
-        ends_at = time.monotonic() + END_SECONDS
+                os.kill(int(holder), signum)  # it holds the lock, so it is the one that wrote it
+        ends_at = time.monotonic() + STOP_SECONDS
         while time.monotonic() < ends_at:
-            if _try(lock):
+            if _try_lock(lock):
                 return
             await asyncio.sleep(0.05)
     raise StoreRefusal(
@@ -125,7 +125,7 @@ async def _end_left(lock: int, store: Path) -> None:
     )
 
 
-def _try(lock: int) -> bool:
+def _try_lock(lock: int) -> bool:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

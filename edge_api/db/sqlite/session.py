@@ -16,11 +16,11 @@ from edge_api.db.errors import query_timeout, unavailable
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Query, QueryResult, Read, ilike, like
 from edge_api.db.sqlite.connection import (
-    STEPS_BETWEEN_LOOKS,
+    STEPS_BETWEEN_CHECKS,
     Connection,
     Deadline,
-    checkpoint_commits,
     connect,
+    enable_checkpoints,
 )
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.execution import ILIKE, LIKE, execute
@@ -29,8 +29,8 @@ from edge_api.db.sqlite.writer import QueryBatch, Writer
 
 Match = Callable[[str | None, str], bool | None]
 
-FAST: Final = 2
-SLOW: Final = 2
+FAST_READERS: Final = 2
+SLOW_READERS: Final = 2
 """Connections of each kind; each has a thread of its own."""
 FAST_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
@@ -41,43 +41,43 @@ READER_CLOSE_SECONDS: Final = 1.0
 class Reader:
     """One connection that only reads."""
 
-    def __init__(self, connection: Connection, place: FileIdentity) -> None:
+    def __init__(self, connection: Connection, files: FileIdentity) -> None:
         self._connection = connection
-        self._place = place
-        self._limits: list[Deadline] = []
-        self._limit = Deadline(0)
+        self._files = files
+        self._deadlines: list[Deadline] = []
+        self._deadline = Deadline(0)
         """Of the read that is going on now; known to the connection's thread alone."""
         self._closed = False
 
     @classmethod
-    async def open(cls, path: Path, place: FileIdentity) -> Self:
+    async def open(cls, path: Path, files: FileIdentity) -> Self:
         """Return a reader of the store at `path`. Raises sqlite3.Error."""
-        reader = cls(await Connection.open(partial(connect, path, writes=False)), place)
-        await reader._connection.call(reader._watch_clock)
+        reader = cls(await Connection.open(partial(connect, path, writes=False)), files)
+        await reader._connection.call(reader._set_deadline_checks)
         return reader
 
-    def _watch_clock(self, connection: sqlite3.Connection) -> None:
+    def _set_deadline_checks(self, connection: sqlite3.Connection) -> None:
         """Have the clock looked at between instructions, and by each call of a slow function."""
 
         def timed(match: Match) -> Match:
             def match_in_time(text: str | None, pattern: str) -> bool | None:
-                if self._is_over():
+                if self._is_expired():
                     connection.interrupt()
                 return match(text, pattern)
 
             return match_in_time
 
-        connection.set_progress_handler(self._is_over, STEPS_BETWEEN_LOOKS)
+        connection.set_progress_handler(self._is_expired, STEPS_BETWEEN_CHECKS)
         connection.create_function(LIKE, 2, timed(like), deterministic=True)
         connection.create_function(ILIKE, 2, timed(ilike), deterministic=True)
 
-    def _is_over(self) -> bool:
-        return self._limit.is_over()
+    def _is_expired(self) -> bool:
+        return self._deadline.is_expired()
 
     @property
     def load(self) -> int:
         """Return how many reads it has to do."""
-        return len(self._limits)
+        return len(self._deadlines)
 
     async def run(self, queries: Sequence[Read], seconds: float) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
@@ -86,24 +86,24 @@ class Reader:
         """
         if self._closed:
             raise unavailable("The store is closed")
-        limit = Deadline(seconds)
-        self._limits.append(limit)
+        deadline = Deadline(seconds)
+        self._deadlines.append(deadline)
         try:
-            return await self._connection.call(partial(self._read_snapshot, queries, limit))
+            return await self._connection.call(partial(self._read_snapshot, queries, deadline))
         except asyncio.CancelledError:
-            limit.shorten(0)
+            deadline.shorten(0)
             raise
         finally:
-            self._limits.remove(limit)
+            self._deadlines.remove(deadline)
 
     def _read_snapshot(
-        self, queries: Sequence[Read], limit: Deadline, connection: sqlite3.Connection
+        self, queries: Sequence[Read], deadline: Deadline, connection: sqlite3.Connection
     ) -> list[QueryResult]:
-        if limit.is_over():
+        if deadline.is_expired():
             raise query_timeout()
-        self._place.check()
-        self._limit = limit
-        if len(queries) > 1 or queries[0].counted:  # one statement has a snapshot of its own
+        self._files.check()
+        self._deadline = deadline
+        if len(queries) > 1 or queries[0].with_total:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
             (results,) = execute(connection, [queries])
@@ -115,8 +115,8 @@ class Reader:
     async def close(self) -> None:
         """Give what is being read a moment to come to its end, and close."""
         self._closed = True
-        for limit in self._limits:
-            limit.shorten(READER_CLOSE_SECONDS)
+        for deadline in self._deadlines:
+            deadline.shorten(READER_CLOSE_SECONDS)
         await self._connection.close()
 
 
@@ -130,24 +130,24 @@ class Readers:
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
         seconds = max(
-            (query.seconds for query in queries if query.seconds is not None), default=None
+            (query.timeout for query in queries if query.timeout is not None), default=None
         )
         if seconds is None:
-            return await _idlest(self._fast).run(queries, FAST_SECONDS)
-        return await _idlest(self._slow).run(queries, seconds)
+            return await _least_busy(self._fast).run(queries, FAST_SECONDS)
+        return await _least_busy(self._slow).run(queries, seconds)
 
     async def close(self) -> None:
         """Close every reader."""
         await asyncio.gather(*(reader.close() for reader in (*self._fast, *self._slow)))
 
 
-def _idlest(readers: Sequence[Reader]) -> Reader:
+def _least_busy(readers: Sequence[Reader]) -> Reader:
     return min(readers, key=lambda reader: reader.load)
 
 
 CLOSE_SECONDS: Final = 5.0
 """How long closing the readers, and then the writer, may take."""
-SPACE_LEAST: Final = 1024 * 1024
+MIN_FREE_BYTES: Final = 1024 * 1024
 """Bytes of the disk below which no lead may find room any more."""
 
 
@@ -192,14 +192,14 @@ class StoreConnections:
     def _forget_version(self) -> None:
         self._version = None
 
-    async def scrub(self, *, whole: bool) -> bool:
+    async def scrub(self, *, full: bool) -> bool:
         """Take what was deleted out of the log too, where nobody reads it; return whether so."""
-        return await self._writer.truncate_wal(rewrites=whole)
+        return await self._writer.truncate_wal(vacuum=full)
 
     @property
-    def place(self) -> FileIdentity:
+    def files(self) -> FileIdentity:
         """Where the files lie that are open."""
-        return self._writer.place
+        return self._writer.files
 
     @property
     def wal_bytes(self) -> int:
@@ -212,7 +212,7 @@ class StoreConnections:
         The write lock shows that, and is shared with those who write at this moment. After a
         group was lost only a real commit shows it: a disk that is full gives out locks.
         """
-        await self._writer.run(partial(_look, rewrites=self._writer.failed))
+        await self._writer.run(partial(_check_writable, commits=self._writer.failed))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
         """Finish what is under way and close every connection, whatever the disk does.
@@ -230,19 +230,19 @@ class StoreConnections:
             await asyncio.wait_for(self._writer.close(truncates_wal=truncates_wal), CLOSE_SECONDS)
 
 
-def _look(connection: sqlite3.Connection, *, rewrites: bool) -> None:
+def _check_writable(connection: sqlite3.Connection, *, commits: bool) -> None:
     version = schema_version(connection)
     if version != len(MIGRATIONS):
         raise unavailable(f"The store has schema version {version}, not {len(MIGRATIONS)}")
     _, _, file = connection.execute("PRAGMA database_list").fetchone()
-    if disk_usage(file).free < SPACE_LEAST:
+    if disk_usage(file).free < MIN_FREE_BYTES:
         raise unavailable("The disk of the store is full")
-    if rewrites:
+    if commits:
         connection.execute(f"PRAGMA user_version = {version}")
 
 
-async def open_session(path: Path, *, alone: bool, replicated: bool) -> StoreConnections:
-    """Open a store that is known to be sound; `alone` for the one edge that serves it.
+async def open_session(path: Path, *, exclusive: bool, replicated: bool) -> StoreConnections:
+    """Open a store that is known to be sound; `exclusive` for the one edge that serves it.
 
     Only the commits of an edge whose store nobody replicates checkpoint the log.
 
@@ -251,7 +251,7 @@ async def open_session(path: Path, *, alone: bool, replicated: bool) -> StoreCon
     async with AsyncExitStack() as stack:
 
         async def reader() -> Reader:
-            reader = await Reader.open(path, place)
+            reader = await Reader.open(path, files)
             stack.push_async_callback(reader.close)
             return reader
 
@@ -260,11 +260,11 @@ async def open_session(path: Path, *, alone: bool, replicated: bool) -> StoreCon
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(enable_wal)
-        if alone and not replicated:
-            await writing.call(checkpoint_commits)
-        place = FileIdentity(path)
-        fast = [await reader() for _ in range(FAST)]
-        slow = [await reader() for _ in range(SLOW)]
-        writer = Writer(writing, place, tracks_wal_size=alone and replicated)
+        if exclusive and not replicated:
+            await writing.call(enable_checkpoints)
+        files = FileIdentity(path)
+        fast = [await reader() for _ in range(FAST_READERS)]
+        slow = [await reader() for _ in range(SLOW_READERS)]
+        writer = Writer(writing, files, tracks_wal_size=exclusive and replicated)
         stack.pop_all()
         return StoreConnections(writer, Readers(fast, slow), watcher)

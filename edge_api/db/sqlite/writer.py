@@ -37,11 +37,11 @@ class Writer:
     """Commits groups of work on the connection that writes."""
 
     def __init__(
-        self, connection: Connection, place: FileIdentity, *, tracks_wal_size: bool = False
+        self, connection: Connection, files: FileIdentity, *, tracks_wal_size: bool = False
     ) -> None:
         """Take the connection; `tracks_wal_size` has `wal_bytes` follow the size of the log."""
         self._connection = connection
-        self.place = place
+        self.files = files
         self._tracks_wal_size = tracks_wal_size
         self.wal_bytes = 0
         """The size of the log after the last commit."""
@@ -62,10 +62,10 @@ class Writer:
         result: T = await self._groups.run(work)
         return result
 
-    async def truncate_wal(self, *, rewrites: bool) -> bool:
+    async def truncate_wal(self, *, vacuum: bool) -> bool:
         """Cut the log between two groups; return whether nobody stood in the way."""
         self._groups.refuse_closed()
-        return await self._connection.call(partial(truncate_wal, rewrites=rewrites))
+        return await self._connection.call(partial(truncate_wal, vacuum=vacuum))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
         """Commit what waits, for a few seconds at the most, and refuse the rest."""
@@ -83,21 +83,21 @@ class Writer:
         return await self._connection.call(partial(self._commit_in_thread, works))
 
     def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
-        results = commit_together(self.place, works, connection)
+        results = commit_together(self.files, works, connection)
         if self._tracks_wal_size:
-            self.wal_bytes = self.place.wal_bytes()
+            self.wal_bytes = self.files.wal_bytes()
         return results
 
 
 def commit_together(
-    place: FileIdentity, works: Sequence[Work[Any]], connection: sqlite3.Connection
+    files: FileIdentity, works: Sequence[Work[Any]], connection: sqlite3.Connection
 ) -> list[Any]:
     """Run each work, commit once, and return all results.
 
     A work that raises has its exception for a result. Raises sqlite3.Error and Displaced when
     nothing of the whole group is durable.
     """
-    place.check()
+    files.check()
     connection.execute("BEGIN IMMEDIATE")
     try:
         results = _run_all(connection, works)
@@ -105,7 +105,7 @@ def commit_together(
     finally:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
-    place.check()
+    files.check()
     return results
 
 
@@ -116,7 +116,7 @@ def _run_all(connection: sqlite3.Connection, works: Sequence[Work[Any]]) -> list
     """
     lists = [work.queries for work in works if isinstance(work, QueryBatch)]
     try:
-        results = iter(execute(connection, lists, holds=True))
+        results = iter(execute(connection, lists, defer_inserts=True))
         return [
             next(results) if isinstance(work, QueryBatch) else work(connection) for work in works
         ]

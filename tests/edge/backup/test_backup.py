@@ -20,9 +20,9 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert
 from edge_api.db.sqlite import open_store
-from edge_api.db.sqlite.copying import copy_file, copy_store, verify
+from edge_api.db.sqlite.copying import copy_backup, copy_store, verify_copy
 from edge_api.db.tables import LEADS
-from edge_api.open_store import embedded_store
+from edge_api.open_store import require_sqlite_path
 from edge_api.settings import read_settings
 from tests.drills.loss import as_json, ids, installation_in, post, said
 from tests.edge.edge_process import ROOT, Installation
@@ -248,7 +248,7 @@ def test_a_target_that_cannot_be_made_is_the_one_that_is_named(
     """The copy's place is taken, or its folder is missing: the sentence names it, not the store."""
     (tmp_path / "taken.db").write_text("mine")
     for target in (tmp_path / "taken.db", tmp_path / "nowhere" / "copy.db"):
-        for copy in (copy_store, copy_file):
+        for copy in (copy_store, copy_backup):
             with pytest.raises(StoreRefusal, match=f"^{re.escape(str(target))} cannot be used"):
                 copy(installation.store, target)
 
@@ -270,8 +270,8 @@ async def test_a_backup_comes_to_its_end_among_writers(tmp_path: Path) -> None:
     await store.close()
 
     assert written > 1
-    assert verify(copy).rows["leads"] % 2 == 0
-    assert 10_000 <= verify(copy).rows["leads"] <= 10_000 + 2 * written
+    assert verify_copy(copy).rows["leads"] % 2 == 0
+    assert 10_000 <= verify_copy(copy).rows["leads"] <= 10_000 + 2 * written
 
 
 def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) -> None:
@@ -281,7 +281,7 @@ def test_a_store_on_a_server_has_tools_of_its_own(installation: Installation) ->
     )
     for command, tool in (("backup", "pg_dump"), ("restore", "pg_restore")):
         with pytest.raises(Problem, match=tool) as refusal:
-            embedded_store(settings, command)
+            require_sqlite_path(settings, command)
         assert refusal.value.code == "invalid"
 
 

@@ -13,7 +13,7 @@ from edge_api.db.query import Delete, Filter, Insert, Query, QueryResult, Read, 
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, TABLES
-from edge_api.db.transfer import copy_tables, prove
+from edge_api.db.transfer import copy_tables, digest_table
 from tests.drills.loss import installation_in, said
 from tests.edge.edge_process import Installation
 from tests.edge.postgresql import PostgreSQL
@@ -68,8 +68,8 @@ async def test_every_column_of_every_table_is_copied(stores: Stores) -> None:
 
     for each in copied:
         assert await rows(target, each.table) == await rows(source, each.table)
-        assert each.proof == await prove(target, each.table)
-    assert {each.table.name: each.proof.rows for each in copied} == {
+        assert each.digest == await digest_table(target, each.table)
+    assert {each.table.name: each.digest.rows for each in copied} == {
         table.name: {"leads": 1103, "email_send_state": 1}.get(table.name, 2) for table in EVERY
     }
 
@@ -200,11 +200,11 @@ async def test_a_sole_row_that_is_gone_is_gone_in_the_copy(stores: Stores) -> No
 async def test_the_digest_tells_the_smallest_difference(stores: Stores) -> None:
     """Another value in one column of one row, and the proof is another."""
     source, _ = stores
-    before = await prove(source, LEADS)
+    before = await digest_table(source, LEADS)
     row = Filter("id", "eq", str(full_row(LEADS, 1)["id"]))
     await source.run(Update(LEADS, {"spam_score": 7}, (row,)))
 
-    assert (await prove(source, LEADS)).digest != before.digest
+    assert (await digest_table(source, LEADS)).digest != before.digest
 
 
 @pytest.fixture

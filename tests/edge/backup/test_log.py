@@ -18,8 +18,8 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite import engine as sqlite_engine
-from edge_api.db.sqlite.copying import verify
-from edge_api.db.sqlite.replicator import lock_of, unreplicated
+from edge_api.db.sqlite.copying import verify_copy
+from edge_api.db.sqlite.replicator import lock_if_unreplicated, lock_path
 from edge_api.db.sqlite.session import StoreConnections
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
@@ -54,12 +54,12 @@ class ReplicatedEdge:
 
     def send(self, number: signal.Signals) -> None:
         """Send a signal to Litestream."""
-        os.kill(int(lock_of(self.path).read_text()), number)
+        os.kill(int(lock_path(self.path).read_text()), number)
 
     def check_replica(self) -> None:
         """Restore the replica into another file, and compare its leads. Raises StoreRefusal."""
         fetch_replica(self._settings, self._draft, None)
-        verify(self._draft)
+        verify_copy(self._draft)
         assert ids(self._draft) == ids(self.path)
 
     async def close(self) -> None:
@@ -72,7 +72,7 @@ class ReplicatedEdge:
 async def edge(tmp_path: Path) -> AsyncIterator[ReplicatedEdge]:
     """Return an edge whose replica has some rows, each in a transaction of its own."""
     installation = installation_in(tmp_path, LITESTREAM_REPLICA=f"file://{tmp_path}/replica")
-    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    store = await open_store(installation.store, clock, exclusive=True, replicated=True)
     edge = ReplicatedEdge(tmp_path, read_settings(installation.settings, None), store)
     try:
         await edge.catch_up()
@@ -127,7 +127,7 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Litestream is ended for the cut, a reader prevents that, and Litestream starts again."""
-    monkeypatch.setattr("edge_api.db.sqlite.replicator.END_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.sqlite.replicator.STOP_SECONDS", 0.5)
     edge.send(signal.SIGSTOP)
     await edge.insert(60, 1000)
     with closing(sqlite3.connect(edge.path, isolation_level=None)) as reader:
@@ -143,8 +143,8 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
 
 async def test_a_lock_that_cannot_be_opened_prevents_a_cut_alone(tmp_path: Path) -> None:
     """The store is still closed, and says that the log could not be cut."""
-    store = await open_store(tmp_path / "edge.db", clock, alone=True, replicated=True)
-    lock_of(tmp_path / "edge.db").mkdir()
+    store = await open_store(tmp_path / "edge.db", clock, exclusive=True, replicated=True)
+    lock_path(tmp_path / "edge.db").mkdir()
 
     assert not await store.scrub()
     await store.close()
@@ -154,7 +154,7 @@ async def test_a_log_that_grows_without_end_is_cut(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Litestream hangs; before the disk is full its process is ended, and the log is cut."""
-    monkeypatch.setattr("edge_api.db.sqlite.replicator.END_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.sqlite.replicator.STOP_SECONDS", 0.5)
     monkeypatch.setattr(sqlite_engine, "MAX_WAL_BYTES", 2**20)
     log = edge.path.with_name("edge.db-wal")
     edge.send(signal.SIGSTOP)
@@ -188,7 +188,7 @@ async def test_a_cut_that_is_cancelled_keeps_litestream_away_to_its_end(
     await begun.wait()
     cutting.cancel()
     await asyncio.sleep(0.1)  # a lock that was let go would be free by now
-    with unreplicated(edge.path) as is_free:
+    with lock_if_unreplicated(edge.path) as is_free:
         assert not is_free
     finish.set()
     with pytest.raises(asyncio.CancelledError):
@@ -207,7 +207,7 @@ async def test_no_request_waits_for_the_end_of_litestream(
         await ended.wait()
         yield
 
-    monkeypatch.setattr(sqlite_engine, "released", release_slowly)
+    monkeypatch.setattr(sqlite_engine, "without_replicator", release_slowly)
     aside = edge.path.with_name("aside.db")
     edge.path.rename(aside)
     async with asyncio.timeout(PATIENCE):
@@ -227,8 +227,8 @@ async def test_no_request_waits_for_the_end_of_litestream(
 async def test_an_edge_that_is_replicated_no_more_checkpoints_again(tmp_path: Path) -> None:
     """The lock that its former replicator has left does not let the log grow."""
     path = tmp_path / "edge.db"
-    store = await open_store(path, clock, alone=True)
-    lock_of(path.resolve()).touch()
+    store = await open_store(path, clock, exclusive=True)
+    lock_path(path.resolve()).touch()
     try:
         for _ in range(20):
             await store.run(Insert(LEADS, [make_lead(message="m" * 2000) for _ in range(500)]))

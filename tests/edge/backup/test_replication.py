@@ -21,7 +21,12 @@ from edge_api.backup.replica import Replication, find_program, make_replication
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite import SQLiteStore, open_store
-from edge_api.db.sqlite.replicator import lock_of, lock_replicator, released, socket_of
+from edge_api.db.sqlite.replicator import (
+    lock_path,
+    lock_replicator,
+    socket_path,
+    without_replicator,
+)
 from edge_api.db.tables import LEADS
 from edge_api.health import Check
 from edge_api.settings import read_settings
@@ -53,7 +58,7 @@ def await_truth(is_so: Callable[[], bool]) -> None:
 
 def process_of(store: Path) -> int:
     """Return the process that replicates a store; 0 while that is being started."""
-    return int(lock_of(store).read_text() or 0)
+    return int(lock_path(store).read_text() or 0)
 
 
 def rows_of(store: Path) -> list[Any]:
@@ -72,7 +77,7 @@ def installation(tmp_path: Path) -> Installation:
 async def test_no_row_is_missed_whatever_becomes_of_the_log(installation: Installation) -> None:
     """Thousands of rows, checkpoints, cuts of the log and a rewriting: the replica has each row."""
     settings = read_settings(installation.settings, None)
-    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    store = await open_store(installation.store, clock, exclusive=True, replicated=True)
     replication = make_replication(settings)
     assert replication is not None
     replication.start()
@@ -100,7 +105,7 @@ async def write_and_cut(store: SQLiteStore, path: Path) -> None:
             mode = CHECKPOINTS[number % len(CHECKPOINTS)]
             rival.execute(f"PRAGMA wal_checkpoint({mode})")
             if number % 12 == 11:
-                assert await store.scrub(whole=number > ROUNDS // 2)
+                assert await store.scrub(full=number > ROUNDS // 2)
 
 
 @pytest.mark.size("ci")
@@ -125,14 +130,14 @@ async def test_a_planned_stop_is_no_warning(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     """While somebody cuts the log readiness passes, and the log has one line without alarm."""
-    store = await open_store(installation.store, clock, alone=True, replicated=True)
+    store = await open_store(installation.store, clock, exclusive=True, replicated=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
     replication.start()
     try:
         await asyncio.to_thread(await_replica, installation.store)
         with caplog.at_level("INFO", "edge_api.backup.replica"):
-            async with released(installation.store):
+            async with without_replicator(installation.store):
                 await asyncio.to_thread(await_truth, lambda: "was stopped" in caplog.text)
                 check = await replication.check()
             await asyncio.to_thread(await_successor, installation.store, 0)
@@ -195,13 +200,13 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
     monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     await store.run(Insert(LEADS, [make_lead()]))
     with silent_server() as port:
         address = f"s3://bucket/path?endpoint=127.0.0.1:{port}&region=none"
         replication = Replication(installation.store, address, find_program())
         replication.start()
-        await asyncio.to_thread(await_truth, socket_of(installation.store).exists)
+        await asyncio.to_thread(await_truth, socket_path(installation.store).exists)
         async with asyncio.timeout(PATIENCE / 2):
             await replication.close()
     last = process_of(installation.store)
@@ -292,7 +297,7 @@ async def test_odd_words_of_the_replicator_end_nothing(
     program.write_text(ODD_LINES)
     program.chmod(0o700)
     address = installation.settings["LITESTREAM_REPLICA"]
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     replication = Replication(installation.store, address, str(program))
     replication.start()
     try:
@@ -313,7 +318,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
 ) -> None:
     """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
     monkeypatch.setattr("edge_api.backup.replica.RESTART_SECONDS", (0.1,))
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
     with strangely_locked(installation.store):
@@ -329,7 +334,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
 @contextmanager
 def strangely_locked(store: Path) -> Iterator[None]:
     """Hold the lock of a replicator, with no number of a process in it."""
-    with lock_of(store).open("w") as lock:
+    with lock_path(store).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         lock.write("nobody")
         lock.flush()
@@ -341,7 +346,7 @@ async def test_who_is_ended_while_it_waits_holds_no_lock(
 ) -> None:
     """It is ended before its turn has come: it does not wait on, so the next gets the lock."""
     monkeypatch.setattr("edge_api.backup.replica.CATCH_UP_SECONDS", 0.2)
-    store = await open_store(installation.store, clock, alone=True)
+    store = await open_store(installation.store, clock, exclusive=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
     lock = await lock_replicator(installation.store)
@@ -356,7 +361,7 @@ async def test_who_is_ended_while_it_waits_holds_no_lock(
 
 def lock_files_open(store: Path) -> int:
     """Return how often this process has the lock of a replicator open: held, or waited for."""
-    lock = lock_of(store).resolve()
+    lock = lock_path(store).resolve()
     return sum(Path(file.path) == lock for file in psutil.Process().open_files())
 
 

@@ -16,7 +16,7 @@ from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.query import Delete, Filter, Insert, Query, Read, Update
 from edge_api.db.sqlite import SQLiteStore, open_store
-from edge_api.db.sqlite.copying import copy_store, verify
+from edge_api.db.sqlite.copying import copy_store, verify_copy
 from edge_api.db.table import Table
 from edge_api.db.tables import (
     AUDIT_LOG,
@@ -165,7 +165,7 @@ async def test_a_disk_that_fills_up_changes_nothing(
     assert "make room, and restore again" in complained.splitlines()[-1]
     assert "Traceback" not in complained
     assert (ids(installation.store), files_of(installation)) == (before, files)
-    assert verify(installation.store).rows["email_send_log"] == entries
+    assert verify_copy(installation.store).rows["email_send_log"] == entries
 
 
 async def fill(path: Path, *plans: Query) -> None:

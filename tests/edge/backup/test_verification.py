@@ -272,7 +272,7 @@ async def test_an_edge_verifies_by_itself(
     left = replicated.store.with_name(".edge.db-verifying") / "replica.db"
     left.parent.mkdir(parents=True)
     left.write_text("what a killed edge has left")
-    async with assemble(settings, alone=True) as assembly:
+    async with assemble(settings, exclusive=True) as assembly:
         await asyncio.to_thread(await_truth, lambda: is_verified(settings))
         report = await assembly.service[Health].report()
 

@@ -66,9 +66,9 @@ class WatchedStore:
         self._reach(away=self.away)
         return self._store.version()
 
-    async def scrub(self, *, whole: bool = False) -> bool:
+    async def scrub(self, *, full: bool = False) -> bool:
         """Pass the wish on."""
-        return await self._store.scrub(whole=whole)
+        return await self._store.scrub(full=full)
 
     async def probe(self) -> None:
         """Pass the question on."""

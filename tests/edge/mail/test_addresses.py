@@ -6,10 +6,10 @@ from edge_api.db.email_address import (
     Mailbox,
     MailFolder,
     SmtpRelay,
+    check_mailbox,
+    check_relay,
     parse_mailbox,
     parse_relay,
-    read_mailbox,
-    read_relay,
 )
 from edge_api.mail.transports import open_transport
 
@@ -32,7 +32,7 @@ RELAYS = [
 def test_an_address_of_a_relay_is_read(text: str, place: SmtpRelay | MailFolder) -> None:
     """Each form of SMTP_URL says one place, and a setting keeps its text."""
     assert parse_relay(text) == place
-    assert read_relay(text) == text
+    assert check_relay(text) == text
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_an_address_of_a_relay_is_read(text: str, place: SmtpRelay | MailFolder)
 def test_what_is_no_address_of_a_relay(text: str) -> None:
     """Anything else is refused with what to fix, and without a password."""
     with pytest.raises(ValueError, match=r"^must ") as caught:
-        read_relay(text)
+        check_relay(text)
 
     assert "p@ss" not in str(caught.value)
     with pytest.raises(ValueError, match=r"."):
@@ -82,7 +82,7 @@ MAILBOXES = [
 def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
     """An address, or a name and an address, is one mailbox; a setting keeps its text."""
     assert parse_mailbox(text) == mailbox
-    assert read_mailbox(text) == text
+    assert check_mailbox(text) == text
 
 
 @pytest.mark.parametrize(
@@ -102,4 +102,4 @@ def test_a_mailbox_is_read(text: str, mailbox: Mailbox) -> None:
 def test_what_is_not_one_mailbox(text: str) -> None:
     """What is none, or could be read as two, is refused with what to fix."""
     with pytest.raises(ValueError, match=r"^must "):
-        read_mailbox(text)
+        check_mailbox(text)

@@ -9,30 +9,30 @@ pytestmark = pytest.mark.one_engine
 
 def test_the_least_recently_used_goes_first() -> None:
     """Over its size, the cache lets go of what nobody asked for the longest."""
-    cache: SizedCache[str] = SizedCache(most=10)
+    cache: SizedCache[str] = SizedCache(limit=10)
     for key in "ab":
-        cache.keep(key, key.upper(), 5)
+        cache.put(key, key.upper(), 5)
     assert cache.get("a") == "A"
-    cache.keep("c", "C", 5)
+    cache.put("c", "C", 5)
 
     assert [cache.get(key) for key in "abc"] == ["A", None, "C"]
 
 
 def test_what_is_replaced_counts_once() -> None:
     """A new value under an old key takes the old one's room."""
-    cache: SizedCache[str] = SizedCache(most=10)
+    cache: SizedCache[str] = SizedCache(limit=10)
     for value in ("old", "new"):
-        cache.keep("a", value, 6)
-    cache.keep("b", "B", 4)
+        cache.put("a", value, 6)
+    cache.put("b", "B", 4)
 
     assert [cache.get("a"), cache.get("b")] == ["new", "B"]
 
 
 def test_what_is_too_large_is_not_kept() -> None:
     """What alone outgrows the cache leaves it empty, and the cache goes on working."""
-    cache: SizedCache[str] = SizedCache(most=10)
-    cache.keep("a", "A", 11)
+    cache: SizedCache[str] = SizedCache(limit=10)
+    cache.put("a", "A", 11)
     assert cache.get("a") is None
-    cache.keep("b", "B", 10)
+    cache.put("b", "B", 10)
 
     assert cache.get("b") == "B"

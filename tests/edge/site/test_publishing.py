@@ -57,7 +57,7 @@ def publishing(tmp_path: Path, package: Path) -> PublishingMonitor:
 
 async def ask(publishing: PublishingMonitor) -> tuple[str, str]:
     """Return state and sentence of the watcher's check after a look."""
-    await publishing.look()
+    await publishing.refresh()
     check = await publishing.watcher()
     return check.state, check.message
 
@@ -117,7 +117,7 @@ async def test_content_and_code_that_cannot_be_read_warn(
     assert (await ask(publishing))[1].startswith("CONTENT_DIR cannot be read (")
 
     (package / "loop.py").symlink_to("loop.py")
-    await publishing.look()
+    await publishing.refresh()
     check = await publishing.code()
     assert (check.state, check.message[:38]) == ("warn", "the installed code cannot be read (Too")
 
@@ -184,14 +184,14 @@ async def test_changed_code_is_noticed(publishing: PublishingMonitor, package: P
         (added.touch, added.unlink),
     ):
         change()
-        await publishing.look()
+        await publishing.refresh()
         check = await publishing.code()
         assert (check.state, check.message) == (
             "warn",
             "the installed code has changed since this edge started: restart it",
         )
         undo()
-        await publishing.look()
+        await publishing.refresh()
         assert (await publishing.code()).state == "pass"
 
 

@@ -572,7 +572,7 @@ async def test_too_many_searches_are_told(
     edge: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 503, and when to come again."""
-    monkeypatch.setattr("edge_api.db.fts.pool.WAITING_MOST", 0)
+    monkeypatch.setattr("edge_api.db.fts.pool.MAX_READS", 0)
     async with edge.ask("GET", f"{path}?q=sheet", await edge.key()) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
         assert "Too many searches are under way" in await answer.text()

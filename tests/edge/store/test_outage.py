@@ -65,12 +65,12 @@ async def test_the_looks_of_an_outage_itself_are_no_attempts(
 
     async def look() -> None:
         if next(looks) < 5:
-            outage.note(fault, fault)
+            outage.record(fault, fault)
             raise fault
 
     outage = Outage(look)
     for _ in range(2):
-        outage.note(fault, fault)
+        outage.record(fault, fault)
 
     _, line = await await_lines(caplog, 2)
     assert line.endswith("; 2 attempts failed")
@@ -100,7 +100,7 @@ async def test_a_read_that_took_too_long_is_no_outage(
     store = await open_store(tmp_path / "edge.db", clock)
     await store.run(Insert(LEADS, [make_lead(notes="x" * 2000) for _ in range(1000)]))
     with pytest.raises(Problem):
-        await store.run(Read(LEADS, order=(), counted=True, seconds=0.0))
+        await store.run(Read(LEADS, order=(), with_total=True, timeout=0.0))
     await store.close()
 
     assert caplog.records == []

@@ -9,7 +9,7 @@ from threading import Event
 
 import pytest
 
-from edge_api.db.fts.pool import CONNECTIONS, WAITING_MOST, SearchConnectionPool
+from edge_api.db.fts.pool import MAX_CONNECTIONS, MAX_READS, SearchConnectionPool
 from edge_api.db.problems import Problem
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -31,7 +31,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[SearchConnectionPool]:
 async def held(pool: SearchConnectionPool) -> AsyncIterator[Event]:
     """Hold every connection until the event is set."""
     release = Event()
-    begun = [Event() for _ in range(CONNECTIONS)]
+    begun = [Event() for _ in range(MAX_CONNECTIONS)]
 
     def hold(start: Event, _: sqlite3.Connection) -> None:
         start.set()
@@ -71,7 +71,7 @@ async def test_work_without_end_is_ended(pool: SearchConnectionPool) -> None:
 
 async def test_no_more_wait_than_there_is_room_for(pool: SearchConnectionPool, held: Event) -> None:
     """Who comes after that is told at once, and whoever was in line is served."""
-    waiting = [asyncio.create_task(pool.call(one)) for _ in range(WAITING_MOST - CONNECTIONS)]
+    waiting = [asyncio.create_task(pool.call(one)) for _ in range(MAX_READS - MAX_CONNECTIONS)]
     await asyncio.sleep(0)
     with pytest.raises(Problem, match="Too many searches") as refusal:
         await pool.call(one)
@@ -84,14 +84,12 @@ async def test_no_more_wait_than_there_is_room_for(pool: SearchConnectionPool, h
 async def test_work_of_who_left_is_never_begun(pool: SearchConnectionPool, held: Event) -> None:
     """It leaves its place in the line to others."""
     done: list[int] = []
-    left = [
-        asyncio.create_task(pool.call(lambda _: done.append(1))) for _ in range(WAITING_MOST // 2)
-    ]
+    left = [asyncio.create_task(pool.call(lambda _: done.append(1))) for _ in range(MAX_READS // 2)]
     await asyncio.sleep(0)
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
-    staying = [asyncio.create_task(pool.call(one)) for _ in range(WAITING_MOST - CONNECTIONS)]
+    staying = [asyncio.create_task(pool.call(one)) for _ in range(MAX_READS - MAX_CONNECTIONS)]
     await asyncio.sleep(0)
     held.set()
 

@@ -26,7 +26,7 @@ async def slow(store: Store) -> Store:
 
 def reading(seconds: float | None) -> Read:
     """Return the read that takes long."""
-    return Read(LEADS, where=(NOWHERE,), seconds=seconds)
+    return Read(LEADS, where=(NOWHERE,), timeout=seconds)
 
 
 async def test_a_read_ends_when_its_time_is_over(slow: Store) -> None:
@@ -37,7 +37,7 @@ async def test_a_read_ends_when_its_time_is_over(slow: Store) -> None:
     assert (refusal.value.code, refusal.value.sqlstate) == ("unavailable", "57014")
     assert refusal.value.headers["Retry-After"] == "2"
     assert "took too long" in refusal.value.message
-    (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, seconds=5))
+    (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, timeout=5))
     assert len(outcome.rows) == 1
 
 
@@ -72,7 +72,7 @@ async def test_a_read_that_nobody_waits_for_is_ended(slow: Store) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, seconds=20))
+    (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, timeout=20))
 
     assert len(outcome.rows) == 1
 
@@ -90,7 +90,7 @@ async def test_rows_and_total_are_of_one_snapshot(store: Store) -> None:
 
     async def look() -> None:
         in_a, in_b, all_of_them = (
-            Read(LEADS, where=where, counted=True)
+            Read(LEADS, where=where, with_total=True)
             for where in (
                 (Filter("budget_tier", "eq", "a"),),
                 (Filter("budget_tier", "eq", "b"),),

@@ -103,7 +103,7 @@ async def test_a_count_is_of_all_that_matches(
 ) -> None:
     """Limit and offset cut the rows, never the total; without being asked there is no total."""
     where = (Filter("status", "eq", "pending"),)
-    plan = Read(EMAIL_SEND_LOG, where=where, limit=limit, offset=offset, counted=True)
+    plan = Read(EMAIL_SEND_LOG, where=where, limit=limit, offset=offset, with_total=True)
     counted, plain = await filled.run(plan, Read(EMAIL_SEND_LOG))
 
     assert (len(counted.rows), counted.total) == (expected, 5)

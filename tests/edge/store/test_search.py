@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edge_api.db.fts import (
-    SNIPPET_LONGEST,
+    MAX_SNIPPET_LENGTH,
     Search,
     build_search,
     open_existing,
     open_search,
     renew_search,
 )
-from edge_api.db.fts.fts_query import CLOSING, OPENING, TERMS_MOST, has_word, make_fts_query
+from edge_api.db.fts.fts_query import MATCH_END, MATCH_START, MAX_TERMS, has_word, make_fts_query
 from edge_api.db.problems import Problem
 from edge_api.schema.index import SearchText, Segments
 from tests.sizes import scaled
@@ -126,7 +126,7 @@ def spell(segments: Segments) -> str:
 async def look(texts: Iterable[SearchText], words: str, **more: int) -> list[tuple[str, str, str]]:
     """Return slug, title and snippet of each finding."""
     search = await open_search(texts)
-    found = await search.look_up(words, **{"limit": 10, **more})
+    found = await search.search(words, **{"limit": 10, **more})
     await search.close()
     return [(each.slug, spell(each.title), spell(each.snippet)) for each in found.findings]
 
@@ -194,9 +194,9 @@ NEAR = (
 async def test_where_few_have_all_words_those_with_some_follow() -> None:
     """The more words they have the higher; the count is that of posts with all of them."""
     search = await open_search(NEAR)
-    found = await search.look_up("marbled painted gilded", 10)
-    nothing = await search.look_up("marbled painted unheard", 10)
-    parts = [await search.look_up("marbled painted gilded", 1, offset) for offset in range(4)]
+    found = await search.search("marbled painted gilded", 10)
+    nothing = await search.search("marbled painted unheard", 10)
+    parts = [await search.search("marbled painted gilded", 1, offset) for offset in range(4)]
     strict = await search.find("marbled painted gilded", 10)
     await search.close()
 
@@ -211,8 +211,8 @@ async def test_no_more_come_near_than_fill_a_page() -> None:
     """And none at all where enough posts have all the words."""
     some = [post(f"some-{number}", "Some", "Marbled.") for number in range(20)]
     search = await open_search([post("all", "All", "Marbled and painted."), *some])
-    few = await search.look_up("marbled painted", 50)
-    enough = await search.look_up("marbled", 50)
+    few = await search.search("marbled painted", 50)
+    enough = await search.search("marbled", 50)
     await search.close()
 
     assert (few.total, len(few.findings)) == (1, 10)
@@ -241,8 +241,8 @@ async def test_no_more_come_near_than_fill_a_page() -> None:
 async def test_a_misspelt_word_gets_one_suggestion(words: str, suggestion: str | None) -> None:
     """From the words of the posts; and what it finds is there at once."""
     search = await open_search([*NEAR, POSTS[5]])
-    found = await search.look_up(words, 10)
-    meant = await search.look_up(suggestion, 10) if suggestion else found
+    found = await search.search(words, 10)
+    meant = await search.search(suggestion, 10) if suggestion else found
     await search.close()
 
     assert found.suggestion == suggestion
@@ -253,7 +253,7 @@ async def test_a_misspelt_word_gets_one_suggestion(words: str, suggestion: str |
 async def test_a_letter_or_a_possessive_hides_no_post(words: str) -> None:
     """A word of one letter need not be there, and the English genitive is the word itself."""
     search = await open_search(NEAR)
-    found = await search.look_up(words, 10)
+    found = await search.search(words, 10)
     await search.close()
 
     assert {each.slug for each in found.findings} == {"both", "all"}
@@ -264,8 +264,8 @@ async def test_a_slip_of_a_post_is_no_reason_to_suggest_nothing() -> None:
     many = [post(f"right-{number}", "Right", "We receive.") for number in range(60)]
     names = [post("name", "Name", "Receizel."), post("slip", "Slip", "We recieve.")]
     search = await open_search([*many, *names])
-    found = await search.look_up("recieve", 10)
-    name = await search.look_up("receizel", 10)
+    found = await search.search("recieve", 10)
+    name = await search.search("receizel", 10)
     await search.close()
 
     assert (found.total, found.findings[0].slug, found.suggestion) == (1, "slip", "receive")
@@ -291,14 +291,14 @@ async def test_parts_of_scripts_without_spaces_are_marked() -> None:
 
 async def test_findings_are_counted_and_paged(search: Search) -> None:
     """The count is that of all, wherever the part begins and however short it is."""
-    whole = await search.look_up("site", 10)
-    parts = [await search.look_up("site", 2, offset) for offset in (0, 2, 4)]
+    whole = await search.search("site", 10)
+    parts = [await search.search("site", 2, offset) for offset in (0, 2, 4)]
 
     assert whole.total == 4
     assert {part.total for part in parts} == {4}
     assert [each for part in parts for each in part.findings] == list(whole.findings)
     assert [each.slug for each in whole.findings] == await search.find("site", 10)
-    assert await search.look_up("...", 10) == (0, (), None)
+    assert await search.search("...", 10) == (0, (), None)
 
 
 async def test_the_words_are_marked_in_title_and_text() -> None:
@@ -340,7 +340,7 @@ async def test_a_snippet_is_short_and_shows_the_most_words() -> None:
     assert "the [edge] of the [paper] was [painted]." in snippet
     assert snippet.startswith("…")
     assert snippet.endswith("…")
-    assert len(snippet.replace("[", "").replace("]", "")) <= SNIPPET_LONGEST + 2
+    assert len(snippet.replace("[", "").replace("]", "")) <= MAX_SNIPPET_LENGTH + 2
     assert snippet[1] != " "
 
 
@@ -349,13 +349,13 @@ async def test_a_snippet_of_endless_words_is_short(text: str) -> None:
     """Scripts without spaces, and what is no word, are cut like everything else."""
     ((_, _, snippet),) = await look([post("a", "Title", text)], f"{text[:5]}")
 
-    assert 0 < len(snippet.replace("[", "").replace("]", "")) <= SNIPPET_LONGEST + 2
+    assert 0 < len(snippet.replace("[", "").replace("]", "")) <= MAX_SNIPPET_LENGTH + 2
 
 
 async def test_marks_cannot_be_forged() -> None:
     """The signs that stand for marks inside are taken out of what a post says."""
-    forged = f"No {OPENING}match{CLOSING} here, {CLOSING}{OPENING}but edge\x00there"
-    texts = [post("a", f"A {OPENING}title", forged)]
+    forged = f"No {MATCH_START}match{MATCH_END} here, {MATCH_END}{MATCH_START}but edge\x00there"
+    texts = [post("a", f"A {MATCH_START}title", forged)]
 
     assert await look(texts, "edge") == [("a", "A title", "No match here, but [edge] there")]
 
@@ -399,7 +399,7 @@ async def test_of_equals_the_newer_comes_first() -> None:
 async def test_hostile_text_finds_something_or_nothing(search: Search, words: str) -> None:
     """It is never an error, and the search goes on working."""
     assert isinstance(await search.find(words, 5), list)
-    assert (await search.look_up(words, 5)).total >= 0
+    assert (await search.search(words, 5)).total >= 0
     assert await search.find("garden", 5) == ["newest"]
 
 
@@ -414,7 +414,7 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
     if not has_word(words):
         return
     question = make_fts_query(words, lambda word: [f"{word}s"])
-    assert question.exact.count(" AND ") < TERMS_MOST
+    assert question.exact.count(" AND ") < MAX_TERMS
     title, rest = f"title : ({question.every})", f"({question.every}) NOT ({question.exact})"
     queries = (question.exact, question.every, question.marked, *question.each, *question.pairs)
     with closing(sqlite3.connect(index)) as connection:
@@ -553,7 +553,7 @@ async def test_a_renewed_index_finds_what_a_new_one_does(
     renewed, new = await open_existing(path), await open_search(then)
     for words in ("site", "same title", "sites buildng", "gardn", "東京", "once nothing run"):
         assert await renewed.find(words, 200) == await new.find(words, 200)
-        assert await renewed.look_up(words, 20) == await new.look_up(words, 20)
+        assert await renewed.search(words, 20) == await new.search(words, 20)
     await renewed.close()
     await new.close()
 

@@ -97,7 +97,7 @@ async def test_a_plan_sees_what_earlier_ones_did(store: Store) -> None:
     """Plans of one transaction run one after the other; a read among writes sees them."""
     lead = make_lead()
     _, read, _, empty = await store.run(
-        Insert(LEADS, [lead]), Read(LEADS, counted=True), Delete(LEADS, SMALL), Read(LEADS)
+        Insert(LEADS, [lead]), Read(LEADS, with_total=True), Delete(LEADS, SMALL), Read(LEADS)
     )
 
     assert (read.rows, read.total) == ([lead], 1)
@@ -119,7 +119,7 @@ async def test_a_value_may_depend_on_the_rows_before(store: Store) -> None:
 
     def lead(number: int) -> Insert:
         judged = {"spam_score": CaseResult(7, 0), "spam_reasons": CaseResult(["seen"], None)}
-        return Insert(LEADS, [{**make_lead(name=str(number)), **judged}], met=SMALL)
+        return Insert(LEADS, [{**make_lead(name=str(number)), **judged}], exists_where=SMALL)
 
     await store.run(lead(0))
     await asyncio.gather(*(store.run(lead(number)) for number in range(1, 9)))

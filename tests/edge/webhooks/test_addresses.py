@@ -105,7 +105,7 @@ async def test_a_name_that_changes_its_mind_is_not_believed(
     await office.endpoints.add(receiver.url.replace("127.0.0.1", "localhost"))
     await office.lead()
     allowed.clear()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     (row,) = await office.deliveries()
     assert (row["last_answer"], receiver.received) == ("its address is not public", [])

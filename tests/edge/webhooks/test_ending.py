@@ -60,7 +60,7 @@ async def test_an_attempt_that_is_too_late_is_cut_and_keeps_its_claim(
     answering = hold_answers(receiver)
     await office.endpoints.add(receiver.url)
     await office.lead()
-    office.dispatcher.patience = 0.05
+    office.dispatcher.shutdown_timeout = 0.05
     running = asyncio.create_task(office.dispatcher.run())
     await receiver.arrival()
 
@@ -70,7 +70,7 @@ async def test_an_attempt_that_is_too_late_is_cut_and_keeps_its_claim(
     answering.set()
     (row,) = await office.deliveries()
     assert (row["attempts"], row["lease"] is None) == (0, False)
-    await make_office(office.store, office.clock).dispatcher.turn()
+    await make_office(office.store, office.clock).dispatcher.run_once()
     assert len(receiver.received) == 1
 
 
@@ -104,7 +104,7 @@ async def test_what_was_claimed_and_not_told_is_given_back(
     assert receiver.received == []
     (row,) = await next_one.deliveries()
     assert (row["lease"], row["attempts"]) == (None, 0)
-    await next_one.dispatcher.turn()
+    await next_one.dispatcher.run_once()
     assert len(receiver.received) == 1
 
 
@@ -113,7 +113,7 @@ async def test_an_end_is_not_lost_on_being_woken(
     office: Office, monkeypatch: pytest.MonkeyPatch, steps: int
 ) -> None:
     """However close behind a new lead it comes."""
-    monkeypatch.setattr(outbox_module, "TICK_SECONDS", 3600)
+    monkeypatch.setattr(outbox_module, "POLL_SECONDS", 3600)
     running = asyncio.create_task(office.dispatcher.run())
     await asyncio.sleep(0.1)
     office.dispatcher.wake()

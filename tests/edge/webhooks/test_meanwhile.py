@@ -41,7 +41,7 @@ async def test_a_deleted_lead_is_told_to_nobody(office: Office, receiver: Receiv
     gone = await office.lead("Delete me")
     kept = await office.lead("Keep me")
     await delete_lead(office, gone["id"])
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     (received,) = receiver.received
     assert kept["id"].encode() in received.body
@@ -55,10 +55,10 @@ async def test_a_lead_that_goes_between_two_attempts_is_not_told_again(
     await office.endpoints.add(receiver.url)
     lead = await office.lead()
     receiver.status = 500
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     await delete_lead(office, lead["id"])
     office.clock.move(minutes=1)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert len(receiver.received) == 1
     assert await office.deliveries() == []
@@ -106,7 +106,7 @@ async def test_many_refusals_at_once_disable_once(office: Office, receiver: Rece
         await asyncio.wait_for(everybody.wait(), 20)
 
     receiver.status, receiver.before_answer = 410, wait_for_all
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert len(receiver.received) == AT_ONCE
     assert await disablings(office) == [1]
@@ -131,7 +131,7 @@ async def test_a_late_refusal_does_not_overrule_who_enabled(
         return (await office.endpoint())["disabled_at"] is not None
 
     receiver.status, receiver.before_answer = 410, hold_the_second
-    telling = asyncio.create_task(office.dispatcher.turn())
+    telling = asyncio.create_task(office.dispatcher.run_once())
     for _ in range(2):
         await receiver.arrival()
     assert await until(is_disabled)
@@ -174,7 +174,7 @@ async def test_the_first_event_of_a_new_endpoint_is_not_taken_for_a_stray(
         await other.lead()
 
     crowded.meanwhile = add_and_tell
-    await watching.dispatcher.turn()
+    await watching.dispatcher.run_once()
 
     assert len(receiver.received) == 1
 
@@ -188,7 +188,7 @@ async def test_what_comes_for_an_endpoint_that_was_just_enabled_is_told(
     keyed = await other.endpoints.add(receiver.url)
     receiver.status = 410
     await other.lead()
-    await other.dispatcher.turn()
+    await other.dispatcher.run_once()
     receiver.status = 200
 
     async def enable_and_tell() -> None:
@@ -196,7 +196,7 @@ async def test_what_comes_for_an_endpoint_that_was_just_enabled_is_told(
         await other.lead("Another")
 
     crowded.meanwhile = enable_and_tell
-    await watching.dispatcher.turn()
+    await watching.dispatcher.run_once()
 
     assert len(receiver.received) == 2
 
@@ -210,7 +210,7 @@ async def test_a_pause_beyond_the_calendar_is_a_failure_like_any_other(
     for number in range(3):
         await office.lead(f"Hello {number}")
     receiver.status, receiver.headers = 503, {"Retry-After": "86400"}
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     rows = await office.deliveries()
     assert [(row["attempts"], row["lease"]) for row in rows] == [(1, None)] * 3
@@ -225,7 +225,7 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
     where = (Filter("id", "eq", keyed.row["id"]),)
     await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
     await office.lead()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     (row,) = await office.rows(WEBHOOK_DELIVERIES)
     assert (row["attempts"], row["lease"], receiver.received) == (1, None, [])

@@ -106,7 +106,7 @@ async def test_what_is_told_verifies(office: Office, receiver: Receiver) -> None
     office.clock.now = datetime.now(UTC)
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     (received,) = receiver.received
     told = Webhook(keyed.secret).verify(received.body, received.headers)
@@ -125,10 +125,10 @@ async def test_while_a_secret_is_rotated_both_sign(office: Office, receiver: Rec
     new = await office.endpoints.rotate(old.row["id"], timedelta(minutes=2))
     assert new.secret != old.secret
     await office.lead()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     office.clock.move(minutes=2)
     await office.lead("Another")
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     during, after = receiver.received
     for secret in (old.secret, new.secret):
@@ -146,7 +146,7 @@ async def test_a_rotation_without_overlap_ends_the_old_secret(
     old = await office.endpoints.add(receiver.url)
     await office.endpoints.rotate(old.row["id"], timedelta())
     await office.lead()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     (received,) = receiver.received
     assert len(received.headers["webhook-signature"].split()) == 1

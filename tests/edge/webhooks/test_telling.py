@@ -26,7 +26,7 @@ from tests.edge.webhooks.conftest import (
 
 async def fail(office: Office) -> dict[str, object]:
     """Let one attempt be made, and return the delivery, which must have failed."""
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     (row,) = await office.deliveries()
     return row
 
@@ -44,7 +44,7 @@ async def test_a_lead_is_told_with_its_published_members(
     lead = await office.lead("Hello \u4f60\u597d", notes="none")
     assert receiver.received == []
 
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     (received,) = receiver.received
     assert received.headers["content-type"] == "application/json"
@@ -55,7 +55,7 @@ async def test_a_lead_is_told_with_its_published_members(
     }
     assert set(lead) == {"id", "name", "email", "budget_tier", "message", "created_at"}
     assert await office.deliveries() == []
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     assert len(receiver.received) == 1
 
 
@@ -70,7 +70,7 @@ async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
     for number in range(20):
         await office.lead(f"Hello {number}")
 
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert len(set(first.ids)) == len(set(second.ids)) == len(second.ids) == 20
     assert set(first.ids).isdisjoint(second.ids)
@@ -89,7 +89,7 @@ async def test_spam_is_told_to_nobody(office: Office, receiver: Receiver) -> Non
 async def test_without_endpoints_nothing_is_kept(office: Office) -> None:
     """A lead is a lead."""
     await office.lead()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert await office.deliveries() == []
 
@@ -99,7 +99,7 @@ async def test_a_replayed_lead_is_told_once(office: Office, receiver: Receiver) 
     await office.endpoints.add(receiver.url)
     for _ in range(3):
         await office.leads.create(read_lead("Hello"), Sender(None, "192.0.2.1"), "a-key")
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert len(receiver.received) == 1
 
@@ -117,14 +117,14 @@ async def test_failures_are_tried_again_ever_later_and_then_given_up(
         assert row["dead_at"] is None
         assert least <= pause(office, row) <= least * 1.2
         office.clock.now = datetime.fromisoformat(str(row["due_at"])) - timedelta(seconds=1)
-        await office.dispatcher.turn()
+        await office.dispatcher.run_once()
         assert len(receiver.received) == number, "not before its time"
         office.clock.move(seconds=1)
 
     row = await fail(office)
     assert row["dead_at"] is not None
     office.clock.move(days=30)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     assert len(receiver.received) == len(PAUSES) + 1 == 10
     assert len({(each.id, each.body) for each in receiver.received}) == 1
     assert len({each.headers["webhook-signature"] for each in receiver.received}) == 10
@@ -147,7 +147,7 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     assert await office.endpoints.retry() == 0
     (row,) = await office.deliveries()
     assert (row["attempts"], row["dead_at"]) == (0, None)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     assert await office.deliveries() == []
     assert len(set(receiver.ids)) == 1
 
@@ -157,7 +157,7 @@ async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Rece
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
     receiver.status = 410
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     await office.endpoints.enable(keyed.row["id"])
     await office.lead("Another")
 
@@ -203,7 +203,7 @@ async def test_gone_disables_the_endpoint_and_gives_up_what_waits(
     for number in range(12):
         await office.lead(f"Hello {number}")
     receiver.status = 410
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     row = await office.endpoint()
     assert row["disabled_at"] is not None
@@ -215,13 +215,13 @@ async def test_gone_disables_the_endpoint_and_gives_up_what_waits(
     assert asked < 12
     await office.lead("More")
     office.clock.move(days=1)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     assert (len(receiver.received), len(await office.deliveries())) == (asked, 12)
 
     receiver.status = 200
     await office.endpoints.enable(keyed.row["id"])
     await office.endpoints.retry()
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     assert await office.deliveries() == []
 
 
@@ -270,7 +270,7 @@ async def test_two_dispatchers_at_once_tell_nothing_twice(
     offices = [office, *(make_office(other, clock) for other in others)]
     async with asyncio.TaskGroup() as group:
         for each in offices:
-            group.create_task(each.dispatcher.turn())
+            group.create_task(each.dispatcher.run_once())
 
     assert len(receiver.ids) == len(set(receiver.ids)) == 200
     assert await office.deliveries() == []
@@ -289,14 +289,14 @@ async def test_an_end_between_answer_and_commit_repeats_with_the_same_id(
         watched.away = True
 
     receiver.before_answer = lose_the_store
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     receiver.before_answer, watched.away = None, False
     (row,) = await office.deliveries()
     assert (row["attempts"], row["lease"] is None) == (0, False)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     assert len(receiver.received) == 1, "its lease is not over"
     clock.now += LEASE
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     first, second = receiver.received
     assert (first.id, first.body) == (second.id, second.body)
@@ -315,10 +315,10 @@ async def test_who_was_too_slow_changes_nothing(
     async def overtake() -> None:
         receiver.before_answer = None
         clock.now += LEASE
-        await quick.dispatcher.turn()
+        await quick.dispatcher.run_once()
 
     receiver.before_answer = overtake
-    await slow.dispatcher.turn()
+    await slow.dispatcher.run_once()
 
     (row,) = await slow.deliveries()
     assert len(receiver.received) == 2
@@ -334,7 +334,7 @@ async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Rece
     await office.lead()
     assert await office.deliveries() == []
     await office.store.run(restored)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert (await office.deliveries(), receiver.received) == ([], [])
 
@@ -347,10 +347,10 @@ async def test_what_comes_while_an_endpoint_is_disabled_is_given_up(
     lead = await office.lead()
     restored = lead_deliveries(lead, office.clock(), [keyed.row])
     receiver.status = 410
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
     await office.lead()
     await office.store.run(restored)
-    await office.dispatcher.turn()
+    await office.dispatcher.run_once()
 
     assert [row["last_answer"] for row in await office.deliveries()] == [
         "the endpoint is disabled"
@@ -376,7 +376,7 @@ async def test_the_loop_tells_at_once_when_it_is_woken(
     office: Office, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And goes on when the store was away for a while."""
-    monkeypatch.setattr(outbox_module, "TICK_SECONDS", 3600)
+    monkeypatch.setattr(outbox_module, "POLL_SECONDS", 3600)
     watched = WatchedStore(office.store)
     told = make_office(watched, office.clock)
     await told.endpoints.add(receiver.url)

@@ -58,7 +58,7 @@ class PostOffice:
 
     async def tick(self) -> bool:
         """Let the dispatcher have one turn."""
-        return await self.mailing.dispatcher.tick()
+        return await self.mailing.dispatcher.send_batch()
 
     async def tick_at(self, **by: float) -> None:
         """Move the clock, and let the dispatcher have one turn."""

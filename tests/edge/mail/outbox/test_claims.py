@@ -58,7 +58,7 @@ async def test_what_is_given_back_is_due_at_once(
     early = (await claims.take(2)).entries
     clock.move(seconds=121)
     late = (await claims.take(1)).entries
-    await claims.give_back(early)
+    await claims.release(early)
 
     (free,) = (await claims.take(2)).entries
     assert {free["id"], late[0]["id"]} == {entry["id"] for entry in early}

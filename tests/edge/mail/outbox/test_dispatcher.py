@@ -437,9 +437,9 @@ class BlindStore:
         """Pass the question on."""
         await self._store.probe()
 
-    async def scrub(self, *, whole: bool = False) -> bool:
+    async def scrub(self, *, full: bool = False) -> bool:
         """Pass the wish on."""
-        return await self._store.scrub(whole=whole)
+        return await self._store.scrub(full=full)
 
     async def close(self) -> None:
         """Leave closing to the fixture."""

@@ -92,7 +92,7 @@ async def test_a_dispatcher_that_does_not_move_is_said(office: PostOffice, relay
     relay.silent = asyncio.Event()
     await office.take_lead()
     dispatcher = office.mailing.dispatcher
-    dispatcher.patience = 0.1
+    dispatcher.shutdown_timeout = 0.1
     running = asyncio.create_task(dispatcher.run())
     await asyncio.sleep(0.1)
     assert await message(office) == ""

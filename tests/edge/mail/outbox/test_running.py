@@ -59,12 +59,12 @@ async def test_its_end_finishes_the_message_under_way(office: PostOffice, relay:
     assert sorted(await office.statuses()) == ["pending"] * 3 + ["sent"]
     left = await office.rows(EMAIL_OUTBOX, Filter("lease", "is", None))
     assert len(left) == 2
-    assert office.mailing.dispatcher.beat is None
+    assert office.mailing.dispatcher.active_at is None
 
 
 async def test_its_end_does_not_wait_for_ever(office: PostOffice, relay: Relay) -> None:
     """A relay that says nothing holds up an end for some seconds; then the message is left."""
-    office.mailing.dispatcher.patience = 0.2
+    office.mailing.dispatcher.shutdown_timeout = 0.2
     relay.silent = asyncio.Event()
     for _ in range(2):
         await office.take_lead()

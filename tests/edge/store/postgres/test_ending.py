@@ -62,7 +62,7 @@ async def test_a_long_read_cannot_hold_a_store_open(store: PostgresStore) -> Non
     """It is ended, and told so."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
     reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
-        store.run(Read(LEADS, where=(NOWHERE,), seconds=600))
+        store.run(Read(LEADS, where=(NOWHERE,), timeout=600))
     )
     await asyncio.sleep(0.2)
     await asyncio.wait_for(store.close(), 12)
@@ -76,7 +76,7 @@ async def test_a_read_that_nobody_waits_for_is_ended_on_the_server(
 ) -> None:
     """It makes room there too, and not when it would have been done."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
-    reading = asyncio.create_task(store.run(Read(LEADS, where=(NOWHERE,), seconds=600)))
+    reading = asyncio.create_task(store.run(Read(LEADS, where=(NOWHERE,), timeout=600)))
     busy = f"{SESSIONS} AND state = 'active'"
     for _ in range(100):
         if await rival.fetch(busy):
@@ -98,14 +98,14 @@ async def test_a_read_that_is_ended_is_no_error_of_the_edge(
 ) -> None:
     """Its transaction is ended before its connection is used again, and no log cries out."""
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(300)]))
-    reading = asyncio.create_task(store.run(Read(LEADS, where=(NOWHERE,), seconds=0.5)))
+    reading = asyncio.create_task(store.run(Read(LEADS, where=(NOWHERE,), timeout=0.5)))
     if not is_awaited:
         await asyncio.sleep(0.2)
         reading.cancel()
     with pytest.raises((Problem, asyncio.CancelledError)):
         await reading
 
-    assert len((await store.run(Read(LEADS, limit=1, seconds=5)))[0].rows) == 1
+    assert len((await store.run(Read(LEADS, limit=1, timeout=5)))[0].rows) == 1
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
@@ -127,7 +127,7 @@ async def test_what_was_deleted_is_scrubbed(
     assert secret in await file_of_leads(rival, postgresql)
 
     await store.run(Delete(LEADS, (Filter("id", "eq", lead["id"]),)))
-    assert await store.scrub(whole=True)
+    assert await store.scrub(full=True)
     await rival.execute("CHECKPOINT")
     assert secret not in await file_of_leads(rival, postgresql)
     assert "kept kept" in await file_of_leads(rival, postgresql)
@@ -149,10 +149,10 @@ async def test_an_older_state_that_somebody_reads_stands_in_the_way(
     await rival.fetch("SELECT FROM leads")
     await store.run(Delete(LEADS, (Filter("id", "eq", lead["id"]),)))
     assert not await store.scrub()
-    assert not await asyncio.wait_for(store.scrub(whole=True), 60)
+    assert not await asyncio.wait_for(store.scrub(full=True), 60)
 
     await rival.execute("COMMIT")
-    assert await store.scrub(whole=True)
+    assert await store.scrub(full=True)
 
 
 async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
@@ -161,13 +161,13 @@ async def test_a_table_that_somebody_uses_is_not_waited_for_by_all(
     """Scrubbing gives up its place in the queue, behind which reads would stand too."""
     monkeypatch.setattr("edge_api.db.postgres.engine.LOCK_SECONDS", 0.5)
     await rival.execute("BEGIN; LOCK TABLE leads IN ACCESS SHARE MODE")
-    scrubbing = asyncio.create_task(store.scrub(whole=True))
+    scrubbing = asyncio.create_task(store.scrub(full=True))
     await asyncio.sleep(0.2)
     await store.run(Read(LEADS))
 
     assert not await asyncio.wait_for(scrubbing, 60)
     await rival.execute("COMMIT")
-    assert await store.scrub(whole=True)
+    assert await store.scrub(full=True)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from tests.edge.store.samples import make_lead
 
 pytestmark = pytest.mark.size("test")
 
-READ = Read(LEADS, ("id",), counted=True)
+READ = Read(LEADS, ("id",), with_total=True)
 STANDING = """
 SELECT FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid() AND query = 'COMMIT'

@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.db.group_commit import GROUP_MOST
+from edge_api.db.group_commit import MAX_GROUP_SIZE
 from edge_api.db.postgres.connection import Connection, PostgresConnection
 from edge_api.db.postgres.writer import Writer
 from edge_api.db.problems import Problem
@@ -57,7 +57,7 @@ async def test_those_who_wait_share_a_commit(log: Log) -> None:
     results = await log.gather(*(partial(note, number) for number in range(600)))
 
     assert results == await log.numbers() == list(range(600))
-    assert log.statements.count("COMMIT") == -(-600 // GROUP_MOST)
+    assert log.statements.count("COMMIT") == -(-600 // MAX_GROUP_SIZE)
     assert "SAVEPOINT work" not in log.statements
 
 

@@ -12,7 +12,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres import open_store, opening
 from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.opening import place_of, refuse_server, store_refusal
+from edge_api.db.postgres.opening import check_server, describe_url, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.db.types import format_instant
@@ -229,7 +229,7 @@ async def test_a_user_without_rights_is_told(
     postgresql.execute(f"CREATE SCHEMA fore_edge AUTHORIZATION {guarded}", named(empty))
     store = await open_store(url, clock)
     await store.run(Insert(LEADS, [make_lead()]))
-    assert await store.scrub(whole=True)
+    assert await store.scrub(full=True)
     await store.close()
     postgresql.execute("DROP SCHEMA fore_edge CASCADE", named(empty))
 
@@ -253,8 +253,8 @@ async def test_a_socket_leads_to_a_store(url: str, postgresql: PostgreSQL) -> No
 def test_a_server_that_lacks_something_is_refused(number: int, encoding: str, words: str) -> None:
     """Changes are noticed by what came with 13; text is in UTF-8."""
     with pytest.raises(StoreRefusal, match=words):
-        refuse_server(number, encoding, is_read_only=False)
-    refuse_server(130_000, "UTF8", is_read_only=False)
+        check_server(number, encoding, is_read_only=False)
+    check_server(130_000, "UTF8", is_read_only=False)
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_what_stands_between_is_named(error: Exception, words: str) -> None:
 )
 def test_a_password_is_never_told(url: str, place: str) -> None:
     """Wherever it ends up when it was not escaped."""
-    assert place_of(url) == f"the database {place}".rstrip()
+    assert describe_url(url) == f"the database {place}".rstrip()
 
 
 @pytest.mark.parametrize("url", ["postgresql://ada:x@h:many/db", "postgresql://ada:x@h:5432x/db"])

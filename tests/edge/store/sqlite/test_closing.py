@@ -56,7 +56,7 @@ def connection_threads() -> list[threading.Thread]:
 
 async def test_closing_leaves_one_file_and_no_thread(path: Path) -> None:
     """The log is brought into the file, so that a copy of that is a backup."""
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     await store.run(Insert(LEADS, [make_lead()]))
     threads = connection_threads()
     assert len(threads) == 5
@@ -120,7 +120,7 @@ async def test_a_long_read_cannot_hold_a_store_open(path: Path) -> None:
     await store.run(Insert(LEADS, [make_lead(notes="a" * 20_000) for _ in range(2000)]))
     nowhere = Filter("notes", "like", "%" + "a_" * 50 + "b%")
     reading: asyncio.Task[list[QueryResult]] = asyncio.create_task(
-        store.run(Read(LEADS, where=(nowhere,), seconds=600))
+        store.run(Read(LEADS, where=(nowhere,), timeout=600))
     )
     await asyncio.sleep(0.1)
     await asyncio.wait_for(store.close(), 12)

@@ -21,7 +21,7 @@ from tests.edge.store.samples import make_lead
 
 pytestmark = pytest.mark.size("test")
 
-READ = Read(LEADS, ("id",), counted=True)
+READ = Read(LEADS, ("id",), with_total=True)
 
 
 async def write(store: SQLiteStore) -> list[QueryResult]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.group_commit import GROUP_MOST
+from edge_api.db.group_commit import MAX_GROUP_SIZE
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, connect
 from edge_api.db.sqlite.errors import FileIdentity, StoreFileMoved
@@ -70,7 +70,7 @@ async def test_those_who_wait_share_a_commit(log: Log) -> None:
     results = await gather(log, *(partial(note, number) for number in range(1000)))
 
     assert results == log.numbers() == list(range(1000))
-    assert log.count("COMMIT") == log.count("BEGIN IMMEDIATE") == -(-1000 // GROUP_MOST)
+    assert log.count("COMMIT") == log.count("BEGIN IMMEDIATE") == -(-1000 // MAX_GROUP_SIZE)
 
 
 async def test_those_who_come_during_a_commit_make_the_next_group(log: Log) -> None:

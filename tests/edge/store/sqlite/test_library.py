@@ -5,7 +5,7 @@ import pytest
 from email_validator import syntax
 
 from edge_api.db.email_address import normalize_address
-from edge_api.db.tables import EMAIL_LONGEST
+from edge_api.db.tables import MAX_EMAIL_LENGTH
 
 
 @pytest.mark.one_engine
@@ -26,7 +26,7 @@ def test_the_bound_of_an_address_can_be_raised() -> None:
     """`db/email_address.py` sets `syntax.EMAIL_MAX_LENGTH`, which is not documented."""
     assert hasattr(syntax, "EMAIL_MAX_LENGTH"), "email-validator has no syntax.EMAIL_MAX_LENGTH"
     labels = ".".join(["d" * 60] * 3)
-    address = f"{'a' * (EMAIL_LONGEST - len(labels) - 9)}@{labels}.example"
+    address = f"{'a' * (MAX_EMAIL_LENGTH - len(labels) - 9)}@{labels}.example"
 
-    assert len(address) == EMAIL_LONGEST
+    assert len(address) == MAX_EMAIL_LENGTH
     assert normalize_address(address) == address

@@ -24,12 +24,12 @@ from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_store
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
-    MODULES,
     NETWORK_FILE_SYSTEMS,
+    REQUIRED_MODULES,
+    check_file_system,
+    check_library,
     enable_wal,
-    file_system_of,
-    refuse_file_system,
-    refuse_library,
+    file_system_type,
 )
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -65,10 +65,10 @@ async def make_store(path: Path) -> None:
     await store.close()
 
 
-async def refusal_of(path: Path, *, alone: bool = False) -> str:
+async def refusal_of(path: Path, *, exclusive: bool = False) -> str:
     """Return the sentence in which opening a store is refused."""
     with pytest.raises(StoreRefusal) as refusal:
-        await open_store(path, clock, alone=alone)
+        await open_store(path, clock, exclusive=exclusive)
     assert "\n" not in str(refusal.value)
     return str(refusal.value)
 
@@ -106,7 +106,7 @@ def public_folder() -> Iterator[Path]:
 async def test_a_new_store_is_for_its_owner_alone(path: Path) -> None:
     """Folder and files are made where they are missing, and nobody else can read them."""
     deep = path.parent / "deeper" / path.name
-    store = await open_store(deep, clock, alone=True)
+    store = await open_store(deep, clock, exclusive=True)
     await store.run(Insert(LEADS, [make_lead()]))
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in deep.parent.iterdir()}
     await store.close()
@@ -189,11 +189,11 @@ async def test_a_relative_path_and_a_link_lead_to_the_store(
     link = path.parent.parent / "link.db"
     link.symlink_to(path)
     monkeypatch.chdir(path.parent.parent)
-    store = await open_store(Path("link.db"), clock, alone=True)
+    store = await open_store(Path("link.db"), clock, exclusive=True)
     try:
         await store.run(Insert(LEADS, [make_lead()]))
 
-        assert "is served by another edge" in await refusal_of(path, alone=True)
+        assert "is served by another edge" in await refusal_of(path, exclusive=True)
     finally:
         await store.close()
 
@@ -283,13 +283,13 @@ async def kill_writer(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("alone", [True, False])
-async def test_a_log_that_is_missing_is_told(path: Path, alone: bool) -> None:  # noqa: FBT001
+async def test_a_log_that_is_missing_is_told(path: Path, exclusive: bool) -> None:  # noqa: FBT001
     """Commits are in it and not in the file: SQLite would go on without them, and say nothing."""
     log = await kill_writer(path)
     kept = log.rename(log.with_name("kept"))
     before = path.read_bytes()
 
-    message = await refusal_of(path, alone=alone)
+    message = await refusal_of(path, exclusive=exclusive)
     assert (
         f"the log of {path} is missing (edge.db-wal), and commits with it: put it back" in message
     )
@@ -344,7 +344,7 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
     await store.close()
     monkeypatch.setattr("edge_api.db.sqlite.opening.CHECK_SECONDS", 0.001)
     store = await open_store(path, clock)
-    (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, counted=True))
+    (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, with_total=True))
     await store.close()
 
     assert outcome.total == 10_000
@@ -381,7 +381,7 @@ async def test_a_store_that_may_not_be_written_is_refused(public_folder: Path) -
     public_folder.chmod(0o555)
     with somebody_without_rights():
         assert "cannot be written" in await refusal_of(path)
-        assert "cannot be written (Permission denied)" in await refusal_of(path, alone=True)
+        assert "cannot be written (Permission denied)" in await refusal_of(path, exclusive=True)
         path = public_folder / "other.db"
         assert "cannot be made (Permission denied)" in await refusal_of(path)
 
@@ -407,12 +407,12 @@ async def test_a_store_that_stays_locked_is_refused(path: Path) -> None:
 
 async def test_one_edge_serves_a_store(path: Path) -> None:
     """A second one is refused with the number of the first, until that has ended."""
-    store = await open_store(path, clock, alone=True)
-    message = await refusal_of(path, alone=True)
+    store = await open_store(path, clock, exclusive=True)
+    message = await refusal_of(path, exclusive=True)
     assert f"is served by another edge (process {os.getpid()})" in message
 
     await store.close()
-    again = await open_store(path, clock, alone=True)
+    again = await open_store(path, clock, exclusive=True)
     await again.close()
 
 
@@ -420,15 +420,15 @@ async def test_a_claim_that_came_to_nothing_is_given_back(path: Path) -> None:
     """A store that is refused can be tried again by the same process."""
     path.parent.mkdir()
     path.write_text("no database" * 100)
-    await refusal_of(path, alone=True)
+    await refusal_of(path, exclusive=True)
     path.unlink()
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     await store.close()
 
 
 async def test_commands_write_beside_a_running_edge(path: Path) -> None:
     """Another process opens, writes and closes, and the edge sees the row."""
-    store = await open_store(path, clock, alone=True)
+    store = await open_store(path, clock, exclusive=True)
     try:
         before = store.version()
         process = await asyncio.create_subprocess_exec(
@@ -439,7 +439,7 @@ async def test_commands_write_beside_a_running_edge(path: Path) -> None:
 
         assert await process.wait() == 0
         assert store.version() != before
-        (outcome,) = await store.run(Read(LEADS, counted=True))
+        (outcome,) = await store.run(Read(LEADS, with_total=True))
         assert outcome.total == 21
     finally:
         await store.close()
@@ -462,9 +462,9 @@ async def test_many_processes_may_open_a_new_store_at_once(path: Path) -> None:
 @pytest.mark.parametrize(
     ("version", "modules", "words"),
     [
-        ((3, 36, 0), MODULES, "SQLite 3.36.0 is too old: install 3.37 or later"),
-        ((2, 8, 17), MODULES, "is too old"),
-        ((3, 40, 1), MODULES - {"fts5"}, "was built without fts5"),
+        ((3, 36, 0), REQUIRED_MODULES, "SQLite 3.36.0 is too old: install 3.37 or later"),
+        ((2, 8, 17), REQUIRED_MODULES, "is too old"),
+        ((3, 40, 1), REQUIRED_MODULES - {"fts5"}, "was built without fts5"),
         ((3, 40, 1), frozenset(), "was built without fts5, json_each"),
     ],
 )
@@ -473,26 +473,26 @@ def test_a_library_that_lacks_something_is_refused(
 ) -> None:
     """STRICT tables came with 3.37; search and lists are parts that a build may leave out."""
     with pytest.raises(StoreRefusal, match=words):
-        refuse_library(version, modules)
+        check_library(version, modules)
 
 
 def test_a_library_that_has_everything_is_taken() -> None:
     """Later versions, and parts that nobody asked for, are fine."""
-    refuse_library((3, 37, 0), MODULES)
-    refuse_library((4, 0, 0), MODULES | {"rtree"})
+    check_library((3, 37, 0), REQUIRED_MODULES)
+    check_library((4, 0, 0), REQUIRED_MODULES | {"rtree"})
 
 
 @pytest.mark.parametrize("kind", ["nfs4", "cifs", "smbfs", "9p", "fuse.sshfs"])
 def test_a_network_file_system_is_refused(kind: str) -> None:
     """SQLite's log needs memory that all its processes share, which no network gives."""
     with pytest.raises(StoreRefusal, match=f"network file system \\({kind}\\)"):
-        refuse_file_system(Path("var"), kind)
+        check_file_system(Path("var"), kind)
 
 
 @pytest.mark.parametrize("kind", ["ext4", "tmpfs", "overlay", "apfs", "zfs", "btrfs", "xfs", ""])
 def test_a_local_file_system_is_taken(kind: str) -> None:
     """So is one that nothing is known of."""
-    refuse_file_system(Path("var"), kind)
+    check_file_system(Path("var"), kind)
 
 
 def test_the_file_system_of_a_folder_is_that_of_its_mount(tmp_path: Path) -> None:
@@ -500,9 +500,9 @@ def test_the_file_system_of_a_folder_is_that_of_its_mount(tmp_path: Path) -> Non
     mounts = {mount.mountpoint: mount.fstype for mount in psutil.disk_partitions(all=True)}
     below = tmp_path / "not" / "there" / "yet"
 
-    assert file_system_of(Path("/")) == mounts["/"]
-    assert file_system_of(below) == file_system_of(tmp_path)
-    assert file_system_of(below) not in NETWORK_FILE_SYSTEMS
+    assert file_system_type(Path("/")) == mounts["/"]
+    assert file_system_type(below) == file_system_type(tmp_path)
+    assert file_system_type(below) not in NETWORK_FILE_SYSTEMS
     for point, kind in mounts.items():
         if Path(point).resolve() == Path(point):
-            assert file_system_of(Path(point)) == kind
+            assert file_system_type(Path(point)) == kind
