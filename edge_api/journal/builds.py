@@ -63,7 +63,10 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
             lines = digested(file, digest)
             head = _read_head(next(lines, b""))
             posts = enumerate(list_posts(lines), start=2)
-            entries = tuple(known.get(each[1]) or make_entry(_read_record(*each)) for each in posts)
+            entries = tuple(
+                known.get(post) or make_entry(_read_record(number, post), post)
+                for number, post in posts
+            )
     except OSError as error:
         raise _unreadable(error) from None
     if len(entries) != head.count:
@@ -158,7 +161,7 @@ class BuildContents(NamedTuple):
     files: Mapping[str, SiteFile]
 
 
-SearchFactory = Callable[[Path, Awaitable[BuildContents]], Awaitable[Search]]
+SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search]]
 """Opens the search of the build in a folder, whose contents are being read meanwhile."""
 
 

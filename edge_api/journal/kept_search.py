@@ -13,7 +13,7 @@ import shutil
 import sys
 import threading
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Awaitable, Container, Iterator
+from collections.abc import Callable, Container, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -26,7 +26,7 @@ from edge_api.db.fts import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildContents, BuildRefusal, digested, list_posts, read_head
 from edge_api.journal.posts import read_text
-from edge_api.schema.index import INDEX_FILE, SearchText
+from edge_api.schema.index import INDEX_FILE, Findings, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
@@ -122,6 +122,33 @@ def _take(texts: Iterator[SearchText]) -> list[SearchText]:
     return list(islice(texts, _AHEAD))
 
 
+class PendingSearch:
+    """A search whose index is being made: whoever asks waits. What failed is tried again."""
+
+    def __init__(self, opening: Callable[[], Coroutine[None, None, Search]]) -> None:
+        self._opening = opening
+        self._task = asyncio.create_task(opening())
+
+    async def find(self, words: str, limit: int) -> list[str]:
+        """Return what the search finds. Raises Problem."""
+        return await (await self._wait()).find(words, limit)
+
+    async def search(self, words: str, limit: int, offset: int = 0) -> Findings:
+        """Return what the search finds. Raises Problem."""
+        return await (await self._wait()).search(words, limit, offset)
+
+    async def close(self) -> None:
+        """Let go of the index, or of the attempt to make it."""
+        self._task.cancel()
+        with suppress(asyncio.CancelledError, Exception):
+            await (await self._task).close()
+
+    async def _wait(self) -> Search:
+        if self._task.done() and self._task.exception():
+            self._task = asyncio.create_task(self._opening())
+        return await asyncio.shield(self._task)
+
+
 class SearchOpener:
     """Opens the search of a build."""
 
@@ -131,11 +158,33 @@ class SearchOpener:
         """Without a prefix nothing is kept: each index is made in a thread, in a nameless file."""
         self._files = IndexFiles(prefix) if prefix else None
         self._kept_from = kept_from
+        self._is_first = True
 
-    async def __call__(self, folder: Path, reading: Awaitable[BuildContents]) -> Search:
-        """Return the search of the build in `folder`. Raises BuildRefusal, Problem."""
+    async def __call__(
+        self, folder: Path, reading: asyncio.Future[BuildContents]
+    ) -> Search | PendingSearch:
+        """Return the search of the build in `folder`. Raises BuildRefusal, Problem.
+
+        Of the first build, whose index has to be made, it may be pending: a start should not wait.
+        """
         files, index = self._files, folder / INDEX_FILE
-        is_tried = files is not None and await self._is_missing(files, index)
+        is_missing = files is not None and await self._is_missing(files, index)
+        is_first, self._is_first = self._is_first, False
+        opening = partial(self._open, index, reading, is_missing=is_missing)
+        if not (is_first and is_missing):
+            return await opening()
+        search = PendingSearch(opening)
+        try:
+            await reading
+        except BaseException:
+            await search.close()
+            raise
+        return search
+
+    async def _open(
+        self, index: Path, reading: asyncio.Future[BuildContents], *, is_missing: bool
+    ) -> Search:
+        files, is_tried = self._files, is_missing
         if files and is_tried:
             await _make(files, index)
         head, posts, _ = await reading

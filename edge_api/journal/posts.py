@@ -87,13 +87,13 @@ def normalize_tag(tag: str) -> str:
     return normalize("NFC", tag.strip()).casefold()
 
 
-def make_entry(record: PostRecord) -> Entry:
-    """Return what answers need of a checked record."""
+def make_entry(record: PostRecord, body: bytes) -> Entry:
+    """Return what answers need of a record; `body` is its JSON as the index has it."""
     return Entry(
         cursor=PostCursor(format_instant(record.published_at), record.slug),
         tags=frozenset(map(normalize_tag, record.tags)),
         summary=_RECORD.dump_json(record, exclude=_CONTENT),
-        document=Document(_RECORD.dump_json(record), cache_control=CACHING),
+        document=Document(body, cache_control=CACHING),
     )
 
 

@@ -5,7 +5,7 @@ import gc
 import logging
 import os
 import shutil
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -219,7 +219,7 @@ class BrokenOnce:
     def __init__(self, fault: Exception) -> None:
         self.fault: Exception | None = fault
 
-    async def __call__(self, folder: Path, reading: Awaitable[BuildContents]) -> Search:
+    async def __call__(self, folder: Path, reading: asyncio.Future[BuildContents]) -> Search:
         """Raise the fault, once."""
         fault, self.fault = self.fault, None
         if fault is not None:
@@ -267,7 +267,7 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
     """Two looks at once take turns, so that the later build is the one that stays."""
     gate = asyncio.Event()
 
-    async def open_slowly(folder: Path, reading: Awaitable[BuildContents]) -> Search:
+    async def open_slowly(folder: Path, reading: asyncio.Future[BuildContents]) -> Search:
         await gate.wait()
         return await SearchOpener()(folder, reading)
 

@@ -16,7 +16,7 @@ import pytest
 from edge_api.app import search_prefix
 from edge_api.journal import kept_search
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import MIN_POSTS_FOR_INDEX_FILE, SearchOpener
+from edge_api.journal.kept_search import MIN_POSTS_FOR_INDEX_FILE, IndexFiles, SearchOpener
 from edge_api.settings import read_settings
 from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
@@ -51,6 +51,8 @@ async def serving(tmp_path: Path, prefix: Path, kept_from: int = 1) -> AsyncIter
     builds = BuildManager(tmp_path, SITE_URL, SearchOpener(prefix, kept_from))
     try:
         await builds.refresh()
+        if builds.current:
+            await builds.current.search.find("", 1)  # waits for an index that is being made
         yield builds
     finally:
         await builds.close()
@@ -77,6 +79,35 @@ async def test_a_restart_opens_what_was_made(
     async with serving(tmp_path, prefix) as builds:
         assert await found(builds) == [*SLUGS]
     assert kept(prefix) == [file]
+
+
+async def test_a_start_does_not_wait_for_the_index(
+    tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Posts are there before it is made; a search waits, and what failed is tried again."""
+    gate, make = asyncio.Event(), kept_search._make
+    faults = [OSError("the disk is full")]
+
+    async def make_slowly(files: IndexFiles, index: Path) -> None:
+        await gate.wait()
+        if faults:
+            raise faults.pop()
+        await make(files, index)
+
+    monkeypatch.setattr(kept_search, "_make", make_slowly)
+    publish(tmp_path, "build-0001", *SLUGS)
+    builds = BuildManager(tmp_path, SITE_URL, SearchOpener(prefix, 1))
+    await builds.refresh()
+    assert builds.build().count == len(SLUGS)
+    asking = asyncio.create_task(found(builds))
+    await asyncio.sleep(0)
+    assert not asking.done()
+
+    gate.set()
+    with pytest.raises(OSError, match="the disk is full"):
+        await asking
+    assert await found(builds) == [*SLUGS]
+    await builds.close()
 
 
 async def test_the_next_build_is_made_from_the_last(tmp_path: Path, prefix: Path) -> None:
@@ -194,11 +225,10 @@ async def test_the_process_ends_with_the_edge(tmp_path: Path, prefix: Path) -> N
     turn = os.open(prefix.parent, os.O_RDONLY)
     fcntl.flock(turn, fcntl.LOCK_EX)  # so that it waits
     builds = BuildManager(tmp_path, SITE_URL, SearchOpener(prefix, 1))
-    opening = asyncio.create_task(builds.refresh())
+    await builds.refresh()
     await until(lambda: bool(makers()))
     (maker,) = makers()
-    opening.cancel()
-    await asyncio.wait([opening])
+    await builds.close()
     await until(lambda: not maker.is_running() or maker.status() == psutil.STATUS_ZOMBIE)
 
     command = (sys.executable, "-m", kept_search.__name__, "posts.json", str(prefix))

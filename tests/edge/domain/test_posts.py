@@ -17,7 +17,8 @@ from tests.edge.small_builds import START, make_post
 
 def shelve(*records: dict[str, Any]) -> Posts:
     """Return the posts of these records, in whatever order they come."""
-    entries = [make_entry(PostRecord.model_validate_json(json.dumps(item))) for item in records]
+    found = [PostRecord.model_validate_json(json.dumps(item)) for item in records]
+    entries = [make_entry(record, record.model_dump_json().encode()) for record in found]
     entries.sort(key=lambda entry: entry.cursor.slug)
     entries.sort(key=lambda entry: entry.cursor.published, reverse=True)
     return Posts(entries)
