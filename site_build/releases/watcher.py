@@ -90,7 +90,7 @@ class HeartbeatThread(threading.Thread):
 _GLANCE = 200
 """Milliseconds between two looks at the clock."""
 
-_CALM = 100
+_CALM = 50
 """Milliseconds without a change after which a burst of changes is over."""
 
 _LONGEST_BURST = 1000

@@ -1,0 +1,18 @@
+"""What sites say, byte for byte, from nothing, after an edit, and with a post less."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.site_build.digests import FILE, SITES, make_digests
+
+pytestmark = pytest.mark.size("ci")
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_a_site_says_what_it_said(tmp_path: Path, name: str) -> None:
+    """Where a change is meant, `python -m tests.site_build.digests` writes the digests anew."""
+    expected = json.loads(FILE.read_text("utf-8"))[name]
+
+    assert make_digests(SITES[name], tmp_path) == expected
