@@ -353,7 +353,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 "text": {"text": "One page, fanned a little. Then the picture shows."},
                 "html": {"html": "<h1>Fanned</h1><p>The picture shows.", "language": "en"},
             },
-            most=BODY_MOST,
+            max_bytes=BODY_MOST,
         ),
         responses=(
             SuccessResponse(

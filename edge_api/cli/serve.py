@@ -28,7 +28,7 @@ from edge_api.http.server import (
     listen,
     raise_descriptor_limit,
     serve_until,
-    start_on,
+    start_server,
 )
 from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
@@ -166,7 +166,7 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
-        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
+        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         await print_startup(assembly, arguments.host, server.port)
         await serve_until(ending, server, assembly.service[Health].start_draining)
     return 0
@@ -186,7 +186,7 @@ async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
         if not await line.wanted():
             line.close()
             return 0
-        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
+        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         if inherited.greets:
             await print_startup(assembly, host, server.port)
         leaving = asyncio.create_task(_refuse_after(line, server, ending))
@@ -203,7 +203,7 @@ async def _refuse_after(line: ControlSocket, server: Server, ending: asyncio.Eve
     next supervisor.
     """
     await line.wait_closed()
-    server.refuse()
+    server.stop_accepting()
     ending.set()
 
 

@@ -314,7 +314,7 @@ BODY: Final = Body(
             "params": {"name": "search", "arguments": {"query": "journal"}},
         },
     },
-    most=MESSAGE_MOST,
+    max_bytes=MESSAGE_MOST,
 )
 
 MCP: Final = Operation(

@@ -95,7 +95,7 @@ class EventStream:
 
 def _own_headers(request: Request) -> Headers:
     """Return the fields of this answer alone, which stand on the request as lines."""
-    lines = request.extra_lines.decode("latin-1").splitlines()
+    lines = request.extra_header_lines.decode("latin-1").splitlines()
     pairs = (line.partition(": ") for line in lines)
     return tuple((name, value) for name, _, value in pairs)
 
@@ -248,7 +248,7 @@ class McpEndpoint:
         check_media_type(request, BODY)
         if media_weight(joined_header(request.headers, "Accept") or "*/*", JSON) == 0:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
-        raw = await read_bytes(request, BODY.most)
+        raw = await read_bytes(request, BODY.max_bytes)
         exchange = self._exchange or await self._loaded()
         caller = self._caller(request, admitted)
         conversation = ResponseStream(request, caller, self.slots, self._is_draining)

@@ -52,7 +52,7 @@ async def render_form_errors(
         problem, sentences = Problem("invalid"), _sentences(form, fault)
     else:
         problem, sentences = fault, {"form": f"{fault.message}."}
-    body = await service.pages.refill(form, values=request.body, faults=sentences)
+    body = await service.pages.render_form(form, values=request.body, faults=sentences)
     return HtmlResult(body, problem.status, problem.headers)
 
 

@@ -145,7 +145,7 @@ class Body(Generic[Content]):
     """Makes `OperationRequest.body` of JSON or of a form, whose repeated members are lists."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
-    most: int = BODY_MOST
+    max_bytes: int = BODY_MOST
     """Bytes; more is Problem `too_large`."""
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     media_type_needed: bool = True

@@ -74,7 +74,7 @@ _UNUSED_FEATURES: Final = (
     "usb",
 )
 
-ALWAYS: Final[Headers] = (
+COMMON_HEADERS: Final[Headers] = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -83,12 +83,12 @@ ALWAYS: Final[Headers] = (
 """For every answer that a browser may show by itself."""
 
 PART_HEADERS: Final[Headers] = tuple(
-    (name, value) for name, value in ALWAYS if name != "Permissions-Policy"
+    (name, value) for name, value in COMMON_HEADERS if name != "Permissions-Policy"
 )
 """For what is only ever part of a page. What a page may do is said by the page: said here too, it
 would be heeded by nobody, and a first visit would wait for it."""
 
-SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *ALWAYS)
+SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *COMMON_HEADERS)
 """For every other file of the site; how far it may be embedded is said apart."""
 
-EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")
+SAME_ORIGIN_RESOURCE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")
