@@ -56,7 +56,7 @@ from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
-from edge_api.operation.service import ApiDocuments, Service, parts_of
+from edge_api.operation.service import ApiDocuments, Service, parts_by_class
 from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, describe, offered
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
@@ -130,7 +130,7 @@ async def assemble(
             limiter,
             make_documents(settings),
             EdgePages(builds),
-            parts_of(
+            parts_by_class(
                 *(health, builds, oauth, analyst, mailing.links, *measured),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
                 AccessRequests(store, clock, limiter, secret),

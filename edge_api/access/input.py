@@ -20,7 +20,7 @@ UNNAMED_AGENT: Final = "An agent that gave no name"
 UNSTATED_PURPOSE: Final = "Nothing was said about the purpose."
 
 _NAME = TextRule(100)
-_PURPOSE = TextRule(2000, lines=True)
+_PURPOSE = TextRule(2000, multiline=True)
 
 
 class AccessRequestInput(BaseModel, strict=True, frozen=True):
@@ -57,7 +57,7 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
-    """Return the input of a posted form; empty fields count as missing. Raises FormFaults."""
+    """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
     given = {name: text for name, text in normalize_newlines(fields).items() if name != "scopes"}
     return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 

@@ -18,8 +18,8 @@ from edge_api.access.service import CLAIM_REPEAT_WINDOW, AccessRequests, Claimed
 from edge_api.auth.keys import KeyType
 from edge_api.db.problems import Problem
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_own_form, redirect, render_form_errors
-from edge_api.operation.input import FormFaults
+from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
+from edge_api.operation.input import FormErrors
 from edge_api.operation.model import (
     AnyOperation,
     Body,
@@ -216,7 +216,7 @@ async def take_form(
         await service.limiter.hit("leads_attempts", request.address)
         order = read_access_form(request.body)
         filed = await service[AccessRequests].file(order, request.address)
-    except (FormFaults, Problem) as fault:
+    except (FormErrors, Problem) as fault:
         return await render_form_errors(service, ACCESS_FORM, request, fault)
     page = await service.pages.render(
         "access_requested",
@@ -258,8 +258,8 @@ FORMS: tuple[AnyOperation, ...] = (
         body=FORM_BODY,
         responses=(SuccessResponse(200, "The claim token", media_types=(HTML,)),),
         error_format="form",
-        check_sender=check_own_form,
-        needs_address=True,
+        check_sender=check_same_site,
+        counts_by_address=True,
         returns_secret=True,
     ),
 )

@@ -19,7 +19,7 @@ from edge_api.admin.representation import (
     NewRows,
     UpdateBody,
     admit,
-    check_names,
+    check_query_names,
     delete_rows,
     insert_rows,
     read_rows,
@@ -230,7 +230,7 @@ def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperatio
         method=method,
         scope="admin:write",
         parameters=(_select(table),),
-        check_names=partial(check_names, method),
+        check_query_names=partial(check_query_names, method),
         problems=("not_acceptable", *parts.pop("problems", ())),
         **parts,
     )
@@ -284,7 +284,7 @@ def _delete(table: Table) -> AnyOperation:
 
 
 def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body[Any]:
-    return Body(TypeAdapter(check), schema, examples, BODY_MOST, media_type_needed=False)
+    return Body(TypeAdapter(check), schema, examples, BODY_MOST, requires_media_type=False)
 
 
 def _links(table: Table) -> Mapping[str, Any]:

@@ -144,7 +144,7 @@ async def delete_rows(
     return _written(request, returned, rows)
 
 
-def check_names(method: str, names: Iterable[str]) -> None:
+def check_query_names(method: str, names: Iterable[str]) -> None:
     """Raise Problem `invalid` for a query parameter that the write does not take."""
     for name in names:
         if name not in WRITE_PARAMETERS[method]:

@@ -12,7 +12,7 @@ from edge_api.admin.query import filter_pattern
 from edge_api.admin.rows import INSERT_MOST
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import INTEGER_MOST, PATTERNS, ColumnType
-from edge_api.operation.model import Schema, shared
+from edge_api.operation.model import Schema, component_ref
 
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
 SAMPLE_TIME: Final = "2026-01-31T08:05:09.000000Z"
@@ -94,9 +94,9 @@ _INSTANT: Schema = {
 _VALUES: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: _TEXT,
     ColumnType.INTEGER: _INTEGER,
-    ColumnType.UUID: shared("Uuid", _UUID),
-    ColumnType.TIMESTAMP: shared("Instant", _INSTANT),
-    ColumnType.JSON: shared("JsonValue", _JSON_VALUE),
+    ColumnType.UUID: component_ref("Uuid", _UUID),
+    ColumnType.TIMESTAMP: component_ref("Instant", _INSTANT),
+    ColumnType.JSON: component_ref("JsonValue", _JSON_VALUE),
 }
 """What may be sent as a value of each kind."""
 _STORED: Mapping[ColumnType, Schema] = {
@@ -117,14 +117,14 @@ def filters_schema(columns: Iterable[Column]) -> Schema:
 def _filter(column: Column) -> Schema:
     about = f"`[not.]operator.value`; operators: {', '.join(operators_of(column.kind))}."
     pattern = {"type": "string", "pattern": filter_pattern(column.kind), "description": about}
-    return shared(f"{column.kind.capitalize()}Filter", pattern)
+    return component_ref(f"{column.kind.capitalize()}Filter", pattern)
 
 
 def new_rows_schema(table: Table) -> Schema:
     """Return what an insert takes: one row, or an array of rows."""
     columns = [table.columns[name] for name in table.readable]
     required = [column.name for column in columns if column.required]
-    row = shared(f"{title(table)}NewRow", {**_object(columns, _given), "required": required})
+    row = component_ref(f"{title(table)}NewRow", {**_object(columns, _given), "required": required})
     return {"anyOf": [row, {**array_of(row), "maxItems": INSERT_MOST}]}
 
 
@@ -146,13 +146,13 @@ def row_schema(table: Table) -> Schema:
         "required": list(table.readable),
         "examples": [stored_row_sample(table)],
     }
-    return shared(f"{title(table)}Row", row)
+    return component_ref(f"{title(table)}Row", row)
 
 
 def selected_row_schema(table: Table) -> Schema:
     """Return a row as it is answered: whole, or with the members that `select` names."""
     chosen = {"type": "object", "description": "The members that `select` asks for."}
-    return shared(f"{title(table)}Answer", {"anyOf": [row_schema(table), chosen]})
+    return component_ref(f"{title(table)}Answer", {"anyOf": [row_schema(table), chosen]})
 
 
 def array_of(schema: Schema) -> Schema:
@@ -168,7 +168,7 @@ def _match(table: Table) -> Schema:
         "description": "What rows must equal, in every column that is named: a value, `null`, "
         "or one of an array of values.",
     }
-    return shared(f"{title(table)}Match", match)
+    return component_ref(f"{title(table)}Match", match)
 
 
 def _values(table: Table) -> Schema:
@@ -234,7 +234,7 @@ def _sought(column: Column) -> Schema:
         return {"type": "null"}
     value = _VALUES[column.kind]
     sought = {"anyOf": [value, {"type": "null"}, array_of(value)]}
-    return shared(f"{column.kind.capitalize()}Match", sought)
+    return component_ref(f"{column.kind.capitalize()}Match", sought)
 
 
 def _nullable(column: Column, schema: Schema) -> dict[str, Any]:

@@ -21,11 +21,11 @@ from edge_api.db.types import whole
 from edge_api.operation.model import (
     AnyOperation,
     Body,
-    Hints,
     Operation,
     OperationRequest,
     SuccessResponse,
     Tool,
+    ToolHints,
 )
 from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
@@ -255,7 +255,7 @@ _TOOL = Tool(
     "readability, structure, keywords, related posts of the journal, and what to fix so that "
     "people and language models can read and cite it. Give exactly one of text, markdown, html "
     "and url.",
-    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=True),
+    hints=ToolHints(read_only=True, destructive=False, idempotent=True, open_world=True),
 )
 
 _SKIPPED: Final[dict[str, Any]] = {

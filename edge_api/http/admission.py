@@ -62,7 +62,7 @@ class Admission:
         return Admitted(actor, secret or "")
 
     async def _admit_anonymous(self, operation: AnyOperation, request: Request) -> Admitted:
-        if not operation.limit and not operation.needs_address:
+        if not operation.limit and not operation.counts_by_address:
             return UNAUTHENTICATED
         address = self._address_of(request)
         if operation.limit:

@@ -89,7 +89,7 @@ def _too_large(max_bytes: int) -> Problem:
 
 def check_media_type(request: Request, body: Body[Any]) -> None:
     """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
-    if "Content-Type" not in request.headers and not body.media_type_needed:
+    if "Content-Type" not in request.headers and not body.requires_media_type:
         return
     charset = request.charset
     if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:

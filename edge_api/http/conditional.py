@@ -123,7 +123,7 @@ class DocumentResponses:
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
         response = PreparedResponse(200, [*content, *_validators(document, coding, common)], body)
-        if document.is_reused:
+        if document.is_cached:
             size = len(body) + len(document.body)
             self._cache.keep((id(document), coding), response, size, owner=document)
         return response

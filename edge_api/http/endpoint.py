@@ -60,8 +60,8 @@ class Endpoint:
     ) -> PreparedResponse:
         """Return the answer to a request that was admitted. Raises Problem."""
         operation = self.operation
-        if operation.check_names is not None:
-            operation.check_names(request.query)
+        if operation.check_query_names is not None:
+            operation.check_query_names(request.query)
         asked = OperationRequest(
             actor=admitted.actor,
             address=admitted.address,

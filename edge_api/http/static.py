@@ -18,7 +18,7 @@ from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse, close_if_last
 from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
-from edge_api.operation.result import NEGOTIATED, REVALIDATED
+from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
     PART_HEADERS,
@@ -48,7 +48,7 @@ def cache_control(name: str) -> str:
     """Return the `Cache-Control` of a file."""
     if _HASHED.fullmatch(name):
         return IMMUTABLE
-    return REVALIDATED if name.endswith((".html", ".md")) else SHORT_LIVED
+    return REVALIDATE if name.endswith((".html", ".md")) else SHORT_LIVED
 
 
 def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:

@@ -126,7 +126,7 @@ async def _list_page(build: Build, query: ListQuery) -> Document:
     following = _next(query, part)
     body = encode_list(part.entries, following)
     link = (("Link", f'<{following}>; rel="next"'),) if following else ()
-    return Document(body, cache_control=CACHING, headers=link, is_reused=False)
+    return Document(body, cache_control=CACHING, headers=link, is_cached=False)
 
 
 def _next(query: ListQuery, part: Slice) -> str | None:

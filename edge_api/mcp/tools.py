@@ -22,7 +22,7 @@ from edge_api.operation.model import (
     check_body,
     check_query,
 )
-from edge_api.operation.openapi import present_schema
+from edge_api.operation.openapi import non_null_schema
 from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
@@ -53,7 +53,7 @@ def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
             yield Input(item.name, "pairs", schema)
     if operation.query is not None:
         for name, schema in operation.query.model_json_schema()["properties"].items():
-            yield Input(name, "query", present_schema(schema))
+            yield Input(name, "query", non_null_schema(schema))
     if operation.body is not None:
         required = operation.body.schema.get("required", ())
         for name, schema in operation.body.schema["properties"].items():

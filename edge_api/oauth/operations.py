@@ -131,7 +131,7 @@ async def register_client(
 
 def _public(value: Any) -> OperationResult:
     body = orjson.dumps(value)
-    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_reused=False))
+    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_cached=False))
 
 
 def _text(pattern: str, description: str, longest: int = 4096) -> dict[str, Any]:

@@ -41,7 +41,7 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The parts that operations work with; `service[Leads]` is the part of that class."""
+    """The dependencies of operations; `service[Leads]` is the part of that class."""
 
     settings: Settings
     clock: Clock
@@ -58,6 +58,6 @@ class Service:
         return cast("Part", self.parts[kind])
 
 
-def parts_of(*parts: object) -> Mapping[type[Any], Any]:
+def parts_by_class(*parts: object) -> Mapping[type[Any], Any]:
     """Return parts by their class."""
     return {type(part): part for part in parts}

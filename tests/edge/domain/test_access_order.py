@@ -12,7 +12,7 @@ from edge_api.access.input import (
     request_schema,
 )
 from edge_api.db.problems import format_validation_error
-from edge_api.operation.input import FormFaults
+from edge_api.operation.input import FormErrors
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
 LONG = "x" * 2001
@@ -151,7 +151,7 @@ def test_a_form_becomes_an_order() -> None:
 
 def test_every_fault_of_a_form_is_told_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
-    with pytest.raises(FormFaults) as caught:
+    with pytest.raises(FormErrors) as caught:
         read_access_form({"name": "", "email": "x", "purpose": LONG})
 
     assert caught.value.by_field == {

@@ -13,7 +13,7 @@ from edge_api.http.static import (
     markdown_alternate,
 )
 from edge_api.journal.site_files import SiteFile
-from edge_api.operation.result import NEGOTIATED, REVALIDATED
+from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import media_type
 
 pytestmark = pytest.mark.one_engine
@@ -61,8 +61,8 @@ def test_media_type(name: str, kind: str) -> None:
         ("theme/style.css", SHORT_LIVED),
         ("theme/style.aeb533b.css", SHORT_LIVED),
         ("images/photo.20260101.jpg", SHORT_LIVED),
-        ("index.html", REVALIDATED),
-        ("journal/a/index.md", REVALIDATED),
+        ("index.html", REVALIDATE),
+        ("journal/a/index.md", REVALIDATE),
         ("feed.xml", SHORT_LIVED),
         ("theme/page.aeb533b7b54a.html", IMMUTABLE),
         ("pictures/aeb533b7b54a/shelf-960.avif", IMMUTABLE),
@@ -141,7 +141,7 @@ def test_a_twin_names_its_page() -> None:
     headers = dict(file_headers(files, files["/a/index.md"], negotiated=False))
 
     assert headers["Link"] == '</a/>; rel="canonical"'
-    assert headers["Cache-Control"] == REVALIDATED
+    assert headers["Cache-Control"] == REVALIDATE
     assert "Content-Location" not in headers
     assert "Link" not in dict(file_headers(files, files["/404.md"], negotiated=False))
 
