@@ -22,7 +22,7 @@ from edge_api.auth.actor import (
     audit_entry,
     new_id,
 )
-from edge_api.auth.keys import Issued, KeyType, NewKey, make_credential
+from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
@@ -127,7 +127,7 @@ class Claimed:
     """The result of a claim."""
 
     row: Row
-    issued: tuple[Issued, ...]  # none while nobody has decided
+    issued: tuple[IssuedKey, ...]  # none while nobody has decided
 
 
 class AccessRequests:
@@ -221,7 +221,7 @@ class AccessRequests:
             raise Problem("not_found", message)
         return outcome.rows[0]
 
-    async def _hand_out(self, row: Row, token: str) -> tuple[Issued, ...]:
+    async def _hand_out(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
         now = self._clock()
         scopes = tuple(row["scopes"].split())
@@ -248,7 +248,7 @@ class AccessRequests:
         )
         return issued
 
-    async def _hand_out_again(self, row: Row, token: str) -> tuple[Issued, ...]:
+    async def _hand_out_again(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Return the same credentials for a while, since an answer may be lost.
 
         Raises Problem `conflict` after that, and if one was revoked or SECRET_KEY has changed.
@@ -267,7 +267,7 @@ class AccessRequests:
                 "The credential of this request was handed out more than ten minutes ago, or is "
                 "not valid any more: file another request, and tell us if somebody else claimed it",
             )
-        return tuple(Issued(secret, found[hash_secret(secret)]) for secret in secrets)
+        return tuple(IssuedKey(secret, found[hash_secret(secret)]) for secret in secrets)
 
 
 def credential_types(row: Row) -> tuple[KeyType, ...]:

@@ -231,7 +231,7 @@ async def analyze(
 ) -> OperationResult:
     """Analyse a document; calls of a tool are counted here, REST requests by the endpoint."""
     if request.actor is not None:
-        await service.limiter.hit(LIMIT, request.actor.holder)
+        await service.limiter.hit(LIMIT, request.actor.limit_key)
     return OperationResult(await service[Analyst].analyze(_order(request.body)))
 
 

@@ -14,7 +14,7 @@ from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import Copied, copy_tables
 from edge_api.open_store import open_at
-from edge_api.schema.environment import file_of
+from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
     rows, stored = sum(each.proof.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
-    file = file_of(arguments.source)
+    file = sqlite_file(arguments.source)
     if file and (key := secret_key_path(file)).exists():
         print(f"the secret key is in no store: give the edge of the new one what {key} holds")
     return 0

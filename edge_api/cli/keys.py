@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from edge_api.auth.actor import system_clock
-from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, key_state
+from edge_api.auth.keys import DEFAULT_KEY_SCOPES, IssuedKey, Keys, NewKey, key_state
 from edge_api.cli import (
     Columns,
     Subparsers,
@@ -88,8 +88,8 @@ def _add_issue(actions: Subparsers) -> None:
     parser = add_command(actions, "issue", "make a key and print it, once", example)
     parser.add_argument("--name", required=True, help="who or what will use it")
     kind = "api_key is for REST, access_token for MCP (default: api_key)"
-    parser.add_argument("--type", choices=tuple(USUAL_SCOPES), default="api_key", help=kind)
-    usual = " ".join(USUAL_SCOPES["api_key"])
+    parser.add_argument("--type", choices=tuple(DEFAULT_KEY_SCOPES), default="api_key", help=kind)
+    usual = " ".join(DEFAULT_KEY_SCOPES["api_key"])
     scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
     parser.add_argument("--scopes", type=words, default=(), metavar='"A B"', help=scopes)
     tables = "the administrative tables it may use (default: all)"
@@ -106,7 +106,7 @@ def _instant(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
 
 
-def _show_issued(issued: Issued, *, as_json: bool) -> None:
+def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
     row = issued.row
     if as_json:
         members = {name: row[name] for name in ("id", "name", "type", "expires_at")}

@@ -84,7 +84,7 @@ class Admission:
 
     def count(self, request: Request, actor: Actor) -> None:
         """Count one request, or one more message of it. Raises Problem `too_many_requests`."""
-        _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
+        _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.limit_key))
 
     async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
         """Return whether a credential is still valid for an operation whose answer is a stream."""

@@ -6,8 +6,8 @@ from edge_api.schema import paths
 from edge_api.schema.site_policy import (
     COMMON_HEADERS,
     SAME_ORIGIN_RESOURCE,
+    SITE_CSP,
     SITE_HEADERS,
-    SITE_POLICY,
     Header,
     Headers,
 )
@@ -62,7 +62,7 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
     if not form_action:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))
-    policy = SITE_POLICY.replace("form-action 'self'", allowed)
+    policy = SITE_CSP.replace("form-action 'self'", allowed)
     return (("Content-Security-Policy", policy), *COMMON_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
 
 

@@ -82,10 +82,10 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
         check_folder(folder)
         message = "The form could not be taken, and its page cannot be shown: try again later"
         raise unavailable_page(message) from None
-    before, _, rest = page.partition(form.opening)
-    _, _, after = rest.partition(form.closing)
+    before, _, rest = page.partition(form.start_marker)
+    _, _, after = rest.partition(form.end_marker)
     filled = template.render(values)
-    return f"{before}{form.opening}\n{filled}\n{form.closing}{after}".encode()
+    return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
 
 
 def check_folder(folder: Path) -> None:

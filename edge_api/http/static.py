@@ -21,10 +21,10 @@ from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, WELL_KNO
 from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
-    PART_HEADERS,
     SITE_HEADERS,
+    SUBRESOURCE_HEADERS,
     Headers,
-    is_part,
+    is_subresource,
     media_type,
 )
 
@@ -75,7 +75,7 @@ def file_headers(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: b
         *_links(files, file),
         resource_policy(kind),
         *((ANY_ORIGIN,) if allows_any_origin(file) else ()),
-        *(PART_HEADERS if is_part(kind) else SITE_HEADERS),
+        *(SUBRESOURCE_HEADERS if is_subresource(kind) else SITE_HEADERS),
     )
 
 

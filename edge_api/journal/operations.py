@@ -31,7 +31,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
-from edge_api.schema.index import WORDS_LONGEST, PostRecord, PostSummary
+from edge_api.schema.index import MAX_QUERY_LENGTH, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/posts"
@@ -60,7 +60,7 @@ Tag = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 AnyWords = Annotated[
-    str, Field(max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+    str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 Words = Annotated[AnyWords, Field(min_length=1)]
 

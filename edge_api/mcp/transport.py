@@ -194,7 +194,7 @@ class ResponseStream:
 
     def _open(self, slot: ExitStack) -> None:
         """Take a stream. Raises Problem of `Slots.hold`."""
-        slot.enter_context(self._slots.hold(self._caller.actor.holder))
+        slot.enter_context(self._slots.hold(self._caller.actor.limit_key))
         self._stream = EventStream(self._request)
 
 

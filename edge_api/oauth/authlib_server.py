@@ -122,7 +122,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         conflict.
         """
         client: Client = request.client
-        resource = self.check_target(request, self.issuer.within(grant["resource"]))
+        resource = self.check_target(request, self.issuer.resources_within(grant["resource"]))
         unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
         self.queries.append(Update(table, {"used_at": self.context.now_text}, unused, at_least=1))
         answer = self.issue_token(client, scope, grant, resource)

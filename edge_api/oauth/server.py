@@ -118,7 +118,7 @@ class OAuthServer:
 
     async def delete_expired(self) -> None:
         """Rotate signing keys, and delete idle clients and expired rows. Raises Problem."""
-        await self.keys.tend()
+        await self.keys.maintain()
         await _delete_idle_clients(self._store, self._clock())
         await _delete_expired(self._store, self._clock())
 

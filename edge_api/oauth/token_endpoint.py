@@ -60,8 +60,8 @@ class TokenEndpoint:
     async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
         """Revoke a refresh token's grant, or an access token (RFC 7009, 2). Raises Problem."""
         text = dict(pairs).get("token", "")
-        published = await self.keys.published() if is_jwt(text) else None
-        claimed = read(text, self.issuer.url, published) if published else None
+        verification_keys = await self.keys.verification_keys() if is_jwt(text) else None
+        claimed = read(text, self.issuer.url, verification_keys) if verification_keys else None
 
         def presented(request: AuthRequest) -> PresentedGrant:
             return PresentedGrant("refresh_token", request.form.get("token"))
@@ -78,7 +78,7 @@ class TokenEndpoint:
         for _ in range(_ATTEMPTS):
             request = AuthRequest(pairs, headers)
             context = await self._read_context(request, presented(request))
-            server = AuthorizationServer(self.issuer, context, await self.keys.signer())
+            server = AuthorizationServer(self.issuer, context, await self.keys.signing_key())
             outcome = _attempt(server, request, decide)
             closing = _closing(context, request, outcome)
             if await run_unless_conflict(self.store, *server.queries, *closing):
