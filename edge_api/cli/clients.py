@@ -21,7 +21,7 @@ from edge_api.cli import (
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.oauth.authlib_server import AUTH_METHODS, GRANT_TYPES
-from edge_api.oauth.clients import Clients, NewClient, Registered
+from edge_api.oauth.clients import Clients, NewClient, RegisteredClient
 from edge_api.open_store import command_store
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
@@ -130,7 +130,7 @@ def _read_keys(path: str | None) -> Any:
         raise Problem("invalid", f"{path} is no JSON: give it a JWK set") from None
 
 
-def _show(registered: Registered, *, as_json: bool) -> None:
+def _show(registered: RegisteredClient, *, as_json: bool) -> None:
     row, secret = registered.row, registered.secret
     if as_json:
         members = {"client_id": row["id"], "client_secret": secret}

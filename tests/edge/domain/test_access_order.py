@@ -33,7 +33,7 @@ def test_an_order_in_plain_words() -> None:
     )
 
     assert (order.name, order.email, order.purpose) == ("Zoë", "z@example.org", "Read posts.")
-    assert (order.credential_types, order.asked_scopes) == (("api_key",), ("posts:read",))
+    assert (order.credential_types, order.requested_scopes) == (("api_key",), ("posts:read",))
     assert not order.filled_honeypot
 
 
@@ -71,8 +71,8 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         {**PLAIN, "type": "access_token", "scopes": ["leads:read", "posts:read", "leads:read"]}
     )
 
-    assert usual.asked_scopes == ("posts:read", "leads:read", "leads:write")
-    assert token.asked_scopes == ("posts:read", "leads:read", "mcp")
+    assert usual.requested_scopes == ("posts:read", "leads:read", "leads:write")
+    assert token.requested_scopes == ("posts:read", "leads:read", "mcp")
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ async def test_a_failure_is_told_again_without_another_look(world: World) -> Non
 
 async def test_few_failures_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the newest addresses: made-up ones cost no memory."""
-    monkeypatch.setattr(module, "FAILURES_MOST", 2)
+    monkeypatch.setattr(module, "MAX_CACHED_FAILURES", 2)
     rows = ClientRows(world.store, world.clock)
     documents = DocumentClients(rows, world.clock, world.fetched, ())
     for number in (0, 1, 2, 3, 3):
