@@ -70,7 +70,7 @@ ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *leads.FORMS,
     *access_requests.FORMS,
-    *admin.REFUSALS,
+    *admin.UNKNOWN_TABLES,
 )
 """What is routed: the list, the forms of the contact page, and the refusals of other tables."""
 

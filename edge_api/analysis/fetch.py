@@ -96,7 +96,7 @@ class WebDocumentSource:
     async def _get(self, url: URL, most: int) -> _Answer:
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
         headers = {"User-Agent": self._agent, "Accept": _ACCEPT}
-        async with lock, self._guard.ask("GET", url, headers) as answer:
+        async with lock, self._guard.request("GET", url, headers) as answer:
             return await _read(answer, most)
 
 
@@ -252,7 +252,7 @@ class Fetcher:
     async def _fetch(self, url: str) -> bytes:
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise BlockedAddress
-        async with self._guard.ask("GET", URL(url), _HEADERS) as answer:
+        async with self._guard.request("GET", URL(url), _HEADERS) as answer:
             if answer.status != 200:  # noqa: PLR2004  anything else is no document
                 raise _failure(f"its server answers {answer.status}")
             body = b"".join([chunk async for chunk in read_chunks(answer, BODY_MOST)])

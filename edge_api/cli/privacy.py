@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Final
 
-from edge_api.admin.privacy import Found, Privacy, Retention
+from edge_api.admin.privacy import PersonalRows, Privacy, Retention
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import add_command, printable
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
@@ -73,7 +73,7 @@ async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings
 
 async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settings) -> int:
     retention = Retention(store, system_clock, settings)
-    if not retention.is_limited:
+    if not retention.is_enabled:
         print("everything is kept for ever: set RETAIN_LEADS_DAYS, RETAIN_MAIL_LOG_DAYS or others")
         return 0
     for table, number in (await retention.apply(OPERATOR)).items():
@@ -120,7 +120,7 @@ def _print_row(table: Table, row: Row) -> None:
     print()
 
 
-def _is_confirmed(found: Found) -> bool:
+def _is_confirmed(found: PersonalRows) -> bool:
     """Ask the person at the terminal. Raises Problem `invalid` without one."""
     if not sys.stdin.isatty():
         raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
@@ -131,7 +131,7 @@ def _is_confirmed(found: Found) -> bool:
         return False
 
 
-def _report(found: Found) -> None:
+def _report(found: PersonalRows) -> None:
     for table, rows in _erased(found):
         print(f"{table.name}: {_rows(len(rows))} erased")
     for table, rows in found.items():
@@ -143,7 +143,7 @@ def _report(found: Found) -> None:
     print(_BEYOND)
 
 
-def _erased(found: Found) -> list[tuple[Table, Any]]:
+def _erased(found: PersonalRows) -> list[tuple[Table, Any]]:
     """Return the tables that lose rows, and these rows."""
     return [
         (table, rows)

@@ -216,7 +216,7 @@ class Operation(Generic[Query, Content]):
     """Takes the headers and the peer's address before the credential is read; raises Problem."""
     counts_by_address: bool = False
     """Whether the handler counts by the client's address itself."""
-    admit: Callable[[Actor], None] | None = None
+    check_actor: Callable[[Actor], None] | None = None
     """Checks the actor before its scope; raises Problem."""
     audience: Audience = "rest"
     """Which credentials it takes: for MCP, access tokens only."""
@@ -241,8 +241,8 @@ def authorise(
     operation: AnyOperation, access: Authenticator, actor: Actor, audience: Audience = "rest"
 ) -> None:
     """Raise Problem unless the actor may call the operation."""
-    if operation.admit is not None:
-        operation.admit(actor)
+    if operation.check_actor is not None:
+        operation.check_actor(actor)
     if operation.scope is not None:
         access.authorise(actor, operation.scope, audience)
 

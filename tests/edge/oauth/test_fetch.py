@@ -20,7 +20,7 @@ from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as fetch_module
 from edge_api.analysis.fetch import Fetcher
-from edge_api.net.ssrf_guard import LOOKUPS_MOST, is_public
+from edge_api.net.ssrf_guard import MAX_LOOKUPS, is_public
 from tests.edge.oauth.conftest import refusal
 
 pytestmark = pytest.mark.size("test")
@@ -158,7 +158,7 @@ async def test_name_servers_that_say_nothing_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their lookups have threads of their own, of which there is an end."""
-    release, most = threading.Event(), LOOKUPS_MOST
+    release, most = threading.Event(), MAX_LOOKUPS
     monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
     try:
