@@ -47,7 +47,7 @@ from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import TITLE, ai_catalog
-from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_exchange
+from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_handler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
@@ -178,7 +178,7 @@ def search_prefix(settings: Settings) -> Path:
 
 
 def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
-    exchange = load_exchange("edge_api.mcp.server", service, OPERATIONS)
+    exchange = load_handler("edge_api.mcp.server", service, OPERATIONS)
     freeze()
     return exchange
 

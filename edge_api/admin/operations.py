@@ -333,7 +333,7 @@ _QUERY: Final = Tool(
             },
         },
     },
-    present=lambda rows: {"rows": rows, "count": len(rows)},
+    to_result=lambda rows: {"rows": rows, "count": len(rows)},
     output={
         "type": "object",
         "properties": {

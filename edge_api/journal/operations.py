@@ -199,7 +199,7 @@ def list_tool(schema: Json) -> Tool:
         schemas={
             "cursor": {"type": "string", "description": "`next_cursor` of the answer before."}
         },
-        present=_list_as_pages,
+        to_result=_list_as_pages,
         output={**schema, "properties": {**members, "next_cursor": cursor}},
     )
 
@@ -222,7 +222,7 @@ SEARCH: Final = Tool(
         }
     },
     defaults={"limit": MAX_SEARCH_RESULTS},
-    present=_as_results,
+    to_result=_as_results,
     output={
         "type": "object",
         "properties": {
@@ -248,7 +248,7 @@ FETCH: Final = Tool(
     title="Fetch a post's text",
     description="Read the whole text of one post as Markdown, by the id that search has given.",
     arguments={"id": "slug"},
-    present=_as_document,
+    to_result=_as_document,
     output={
         "type": "object",
         "properties": {

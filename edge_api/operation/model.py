@@ -77,7 +77,7 @@ class Tool:
     headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
     discriminator: str = ""
     """The argument that selects the operation, by the last segment of its path."""
-    present: Callable[[Any], Any] = lambda answer: answer
+    to_result: Callable[[Any], Any] = lambda answer: answer
     """Converts the answer's JSON to the result."""
     scope: Scope | None = None
     """The required scope if it differs from the operation's."""
@@ -128,7 +128,7 @@ class Parameter:
     """A parameter that no query model declares: in the path, in a header, or named by a column."""
 
     name: str
-    place: Literal["path", "query", "header"]
+    location: Literal["path", "query", "header"]
     schema: Schema
     description: str
     required: bool = False

@@ -180,14 +180,14 @@ def _security(operation: AnyOperation) -> list[Json]:
 def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Json) -> Json:
     entry: Json = {
         "name": parameter.name,
-        "in": parameter.place,
+        "in": parameter.location,
         "schema": dict(parameter.schema),
         "description": parameter.description,
     }
     example = parameter.example if parameter.example is not None else samples.get(parameter.name)
     if example is not None:
         entry["example"] = example
-    if parameter.required or parameter.place == "path":
+    if parameter.required or parameter.location == "path":
         entry["required"] = True
     if parameter.component:
         return _add_component(components, "parameters", parameter.component, entry)
