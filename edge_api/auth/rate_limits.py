@@ -229,8 +229,7 @@ COUNTED_BY: Final[Mapping[str, str]] = {
     "token": "address: tokens, revocations and registrations",
     "search": "address: searches, as a page and as data",
 }
-"""Every limit, and what it counts by. Its setting is `RATE_` and its name in capitals; `0`
-switches it off."""
+"""Every limit, and what it counts by. Its setting is `RATE_` and its name; `0`: no limit."""
 
 AUTHENTICATED: Final = "authenticated"
 NO_LIMIT: Final = "0"  # a rate in the settings

@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
 
 async def _copy(source: str, target: str) -> Sequence[Copied]:
     async with AsyncExitStack() as stack:
-        reading = await _open(source, stack, serves=False)
-        writing = await _open(target, stack, serves=True)
+        reading = await _open(source, stack, is_target=False)
+        writing = await _open(target, stack, is_target=True)
         try:
             return await copy_tables(reading, writing, TABLES.values(), _progress)
         finally:
@@ -54,16 +54,16 @@ async def _copy(source: str, target: str) -> Sequence[Copied]:
                 sys.stderr.write("\r\x1b[K")
 
 
-async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
-    """Open a store; one that `serves` is created, and a file is locked."""
-    store = await open_at(url, system_clock, alone=serves, create=serves)
+async def _open(url: str, stack: AsyncExitStack, *, is_target: bool) -> Store:
+    """Open a store; a target is created if it is missing, and locked if it is a file."""
+    store = await open_at(url, system_clock, alone=is_target, create=is_target)
     stack.push_async_callback(store.close)
     return store
 
 
-def _progress(table: Table, looked: int) -> None:
+def _progress(table: Table, compared: int) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{table.name}: {looked:,} rows")
+        sys.stderr.write(f"\r\x1b[K{table.name}: {compared:,} rows")
         sys.stderr.flush()
 
 

@@ -146,8 +146,7 @@ MAX_VALUES: Final = 100  # the protocol's bound
 
 Source = Callable[[], Iterable[str]]
 _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
-"""Problems that other arguments would not fix: reported to the client, not to the model.
-"""
+"""Problems that other arguments would not fix: reported to the client, not to the model."""
 
 
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:

@@ -151,8 +151,7 @@ class Body(Generic[Content]):
     requires_media_type: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
-    """Checks the signature of the bytes, given the headers, before they are parsed. Raises
-    Problem."""
+    """Checks the signature of the bytes with the headers, before parsing; raises Problem."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +203,7 @@ class Operation(Generic[Query, Content]):
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
     returns_secret: bool = False
-    """Whether an answer has a secret: it is never compressed, since its length would leak it
-    (BREACH)."""
+    """Whether an answer has a secret, so that it must not be compressed (BREACH)."""
     cancel_on_disconnect: bool = False
     """Whether it is cancelled when its client disconnects: for expensive reads."""
     error_format: ErrorFormat = "plain"
