@@ -300,7 +300,7 @@ async def exchange(_service: Service, _request: OperationRequest[Any, Any]) -> O
     raise Problem("internal")
 
 
-MAX_MESSAGE_BYTES: Final = analyze.BODY_MOST + 16 * 1024
+MAX_MESSAGE_BYTES: Final = analyze.MAX_BODY + 16 * 1024
 """The largest argument of a tool, and the message around it."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
