@@ -47,7 +47,7 @@ from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import TITLE, ai_catalog
-from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_exchange
+from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_handler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthConfig, OAuthServer
@@ -56,7 +56,7 @@ from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
-from edge_api.operation.service import ApiDocuments, Service, parts_of
+from edge_api.operation.service import ApiDocuments, Service, parts_by_class
 from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
@@ -130,7 +130,7 @@ async def assemble(
             limiter,
             make_documents(settings),
             EdgePages(builds),
-            parts_of(
+            parts_by_class(
                 *(health, builds, oauth, analyst, mailing.links, *metrics),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
                 AccessRequests(store, clock, limiter, secret),
@@ -178,7 +178,7 @@ def search_prefix(settings: Settings) -> Path:
 
 
 def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
-    exchange = load_exchange("edge_api.mcp.server", service, OPERATIONS)
+    exchange = load_handler("edge_api.mcp.server", service, OPERATIONS)
     freeze()
     return exchange
 

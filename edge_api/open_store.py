@@ -9,7 +9,7 @@ from edge_api.auth.actor import Clock, system_clock
 from edge_api.db import sqlite
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.schema.environment import file_of
+from edge_api.schema.environment import sqlite_file
 from edge_api.settings import Settings
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ async def open_at(
     replicated: bool = False,
 ) -> Store:
     """Open the store at `url`; with `replicated` leave the log of a file to the replicator."""
-    path = file_of(url)
+    path = sqlite_file(url)
     if path is None:
         from edge_api.db import postgres  # noqa: PLC0415
 

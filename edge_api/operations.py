@@ -70,7 +70,7 @@ ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
     *leads.FORMS,
     *access_requests.FORMS,
-    *admin.REFUSALS,
+    *admin.UNKNOWN_TABLES,
 )
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
 

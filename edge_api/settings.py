@@ -11,14 +11,14 @@ from urllib.parse import urlsplit
 
 from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
-    PORT_MOST,
+    MAX_PORT,
     DotenvError,
-    file_of,
     read_boolean,
     read_database,
     read_dotenv,
     read_origin,
-    show_database,
+    redact_database,
+    sqlite_file,
 )
 
 MAX_WINDOW_SECONDS: Final = 366 * 24 * 60 * 60
@@ -49,7 +49,7 @@ def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
     return check
 
 
-_port: Final = _number(1, PORT_MOST, f"must be a port from 1 to {PORT_MOST}")
+_port: Final = _number(1, MAX_PORT, f"must be a port from 1 to {MAX_PORT}")
 _days: Final = _number(0, MAX_DAYS, f"must be a number of days from 1 to {MAX_DAYS}, or 0 for ever")
 _count: Final = _number(0, 999_999, "must be a number from 0 to 999999")
 
@@ -145,7 +145,7 @@ SETTINGS: Mapping[str, Setting] = {
     "PORT": Setting(_port, "8000", "the TCP port to listen on"),
     "SITE_URL": Setting(read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"),
     "DATABASE_URL": Setting(
-        read_database, "sqlite:///var/edge.db", "where rows are kept", show=show_database
+        read_database, "sqlite:///var/edge.db", "where rows are kept", show=redact_database
     ),
     "LITESTREAM_REPLICA": Setting(
         _replica, None, "where Litestream keeps a copy of the store, always", secret=True
@@ -269,7 +269,7 @@ class Settings:
     @property
     def database_path(self) -> Path | None:
         """The file of a SQLite store; `None` for PostgreSQL."""
-        return file_of(self.database_url)
+        return sqlite_file(self.database_url)
 
     @property
     def is_loopback(self) -> bool:
@@ -312,7 +312,7 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     shared = values.keys() >= {"database_url", "secret_key"}
-    if shared and file_of(values["database_url"]) is None and not values["secret_key"]:
+    if shared and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
         yield (
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'
@@ -324,4 +324,4 @@ def _read_file(path: Path | None) -> Mapping[str, str]:
     try:
         return {} if path is None else read_dotenv(path)
     except DotenvError as error:
-        raise SettingsError(error.faults) from None
+        raise SettingsError(error.errors) from None

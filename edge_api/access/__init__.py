@@ -1,1 +1,1 @@
-"""Access requests: somebody asks for a credential, a person approves, a claim hands it out."""
+"""Access requests: somebody requests a credential, the operator approves, a claim issues it."""

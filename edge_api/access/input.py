@@ -1,4 +1,4 @@
-"""The input of an access request: its members, their checks, and two forms of it.
+"""The input of an access request, in two formats.
 
 The second form is a registration of auth.md's first generation: its type is `anonymous`, and
 `requested_credential_type` names the credential.
@@ -20,7 +20,7 @@ UNNAMED_AGENT: Final = "An agent that gave no name"
 UNSTATED_PURPOSE: Final = "Nothing was said about the purpose."
 
 _NAME = TextRule(100)
-_PURPOSE = TextRule(2000, lines=True)
+_PURPOSE = TextRule(2000, multiline=True)
 
 
 class AccessRequestInput(BaseModel, strict=True, frozen=True):
@@ -36,8 +36,8 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 
     @model_validator(mode="before")
     @classmethod
-    def _introduce(cls, given: Any) -> Any:
-        """Add the members that the protocol of anonymous agents lacks."""
+    def _add_defaults(cls, given: Any) -> Any:
+        """Add the members that anonymous agents do not send."""
         if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
             return {"name": UNNAMED_AGENT, "purpose": UNSTATED_PURPOSE, **given}
         return given
@@ -45,19 +45,19 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
     @property
     def credential_types(self) -> tuple[KeyType, ...]:
         """The requested credential, or one for each audience."""
-        asked = self.requested_credential_type if self.type == ANONYMOUS else self.type
-        return ("api_key", "access_token") if asked == "both" else (asked,)
+        requested = self.requested_credential_type if self.type == ANONYMOUS else self.type
+        return ("api_key", "access_token") if requested == "both" else (requested,)
 
     @property
-    def asked_scopes(self) -> tuple[Scope, ...]:
+    def requested_scopes(self) -> tuple[Scope, ...]:
         """The requested scopes; an access token needs `mcp`."""
         is_for_mcp = "access_token" in self.credential_types
-        wanted = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
-        return tuple(scope for scope in SCOPES if scope in wanted)
+        scopes = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
+        return tuple(scope for scope in SCOPES if scope in scopes)
 
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
-    """Return the input of a posted form; empty fields count as missing. Raises FormFaults."""
+    """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
     given = {name: text for name, text in normalize_newlines(fields).items() if name != "scopes"}
     return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 

@@ -14,12 +14,12 @@ from edge_api.access.input import (
     read_access_form,
     request_schema,
 )
-from edge_api.access.service import CLAIM_REPEAT_WINDOW, AccessRequests, Claimed, requested_type
+from edge_api.access.service import CLAIM_REPEAT_WINDOW, AccessRequests, ClaimResult, requested_type
 from edge_api.auth.keys import KeyType
 from edge_api.db.problems import Problem
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_own_form, redirect, render_form_errors
-from edge_api.operation.input import FormFaults
+from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
+from edge_api.operation.input import FormErrors
 from edge_api.operation.model import (
     AnyOperation,
     Body,
@@ -99,21 +99,21 @@ async def register(
     service: Service, request: OperationRequest[None, AccessRequestInput]
 ) -> OperationResult:
     """Store a request for a credential."""
-    filed = await service[AccessRequests].file(request.body, request.address)
+    stored = await service[AccessRequests].submit(request.body, request.address)
     next_step = (
         "A person decides. Until then, send the claim token "
         f"to {CLAIM_CREDENTIAL} from time to time."
     )
-    body = {**_registration(service, filed.row, next_step), "claim_token": filed.claim_token}
-    headers = {} if filed.quota is None else dict(filed.quota.headers)
+    body = {**_registration(service, stored.row, next_step), "claim_token": stored.claim_token}
+    headers = {} if stored.quota is None else dict(stored.quota.headers)
     return OperationResult(body, status=201, headers=headers)
 
 
 async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -> OperationResult:
-    """Return the credential, or say that nobody has decided yet."""
+    """Return the credential, or 202 while the request is pending."""
     claimed = await service[AccessRequests].claim(request.body.claim_token)
     if claimed.issued:
-        return OperationResult(_handed_out(claimed))
+        return OperationResult(_claimed_credentials(claimed))
     next_step = "Nobody has decided yet: send the claim token again later."
     headers = {"Retry-After": str(CLAIM_RETRY_AFTER_SECONDS)}
     return OperationResult(
@@ -135,7 +135,7 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
     }
 
 
-def _handed_out(claimed: Claimed) -> dict[str, Any]:
+def _claimed_credentials(claimed: ClaimResult) -> dict[str, Any]:
     credentials = [
         {
             "credential": issued.secret,
@@ -161,7 +161,7 @@ decides; requests wait for 14 days at the longest. Members that are not named he
 An agent may also speak as auth.md's first generation has it: `{"type": "anonymous",
 "requested_credential_type": "api_key"}`. What it says beside that helps the person who decides."""
 
-_ORDER_EXAMPLES: Final = MappingProxyType(
+_REQUEST_EXAMPLES: Final = MappingProxyType(
     {
         "plain": {
             "type": "api_key",
@@ -208,31 +208,31 @@ _LINKS: Final = MappingProxyType(
 )
 
 
-async def take_form(
+async def submit_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
-    """File the request of the form and show its claim token, or show the form again."""
+    """Store the request of the form and show its claim token, or show the form with errors."""
     try:
         await service.limiter.hit("leads_attempts", request.address)
-        order = read_access_form(request.body)
-        filed = await service[AccessRequests].file(order, request.address)
-    except (FormFaults, Problem) as fault:
+        access_request = read_access_form(request.body)
+        stored = await service[AccessRequests].submit(access_request, request.address)
+    except (FormErrors, Problem) as fault:
         return await render_form_errors(service, ACCESS_FORM, request, fault)
     page = await service.pages.render(
         "access_requested",
         "Your request is filed",
-        claim_token=filed.claim_token,
+        claim_token=stored.claim_token,
         claim_uri=f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
-        credential_type=requested_type(filed.row),
-        expires=filed.row["expires_at"][:_DAY],
+        credential_type=requested_type(stored.row),
+        expires=stored.row["expires_at"][:_DAY],
     )
     return HtmlResult(page)
 
 
-async def return_to_form(
+async def redirect_to_form(
     _service: Service, _request: OperationRequest[None, None]
 ) -> OperationResult:
-    """Send a browser that went back to the answer of the form to the form itself."""
+    """Redirect a reload of the form's answer to the form."""
     return redirect(ACCESS_FORM_URL)
 
 
@@ -244,7 +244,7 @@ FORMS: tuple[AnyOperation, ...] = (
         path=_FORM_PATH,
         summary="The form that asks for access",
         tag="access",
-        handler=return_to_form,
+        handler=redirect_to_form,
         responses=(SuccessResponse(303, "To the form"),),
         error_format="form",
     ),
@@ -254,12 +254,12 @@ FORMS: tuple[AnyOperation, ...] = (
         path=_FORM_PATH,
         summary="Ask for a credential by the form of the contact page",
         tag="access",
-        handler=take_form,
+        handler=submit_form,
         body=FORM_BODY,
         responses=(SuccessResponse(200, "The claim token", media_types=(HTML,)),),
         error_format="form",
-        check_sender=check_own_form,
-        needs_address=True,
+        check_sender=check_same_site,
+        counts_by_address=True,
         returns_secret=True,
     ),
 )
@@ -286,7 +286,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         success_limit="leads",
         handler=register,
         returns_secret=True,
-        body=Body(TypeAdapter(AccessRequestInput), request_schema(), _ORDER_EXAMPLES),
+        body=Body(TypeAdapter(AccessRequestInput), request_schema(), _REQUEST_EXAMPLES),
         responses=(
             SuccessResponse(
                 201,

@@ -22,7 +22,7 @@ from edge_api.auth.actor import (
     audit_entry,
     new_id,
 )
-from edge_api.auth.keys import Issued, KeyType, NewKey, make_credential
+from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
@@ -37,7 +37,7 @@ from edge_api.schema.credentials import UNVETTED_SCOPES
 
 
 class AccessDecisions:
-    """The requests in one store, for the operator; `outbox` notifies who sent them."""
+    """The requests in one store, for the operator; `outbox` notifies their senders."""
 
     def __init__(self, store: Store, clock: Clock, outbox: Outbox | None = None) -> None:
         self._store = store
@@ -47,7 +47,7 @@ class AccessDecisions:
     async def all(self) -> list[Row]:
         """Return every request that has not expired, the newest first."""
         order = (Order("created_at", descending=True), Order("id", descending=True))
-        where = alive(format_instant(self._clock()))
+        where = not_expired(format_instant(self._clock()))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
         return outcome.rows
 
@@ -56,7 +56,7 @@ class AccessDecisions:
         return await _count_pending(self._store, self._clock())
 
     async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
-        """Let the claim token fetch the credential; return the changed request.
+        """Approve a request, so that its claim token fetches the credential; return it changed.
 
         Without `scopes` it gets those that it asked for and that are in `UNVETTED_SCOPES`. Raises
         Problem `not_found`, `invalid` for invalid scopes, `conflict` if it is decided already.
@@ -65,7 +65,7 @@ class AccessDecisions:
         given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
         if not given:
             raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
-        for kind in credential_types(row):  # are they sound?
+        for kind in credential_types(row):  # validates the scopes
             make_credential(NewKey(row["name"], kind, given), self._clock())
         return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
 
@@ -98,16 +98,16 @@ class AccessDecisions:
         except ValueError:
             raise missing from None
         now = format_instant(self._clock())
-        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *alive(now))))
+        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *not_expired(now))))
         if not outcome.rows:
             raise missing
         return outcome.rows[0]
 
 
-LIFE: Final = timedelta(days=14)
-"""The time for the decision and the claim together."""
+REQUEST_LIFETIME: Final = timedelta(days=14)
+"""The time for the decision and the claim."""
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
-PENDING_MOST: Final = 1000
+MAX_PENDING: Final = 1000
 FULL_RETRY_SECONDS: Final = 3600
 
 _LIMIT: Final = "leads"  # leads and requests are for the same person
@@ -119,15 +119,15 @@ class StoredRequest:
 
     row: Row
     claim_token: str  # shown once
-    quota: Quota | None  # what the sender has left; `None` without a limit
+    quota: Quota | None  # the sender's remaining requests; `None` without a limit
 
 
 @dataclass(frozen=True, slots=True)
-class Claimed:
+class ClaimResult:
     """The result of a claim."""
 
     row: Row
-    issued: tuple[Issued, ...]  # none while nobody has decided
+    issued: tuple[IssuedKey, ...]  # none while it is pending
 
 
 class AccessRequests:
@@ -138,26 +138,26 @@ class AccessRequests:
         self._store = store
         self._clock = clock
         self._limiter = limiter
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
-    async def file(self, order: AccessRequestInput, address: str) -> StoredRequest:
+    async def submit(self, request: AccessRequestInput, address: str) -> StoredRequest:
         """Store a request from a network address.
 
-        One in the trap for machines is answered like any other, and denied at once. Raises Problem
+        One with a filled-in honeypot is answered like any other, and denied at once. Raises Problem
         `too_many_requests`, and `unavailable` if too many wait.
         """
         await self._limiter.hit(_LIMIT, address)
         token = mint("claim_token")
-        row = self._row(order, hash_secret(token))
+        row = self._row(request, hash_secret(token))
         try:
-            async with self._turn:  # so that of two at once only one takes the last place
+            async with self._lock:  # so that the count stays exact
                 await self._store_row(row)
         except Problem:
             await self._limiter.refund(_LIMIT, address)
             raise
         return StoredRequest(row, token, await self._limiter.peek(_LIMIT, address))
 
-    async def claim(self, token: str) -> Claimed:
+    async def claim(self, token: str) -> ClaimResult:
         """Return the credentials of an approved request; none while it is pending.
 
         Raises Problem `not_found` for an unknown or expired token, `forbidden` for a denied
@@ -165,17 +165,17 @@ class AccessRequests:
         """
         row = await self._find(token)
         if row["status"] == "pending":
-            return Claimed(row, ())
+            return ClaimResult(row, ())
         if row["status"] == "approved":
             try:
-                return Claimed(row, await self._hand_out(row, token))
+                return ClaimResult(row, await self._issue_credentials(row, token))
             except Problem as problem:  # another claim, or a denial, was faster
                 if problem.code != "conflict":
                     raise
             row = await self._find(token)
         if row["status"] == "denied":
             raise Problem("forbidden", "This request was denied")
-        return Claimed(row, await self._hand_out_again(row, token))
+        return ClaimResult(row, await self._reissue_credentials(row, token))
 
     async def delete_expired(self) -> None:
         """Delete expired requests. Raises Problem."""
@@ -184,26 +184,26 @@ class AccessRequests:
         if outcome.rows:  # nothing is written for nothing
             await self._store.run(Delete(ACCESS_REQUESTS, expired))
 
-    def _row(self, order: AccessRequestInput, claim_digest: str) -> Row:
+    def _row(self, request: AccessRequestInput, claim_digest: str) -> Row:
         now = self._clock()
-        present = format_instant(now)
-        first, *second = order.credential_types
+        timestamp = format_instant(now)
+        first, *second = request.credential_types
         given = {
             "type": first,
             "second_type": second[0] if second else None,
-            "name": order.name,
-            "email": order.email,
-            "purpose": order.purpose,
-            "scopes": " ".join(order.asked_scopes),
+            "name": request.name,
+            "email": request.email,
+            "purpose": request.purpose,
+            "scopes": " ".join(request.requested_scopes),
             "claim_digest": claim_digest,
-            "status": "denied" if order.filled_honeypot else "pending",
-            "decided_at": present if order.filled_honeypot else None,
-            "expires_at": format_instant(now + LIFE),
+            "status": "denied" if request.filled_honeypot else "pending",
+            "decided_at": timestamp if request.filled_honeypot else None,
+            "expires_at": format_instant(now + REQUEST_LIFETIME),
         }
-        return ACCESS_REQUESTS.new_row(given, present, partial(new_id, now))
+        return ACCESS_REQUESTS.new_row(given, timestamp, partial(new_id, now))
 
     async def _store_row(self, row: Row) -> None:
-        if await _count_pending(self._store, self._clock()) >= PENDING_MOST:
+        if await _count_pending(self._store, self._clock()) >= MAX_PENDING:
             headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
             message = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", message, headers=headers)
@@ -214,14 +214,14 @@ class AccessRequests:
 
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())
-        where = (Filter("claim_digest", "eq", hash_secret(token)), *alive(now))
+        where = (Filter("claim_digest", "eq", hash_secret(token)), *not_expired(now))
         (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
         if not outcome.rows:
             message = "No request has this claim token, or it has expired: make another request"
             raise Problem("not_found", message)
         return outcome.rows[0]
 
-    async def _hand_out(self, row: Row, token: str) -> tuple[Issued, ...]:
+    async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
         now = self._clock()
         scopes = tuple(row["scopes"].split())
@@ -236,20 +236,20 @@ class AccessRequests:
             **dict(zip(("credential_id", "second_credential_id"), ids, strict=False)),
         }
         approved = Filter("status", "eq", "approved")
-        where = (Filter("id", "eq", row["id"]), approved, *alive(format_instant(now)))
-        holder = Actor(ids[0], row["name"], row["type"], frozenset())
+        where = (Filter("id", "eq", row["id"]), approved, *not_expired(format_instant(now)))
+        actor = Actor(ids[0], row["name"], row["type"], frozenset())
         claim = AuditChange("claim", ACCESS_REQUESTS, RowCount(0), ("claim_digest",))
         issue = AuditChange("issue", CREDENTIALS, RowCount(1))
         await self._store.run(
             Update(ACCESS_REQUESTS, values, where, at_least=1),
             Insert(CREDENTIALS, [each.row for each in issued]),
-            audit_entry(holder, claim, now),
-            audit_entry(holder, issue, now),
+            audit_entry(actor, claim, now),
+            audit_entry(actor, issue, now),
         )
         return issued
 
-    async def _hand_out_again(self, row: Row, token: str) -> tuple[Issued, ...]:
-        """Return the same credentials for a while, since an answer may be lost.
+    async def _reissue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
+        """Return the same credentials again for a while, since an answer may be lost.
 
         Raises Problem `conflict` after that, and if one was revoked or SECRET_KEY has changed.
         """
@@ -267,7 +267,7 @@ class AccessRequests:
                 "The credential of this request was handed out more than ten minutes ago, or is "
                 "not valid any more: file another request, and tell us if somebody else claimed it",
             )
-        return tuple(Issued(secret, found[hash_secret(secret)]) for secret in secrets)
+        return tuple(IssuedKey(secret, found[hash_secret(secret)]) for secret in secrets)
 
 
 def credential_types(row: Row) -> tuple[KeyType, ...]:
@@ -280,12 +280,12 @@ def requested_type(row: Row) -> RequestedType:
     return "both" if row["second_type"] else row["type"]
 
 
-def alive(now: str) -> Where:
+def not_expired(now: str) -> Where:
     """Return the filter of requests that have not expired."""
     return (Filter("expires_at", "gt", now),)
 
 
 async def _count_pending(store: Store, now: datetime) -> int:
-    where = (Filter("status", "eq", "pending"), *alive(format_instant(now)))
+    where = (Filter("status", "eq", "pending"), *not_expired(format_instant(now)))
     (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
     return outcome.total or 0

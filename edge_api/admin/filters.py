@@ -1,4 +1,4 @@
-"""PostgREST's dialect: a filter, `[not.]operator.operand`, and which columns an answer shows.
+"""PostgREST's dialect: filters, `[not.]operator.operand`, and the selection of columns.
 
 The description and the operand of each operator are here, its SQL in `db.sql`;
 `admin.query` has the same grammar as regular expressions.
@@ -20,7 +20,7 @@ COMPARABLE = frozenset({ColumnType.TEXT, ColumnType.INTEGER, ColumnType.UUID, Co
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One operator: what follows its dot, for which kinds of column, and what it asks."""
+    """One operator: the kind of its operand, its kinds of column, and a description."""
 
     operand: Literal["value", "pattern", "list", "state"]
     kinds: frozenset[ColumnType]
@@ -49,13 +49,13 @@ OPERATORS: Mapping[str, Operator] = {
 
 
 NEGATION: Final = "not."
-STATES: Final = ("null", "not_null")
-"""What stands behind `is.`, in any case."""
+IS_VALUES: Final = ("null", "not_null")
+"""The values of `is.`, in any case."""
 
 _ELEMENT: Final = re.compile(r'(?P<quoted>"(?:[^"\\]|\\.)*"(?=[,)]))|[^,)]*', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
-_ESCAPED_OR_STAR: Final = re.compile(r"\\.|\*", re.DOTALL)
-_LOST_PLUS: Final = re.compile(r"[0-9] [0-9]{2}(?::?[0-9]{2})?")
+_ESCAPE_OR_STAR: Final = re.compile(r"\\.|\*", re.DOTALL)
+_UNESCAPED_PLUS: Final = re.compile(r"[0-9] [0-9]{2}(?::?[0-9]{2})?")
 
 
 def readable_column(table: Table, name: str) -> Column:
@@ -66,13 +66,13 @@ def readable_column(table: Table, name: str) -> Column:
     return column
 
 
-def operators_of(kind: ColumnType) -> tuple[str, ...]:
-    """Return the names of the operators that fit columns of that kind."""
+def operators_for(kind: ColumnType) -> tuple[str, ...]:
+    """Return the names of the operators for columns of that kind."""
     return tuple(name for name, item in OPERATORS.items() if kind in item.kinds)
 
 
 def parse_filter(table: Table, name: str, text: str) -> Filter:
-    """Return the condition that a query parameter states.
+    """Return the filter of a query parameter.
 
     Raises Problem `invalid` for an unknown column (42703), an operator that does not exist
     (PGRST100) or does not fit the column (42883), and a malformed operand (PGRST100, 22P02, ...).
@@ -100,7 +100,7 @@ def _operator_for(column: Column, word: str) -> Operator:
             "invalid",
             f"{column.name}: {word} does not apply to a column of kind {column.kind}",
             sqlstate="42883",
-            hint=f"It can be filtered by {', '.join(operators_of(column.kind))}",
+            hint=f"It can be filtered by {', '.join(operators_for(column.kind))}",
         )
     return operator
 
@@ -118,14 +118,14 @@ def _read_value(column: Column, text: str) -> Value:
 
 
 def _hint(column: Column, text: str) -> str | None:
-    """Return the fix of a common slip: in a query string a plain plus sign means a space."""
-    if column.kind == ColumnType.TIMESTAMP and _LOST_PLUS.search(text):
+    """Return the fix of a common error: an unescaped plus sign, which means a space."""
+    if column.kind == ColumnType.TIMESTAMP and _UNESCAPED_PLUS.search(text):
         return "In a query string a plus sign is written %2B"
     return None
 
 
 def _read_pattern(column: Column, text: str) -> Value:
-    """Return the pattern with `%` for each `*` that no backslash stands before."""
+    """Return the pattern with `%` for each `*` that is not escaped."""
     if (len(text) - len(text.rstrip("\\"))) % 2:
         raise Problem(
             "invalid",
@@ -133,7 +133,7 @@ def _read_pattern(column: Column, text: str) -> Value:
             sqlstate="22025",
             hint="A backslash that is meant itself is written twice",
         )
-    pattern = _ESCAPED_OR_STAR.sub(lambda found: "%" if found[0] == "*" else found[0], text)
+    pattern = _ESCAPE_OR_STAR.sub(lambda found: "%" if found[0] == "*" else found[0], text)
     return _read_value(column, pattern)
 
 
@@ -164,7 +164,7 @@ def split_list(text: str) -> tuple[str, ...] | None:
 
 
 def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
-    """Return the elements from `position` on, and where the last of them ends."""
+    """Return the elements from `position` on, and the end of the last one."""
     elements = []
     while True:
         found = _ELEMENT.match(text, position)
@@ -176,7 +176,7 @@ def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
 
 
 def _read_state(column: Column, text: str) -> Value:
-    if text.lower() not in STATES:
+    if text.lower() not in IS_VALUES:
         raise Problem("invalid", f"{column.name}: is takes null or not_null")
     return text.lower()
 
@@ -190,7 +190,7 @@ _READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
 
 
 ALIAS: Final = r"[A-Za-z_][A-Za-z0-9_]{0,62}"
-"""As long as PostgreSQL lets a name be."""
+"""Limited to 63 characters, like names in PostgreSQL."""
 
 _SELECTED: Final = re.compile(
     rf"(?:(?P<alias>{ALIAS}):(?!:))?(?P<column>[^:]*)(?:::(?P<cast>[^:]*))?"
@@ -199,10 +199,10 @@ _SELECTED: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Cast:
-    """A form that a value can be given, and the kinds of column for which that is possible."""
+    """A conversion of a value, and the kinds of column that allow it."""
 
     kinds: frozenset[ColumnType]
-    change: Callable[[Any], Any]
+    convert: Callable[[Any], Any]
 
 
 def format_value(value: object) -> str:
@@ -228,46 +228,46 @@ class SelectItem:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the member is the column as it is."""
+        """Whether the member is the unchanged column."""
         return self.name == self.column and self.cast is None
 
-    def of(self, row: Row) -> Any:
-        """Return what the member holds for a stored row; NULL stays NULL whatever the cast."""
+    def value_of(self, row: Row) -> Any:
+        """Return the member's value for a stored row; NULL stays NULL whatever the cast."""
         value = row[self.column]
-        return value if self.cast is None or value is None else CASTS[self.cast].change(value)
+        return value if self.cast is None or value is None else CASTS[self.cast].convert(value)
 
 
 SelectItems = tuple[SelectItem, ...]
 
-ELEMENTS_MOST: Final = 200
-"""Of one `select`: each is worked out for each row."""
+MAX_SELECT_ELEMENTS: Final = 200
+"""Of one `select`: each is computed for each row."""
 
 
 def parse_selection(table: Table, text: str = "") -> SelectItems:
-    """Return the members that `text` asks for: every readable column when it is blank.
+    """Return the selected members: every readable column if `text` is blank.
 
     Of two that are called alike the last one counts. Raises Problem `invalid` for too many (54011),
     an unknown column (42703), an unknown cast (42704), a cast that the column does not allow
     (42846), and what is no element at all (PGRST100).
     """
     if not text.strip(" "):
-        return _everything(table)
+        return _all_columns(table)
     elements = text.split(",")
-    if len(elements) > ELEMENTS_MOST:
+    if len(elements) > MAX_SELECT_ELEMENTS:
         raise Problem(
-            "invalid", f"select: takes at most {ELEMENTS_MOST} elements", sqlstate="54011"
+            "invalid", f"select: takes at most {MAX_SELECT_ELEMENTS} elements", sqlstate="54011"
         )
     chosen = (_parse_element(table, element.strip(" ")) for element in elements)
     return tuple({output.name: output for outputs in chosen for output in outputs}.values())
 
 
-def _everything(table: Table) -> SelectItems:
+def _all_columns(table: Table) -> SelectItems:
     return tuple(SelectItem(name, name) for name in table.readable)
 
 
 def _parse_element(table: Table, text: str) -> SelectItems:
     if text == "*":
-        return _everything(table)
+        return _all_columns(table)
     found = _SELECTED.fullmatch(text)
     if found is None or not found["column"] or "(" in text:
         raise Problem(
@@ -296,9 +296,9 @@ def _check_cast(column: Column, name: str) -> None:
         )
 
 
-def present(rows: list[Row], selection: SelectItems) -> list[Row]:
-    """Return stored rows, which have at least the columns of the selection, as it shows them."""
+def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
+    """Return stored rows, which have at least the selected columns, with the selected members."""
     names = [output.name for output in selection if output.is_plain]
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):
         return rows  # as nearly always, and copying them would cost a fifth of the page
-    return [{output.name: output.of(row) for output in selection} for row in rows]
+    return [{output.name: output.value_of(row) for output in selection} for row in rows]

@@ -10,32 +10,32 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from edge_api.admin.filters import OPERATORS
-from edge_api.admin.query import LIMIT_DEFAULT, LIMIT_MOST, order_pattern, selection_pattern
+from edge_api.admin.query import DEFAULT_LIMIT, MAX_LIMIT, order_pattern, selection_pattern
 from edge_api.admin.representation import (
     COUNT_EXACT,
     CSV,
-    OBJECT,
+    SINGLE,
     DeleteBody,
     NewRows,
     UpdateBody,
-    admit,
-    check_names,
+    check_query_names,
+    check_table,
     delete_rows,
     insert_rows,
     read_rows,
     update_rows,
 )
-from edge_api.admin.rows import CHANGE_MOST, INSERT_MOST
+from edge_api.admin.rows import MAX_CHANGES, MAX_INSERT_ROWS
 from edge_api.admin.schemas import (
     array_of,
-    change_schema,
+    component_prefix,
+    delete_schema,
     filters_schema,
     match_sample,
     new_row_sample,
     new_rows_schema,
-    removal_schema,
     selected_row_schema,
-    title,
+    update_schema,
     values_sample,
 )
 from edge_api.db.problems import Problem
@@ -71,8 +71,8 @@ TABLES_PATH_ITEM: dict[str, Any] = {
     ],
 }
 TAG: Final = "admin"
-BODY_MOST: Final = 1024 * 1024
-"""Bytes of a write."""
+MAX_BODY_BYTES: Final = 1024 * 1024
+"""Size limit of a write's body."""
 
 _OPERATORS: Final = "\n".join(
     f"- `{name}`: {operator.description}" for name, operator in OPERATORS.items()
@@ -85,25 +85,25 @@ column takes `is` alone.
 
 {_OPERATORS}
 
-Rows are changed and deleted by `match` in the body. With `Accept: {OBJECT}` nothing is written
+Rows are changed and deleted by `match` in the body. With `Accept: {SINGLE}` nothing is written
 unless it is exactly one row."""
-"""What holds for all tables: said once, with their tag."""
+"""The description of all tables, with their tag."""
 
-_CHOSEN: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
+_MATCH: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
 
 
-async def refuse(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Refuse the table."""
+async def deny_table(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+    """Raise the problem of a table that is not administrative."""
     raise Problem("table_not_allowed")
 
 
-REFUSALS: tuple[AnyOperation, ...] = tuple(
+UNKNOWN_TABLES: tuple[AnyOperation, ...] = tuple(
     Operation(
         name=f"{method.lower()}_other_table",
         method=method,
         path=PATH,
         summary="Refuse a table that is not administrative",
-        handler=refuse,
+        handler=deny_table,
         responses=(),
         credential="required",
         problems=("table_not_allowed",),
@@ -114,7 +114,7 @@ REFUSALS: tuple[AnyOperation, ...] = tuple(
 
 
 def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:
-    """Return an operation with what all four have in common."""
+    """Return an operation with the members that all four share."""
     return Operation(
         name=f"admin_{verb}_{table.name}",
         path=f"{PREFIX}/{table.name}",
@@ -122,7 +122,7 @@ def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:
         credential="required",
         problems=("table_not_allowed", *parts.pop("problems", ())),
         error_format="postgrest",
-        admit=partial(admit, table),
+        check_actor=partial(check_table, table),
         **parts,
     )
 
@@ -137,7 +137,7 @@ def _read(table: Table) -> AnyOperation:
         handler=partial(read_rows, table),
         scope="admin:read",
         parameters=(*_paging(table), _filters(columns), _PREFER),
-        responses=_answers(table, 200, "The rows", headers=_PAGE_HEADERS),
+        responses=_responses(table, 200, "The rows", headers=_PAGE_HEADERS),
         problems=("not_acceptable",),
         cancel_on_disconnect=True,
         tools=(_QUERY,),
@@ -145,7 +145,7 @@ def _read(table: Table) -> AnyOperation:
 
 
 def _paging(table: Table) -> tuple[Parameter, ...]:
-    limit = {"type": "integer", "minimum": 1, "maximum": LIMIT_MOST, "default": LIMIT_DEFAULT}
+    limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
     return (
         _select(table),
         Parameter(
@@ -177,7 +177,7 @@ def _select(table: Table) -> Parameter:
         {"type": "string", "pattern": selection_pattern(table), "default": "*"},
         "Columns, separated by commas: `*`, `column`, `alias:column`, `column::text`.",
         example="*",
-        component=f"{title(table)}Select",
+        component=f"{component_prefix(table)}Select",
     )
 
 
@@ -210,27 +210,27 @@ _PAGE_HEADERS: Mapping[str, str] = {
 }
 
 
-def _answers(
+def _responses(
     table: Table, status: int, description: str, **more: Any
 ) -> tuple[SuccessResponse, ...]:
-    """Return the answers with rows, one for each form that `Accept` can ask for."""
+    """Return the responses with rows, one for each media type."""
     row = selected_row_schema(table)
     return (
         SuccessResponse(status, description, array_of(row), media_types=(JSON,), **more),
-        SuccessResponse(status, "The only row", row, media_types=(OBJECT,), **more),
+        SuccessResponse(status, "The only row", row, media_types=(SINGLE,), **more),
         SuccessResponse(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
     )
 
 
 def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperation:
-    """Return an operation with what all writes have in common."""
+    """Return an operation with the members that all writes share."""
     return _operation(
         table,
         verb,
         method=method,
         scope="admin:write",
         parameters=(_select(table),),
-        check_names=partial(check_names, method),
+        check_query_names=partial(check_query_names, method),
         problems=("not_acceptable", *parts.pop("problems", ())),
         **parts,
     )
@@ -243,13 +243,13 @@ def _insert(table: Table) -> AnyOperation:
         "insert",
         "POST",
         summary=f"Insert rows into {table.name}",
-        description=f"One row or up to {INSERT_MOST}: all of them are stored, or none. Members "
+        description=f"One row or up to {MAX_INSERT_ROWS}: all of them are stored, or none. Members "
         "that are left out take the column's default. The parameter `columns`, which PostgREST's "
         "clients send, must name the members of the rows; any other is refused, and so is "
         "`Prefer: resolution`, since no row that exists is changed.",
         handler=partial(insert_rows, table),
         body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
-        responses=_answers(table, 201, "The rows as stored", links=_links(table)),
+        responses=_responses(table, 201, "The rows as stored", links=_links(table)),
         problems=("conflict",),
     )
 
@@ -262,10 +262,10 @@ def _update(table: Table) -> AnyOperation:
         "update",
         "PATCH",
         summary=f"Change rows of {table.name}",
-        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is changed. {_CHOSEN}",
+        description=f"Up to {MAX_CHANGES} rows; more are refused and nothing is changed. {_MATCH}",
         handler=partial(update_rows, table),
-        body=_body(UpdateBody, change_schema(table), {"one": change}),
-        responses=_answers(table, 200, "The rows as they are now"),
+        body=_body(UpdateBody, update_schema(table), {"one": change}),
+        responses=_responses(table, 200, "The rows as they are now"),
         problems=("conflict",) if unique else (),
     )
 
@@ -276,19 +276,19 @@ def _delete(table: Table) -> AnyOperation:
         "delete",
         "DELETE",
         summary=f"Delete rows of {table.name}",
-        description=f"Up to {CHANGE_MOST} rows; more are refused and nothing is deleted. {_CHOSEN}",
+        description=f"Up to {MAX_CHANGES} rows; more are refused and nothing is deleted. {_MATCH}",
         handler=partial(delete_rows, table),
-        body=_body(DeleteBody, removal_schema(table), {"one": {"match": match_sample(table)}}),
-        responses=_answers(table, 200, "The rows that were deleted"),
+        body=_body(DeleteBody, delete_schema(table), {"one": {"match": match_sample(table)}}),
+        responses=_responses(table, 200, "The rows that were deleted"),
     )
 
 
 def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body[Any]:
-    return Body(TypeAdapter(check), schema, examples, BODY_MOST, media_type_needed=False)
+    return Body(TypeAdapter(check), schema, examples, MAX_BODY_BYTES, requires_media_type=False)
 
 
 def _links(table: Table) -> Mapping[str, Any]:
-    """Return how the first stored row is changed or deleted."""
+    """Return OpenAPI links to change or delete the first stored row."""
     match = {table.key: f"$response.body#/0/{table.key}"}
     return {
         "change_it": {
@@ -333,7 +333,7 @@ _QUERY: Final = Tool(
             },
         },
     },
-    present=lambda rows: {"rows": rows, "count": len(rows)},
+    to_result=lambda rows: {"rows": rows, "count": len(rows)},
     output={
         "type": "object",
         "properties": {

@@ -1,4 +1,4 @@
-"""Personal data in the store: shown, erased, and deleted when it is old.
+"""Personal data in the store: export, erasure, and retention.
 
 For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table declares where its
 rows name a person (`Table.personal`), and how they age (`Table.retention`).
@@ -22,12 +22,12 @@ from edge_api.db.types import PATTERNS, ColumnType, format_instant
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.settings import Settings
 
-Found = Mapping[Table, Sequence[Row]]
-"""The whole rows about a person, by table; tables without any are listed too."""
-_BESIDE: Final = r'\s<>"(),:;\[\]{}'
-_ADDRESS: Final = re.compile(rf"[^{_BESIDE}]+@[^{_BESIDE}]+")
+PersonalRows = Mapping[Table, Sequence[Row]]
+"""The rows about a person, by table; tables without any are included."""
+_DELIMITERS: Final = r'\s<>"(),:;\[\]{}'
+_ADDRESS: Final = re.compile(rf"[^{_DELIMITERS}]+@[^{_DELIMITERS}]+")
 _KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
-_AROUND: Final = "'`.!?\\"  # signs beside an address in a text that are no part of it
+_PUNCTUATION: Final = "'`.!?\\"  # stripped from both ends of an address in a text
 
 
 class DataSubject:
@@ -41,26 +41,26 @@ class DataSubject:
         except ValueError:
             self.is_valid = False
 
-    def is_at(self, text: str) -> bool:
-        """Return whether a text is the address and nothing else."""
+    def equals(self, text: str) -> bool:
+        """Return whether a text is exactly the address."""
         return _fold(text) == self.address
 
-    def is_in(self, text: str) -> bool:
+    def within(self, text: str) -> bool:
         """Return whether a text is the address, or contains it."""
-        if self.is_at(text):
+        if self.equals(text):
             return True
         return any(
-            _fold(found[0].strip(_AROUND)) == self.address for found in _ADDRESS.finditer(text)
+            _fold(found[0].strip(_PUNCTUATION)) == self.address for found in _ADDRESS.finditer(text)
         )
 
 
 def _fold(text: str) -> str:
-    """Return the canonical form of an address; rows may hold invalid ones."""
-    bare = normalize("NFC", text.strip())
+    """Return the canonical form of an address; rows may have invalid ones."""
+    stripped = normalize("NFC", text.strip())
     try:
-        return normalize_address(bare)
+        return normalize_address(stripped)
     except ValueError:
-        return bare.lower()
+        return stripped.lower()
 
 
 class Privacy:
@@ -70,7 +70,7 @@ class Privacy:
         self._store = store
         self._clock = clock
 
-    async def find(self, address: str) -> Found:
+    async def find(self, address: str) -> PersonalRows:
         """Return all rows about the person with the address, in any spelling.
 
         It reads every row of the tables with personal data, since spellings differ. Raises Problem:
@@ -93,7 +93,7 @@ class Privacy:
             raise Problem("invalid", "EMAIL: not a valid e-mail address")
         return found
 
-    async def erase(self, address: str, actor: Actor) -> Found:
+    async def erase(self, address: str, actor: Actor) -> PersonalRows:
         """Delete all rows about the person with the address, in one transaction; return them.
 
         Of a row that is kept only columns are cleared: a suppression is the wish not to be
@@ -102,7 +102,7 @@ class Privacy:
         found = await self.find(address)
         queries: list[Query] = []
         for table, rows in found.items():
-            keys = tuple(row[table.key] for row in rows if _loses(row, table.personal))
+            keys = tuple(row[table.key] for row in rows if _is_erasable(row, table.personal))
             if keys:
                 change = AuditChange("erase", table, RowCount(len(queries)))
                 where = (Filter(table.key, "in", keys),)
@@ -117,28 +117,28 @@ class Privacy:
 def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: frozenset[str]) -> bool:
     texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
     return any(
-        subject.is_in(text) or (keys and not keys.isdisjoint(_KEY.findall(text))) for text in texts
+        subject.within(text) or (keys and not keys.isdisjoint(_KEY.findall(text))) for text in texts
     )
 
 
-def _loses(row: Row, data: PersonalData | None) -> bool:
+def _is_erasable(row: Row, data: PersonalData | None) -> bool:
     """Return whether an erasure changes a row."""
     if data is None or not data.kept_reason:
         return True
     return any(row[name] is not None for name in data.cleared_columns)
 
 
-MAILED: Final[Mapping[Table, str]] = {
+MAILED_COLUMNS: Final[Mapping[Table, str]] = {
     table: data.mailed_column
     for table in TABLES.values()
     if (data := table.personal) and data.mailed_column
 }
 """The tables whose rows name a mailed address, and the column. The outbox is read after the leads,
 so that an entry written meanwhile is seen."""
-UNUSED: Final = Filter("used_at", "is", None)
+UNUSED_TOKEN: Final = Filter("used_at", "is", None)
 """A used token proves how its address was suppressed."""
-ROWS_AT_ONCE: Final = 500  # deleted in one transaction: others write in between
-NAMES_AT_ONCE: Final = 2000  # read together
+DELETE_BATCH: Final = 500  # in one transaction, so that others can write in between
+READ_BATCH: Final = 2000  # in one query
 
 
 class Retention:
@@ -160,18 +160,18 @@ class Retention:
         }
 
     @property
-    def is_limited(self) -> bool:
-        """Return whether any rows are deleted by their age."""
+    def is_enabled(self) -> bool:
+        """Whether any table has a retention limit."""
         return bool(self._limits)
 
     async def apply(self, actor: Actor = SERVICE) -> Mapping[Table, int]:
-        """Delete old rows and empty the log; return the numbers by table. Raises Problem."""
+        """Delete old rows and scrub the store; return the numbers by table. Raises Problem."""
         deleted = {
             table: await self._delete(table, since, days, actor)
             for table, (since, days) in self._limits.items()
         }
-        if forgotten := await self._forget_tokens(actor):
-            deleted[EMAIL_UNSUBSCRIBE_TOKENS] = forgotten
+        if deleted_tokens := await self._delete_unused_tokens(actor):
+            deleted[EMAIL_UNSUBSCRIBE_TOKENS] = deleted_tokens
         if any(deleted.values()):
             await self._store.scrub()
         return deleted
@@ -181,7 +181,7 @@ class Retention:
         old, oldest = (Filter(since, "lt", before),), (Order(since),)
         number = 0
         while True:
-            (outcome,) = await self._store.run(Read(table, (table.key,), old, oldest, ROWS_AT_ONCE))
+            (outcome,) = await self._store.run(Read(table, (table.key,), old, oldest, DELETE_BATCH))
             keys = tuple(row[table.key] for row in outcome.rows)
             if not keys:
                 return number
@@ -193,37 +193,37 @@ class Retention:
             )
             number += len(keys)
 
-    async def _forget_tokens(self, actor: Actor) -> int:
-        """Delete unused tokens that are as old as the oldest kept rows, and named nowhere."""
+    async def _delete_unused_tokens(self, actor: Actor) -> int:
+        """Delete unused tokens beyond the longest retention whose address no row names."""
         limits = self._limits.items()
-        days = max((days for table, (_, days) in limits if table in MAILED), default=0)
+        days = max((days for table, (_, days) in limits if table in MAILED_COLUMNS), default=0)
         if not days:
             return 0
         before = format_instant(self._clock() - timedelta(days=days))
-        old = (UNUSED, Filter("created_at", "lt", before))
+        old = (UNUSED_TOKEN, Filter("created_at", "lt", before))
         found = self._pages(EMAIL_UNSUBSCRIBE_TOKENS, "email", old)
         tokens = [row async for rows in found for row in rows]
-        named = await self._named() if tokens else frozenset()
+        named = await self._mailed_addresses() if tokens else frozenset()
         ids = [row["id"] for row in tokens if normalize_recipient(row["email"]) not in named]
-        parts = (ids[start : start + ROWS_AT_ONCE] for start in range(0, len(ids), ROWS_AT_ONCE))
+        parts = (ids[start : start + DELETE_BATCH] for start in range(0, len(ids), DELETE_BATCH))
         return sum([await self._delete_tokens(tuple(part), actor) for part in parts])
 
-    async def _named(self) -> Collection[str]:
+    async def _mailed_addresses(self) -> Collection[str]:
         """Return the canonical form of every address that a row names."""
         return {
             normalize_recipient(row[column])
-            for table, column in MAILED.items()
+            for table, column in MAILED_COLUMNS.items()
             async for rows in self._pages(table, column)
             for row in rows
         }
 
     def _pages(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Sequence[Row]]:
-        return read_pages(self._store, Read(table, ("id", column), where), NAMES_AT_ONCE)
+        return read_pages(self._store, Read(table, ("id", column), where), READ_BATCH)
 
     async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
         change = AuditChange("forget", EMAIL_UNSUBSCRIBE_TOKENS, RowCount(0), ("created_at",))
         deleted, _ = await self._store.run(
-            Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED, Filter("id", "in", ids))),
+            Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED_TOKEN, Filter("id", "in", ids))),
             audit_entry(actor, change, self._clock()),
         )
         return len(deleted.rows)

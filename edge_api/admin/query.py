@@ -1,7 +1,7 @@
-"""The query string of an administrative read: its grammar, and from decoded pairs to a query.
+"""The query string of an administrative read: its grammar, and its parser.
 
-Pure: no row is looked at here. Every fault is named, none is passed over: a misspelt filter that
-counted for nothing would show every row.
+Pure: no row is read here. Every error is reported: a misspelt filter that was ignored would show
+every row.
 """
 
 import re
@@ -15,10 +15,10 @@ from edge_api.admin.filters import (
     ALIAS,
     CASTS,
     COMPARABLE,
+    IS_VALUES,
     OPERATORS,
-    STATES,
     SelectItems,
-    operators_of,
+    operators_for,
     parse_filter,
     parse_selection,
     readable_column,
@@ -34,30 +34,30 @@ _RAW: Final = r"[^,)\u0000]*"
 
 
 def filter_pattern(kind: ColumnType) -> str:
-    """Return what a filter of a column of that kind looks like."""
+    """Return the regular expression of a filter of a column of that kind."""
     names: dict[str, list[str]] = {}
-    for name in operators_of(kind):
+    for name in operators_for(kind):
         names.setdefault(OPERATORS[name].operand, []).append(name)
-    forms = (rf"{_any(words)}\.{_OPERANDS[form](kind)}" for form, words in names.items())
-    return rf"^(?:not\.)?{_any(forms)}$"
+    forms = (rf"{_one_of(words)}\.{_OPERANDS[form](kind)}" for form, words in names.items())
+    return rf"^(?:not\.)?{_one_of(forms)}$"
 
 
 def selection_pattern(table: Table) -> str:
-    """Return what `select` looks like."""
+    """Return the regular expression of `select`."""
     columns = [table.columns[name] for name in table.readable]
-    chosen = _any(rf"{column.name}(?:::{_any(_casts(column))})?" for column in columns)
+    chosen = _one_of(rf"{column.name}(?:::{_one_of(_casts(column))})?" for column in columns)
     element = rf" *(?:\*|(?:{ALIAS}:)?{chosen}) *"
     return rf"^(?: *|{element}(?:,{element})*)$"
 
 
 def order_pattern(table: Table) -> str:
-    """Return what `order` looks like."""
+    """Return the regular expression of `order`."""
     columns = (name for name in table.readable if table.columns[name].kind in COMPARABLE)
-    element = rf" *{_any(columns)}(?:\.(?:asc|desc))?(?:\.nulls(?:first|last))? *"
+    element = rf" *{_one_of(columns)}(?:\.(?:asc|desc))?(?:\.nulls(?:first|last))? *"
     return rf"^{element}(?:,{element})*$"
 
 
-def _any(forms: Iterable[str]) -> str:
+def _one_of(forms: Iterable[str]) -> str:
     first, *others = forms
     return f"(?:{'|'.join([first, *others])})" if others else first
 
@@ -80,17 +80,17 @@ def _list(kind: ColumnType) -> str:
 
 
 def _element(kind: ColumnType) -> str:
-    """Return one member of a list: what could be read as quoted is not read in another way."""
+    """Return the pattern of a list's element; one that could be quoted is only read as quoted."""
     if kind == ColumnType.TEXT:
         return rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
     return rf'(?:{_value(kind)}|"{_value(kind)}")'
 
 
 def _state(_kind: ColumnType) -> str:
-    return _any(map(_in_any_case, STATES))
+    return _one_of(map(_case_insensitive, IS_VALUES))
 
 
-def _in_any_case(word: str) -> str:
+def _case_insensitive(word: str) -> str:
     letters = (f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in word)
     return "".join(letters)
 
@@ -105,12 +105,12 @@ _OPERANDS: Mapping[str, Callable[[ColumnType], str]] = {
 
 RESERVED: Final = ("select", "limit", "offset", "order")
 """The published names of parameters that are no column."""
-LIMIT_MOST: Final = 1000
-FILTERS_MOST: Final = 100
+MAX_LIMIT: Final = 1000
+MAX_FILTERS: Final = 100
 """Engines refuse expressions that are much deeper."""
-LIMIT_DEFAULT: Final = 100
-OFFSET_MOST: Final = 10**15
-"""No table is as long: a larger offset gives the same empty answer, and engines count to 2**63."""
+DEFAULT_LIMIT: Final = 100
+MAX_OFFSET: Final = 10**15
+"""Larger offsets are cut to this: engines count to 2**63, and no table is as long."""
 
 _INTEGER: Final = re.compile(r"(-?)0*([0-9]+)")
 
@@ -122,19 +122,19 @@ _ELEMENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class ParsedQuery:
-    """What a query string asks: rows to read, and how to show them."""
+    """A parsed query string: the rows to read, and the members to return."""
 
     read: Read
     selection: SelectItems
 
 
 def parse_query(
-    table: Table, pairs: Pairs, *, counted: bool = False, seconds: float | None = None
+    table: Table, pairs: Pairs, *, with_total: bool = False, seconds: float | None = None
 ) -> ParsedQuery:
-    """Return what decoded query parameters ask of a table. Raises Problem `invalid`."""
+    """Return the query of decoded parameters. Raises Problem `invalid`."""
     filters = [(name, text) for name, text in pairs if name not in RESERVED]
-    if len(filters) > FILTERS_MOST:
-        raise Problem("invalid", f"filters: at most {FILTERS_MOST} are taken", sqlstate="54001")
+    if len(filters) > MAX_FILTERS:
+        raise Problem("invalid", f"filters: at most {MAX_FILTERS} are taken", sqlstate="54001")
     reserved = single_values(pairs, RESERVED)
     selection, columns, is_plain = _select(table, reserved.get("select", ""))
     read = Read(
@@ -142,9 +142,9 @@ def parse_query(
         columns=columns,
         where=tuple(parse_filter(table, name, text) for name, text in filters),
         order=parse_order(table, reserved["order"]) if "order" in reserved else (),
-        limit=_limit(reserved.get("limit", str(LIMIT_DEFAULT))),
+        limit=_limit(reserved.get("limit", str(DEFAULT_LIMIT))),
         offset=_offset(reserved.get("offset", "0")),
-        with_total=counted,
+        with_total=with_total,
         timeout=seconds,
         as_json=is_plain,
     )
@@ -153,7 +153,7 @@ def parse_query(
 
 @lru_cache(256)
 def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...], bool]:
-    """Return what to show, the columns to read for it, and whether it shows them as they are."""
+    """Return the selection, the columns to read, and whether all of them are unchanged."""
     selection = parse_selection(table, text)
     columns = tuple(dict.fromkeys(output.column for output in selection))
     return selection, columns, all(output.is_plain for output in selection)
@@ -187,8 +187,8 @@ def check_columns(text: str, rows: Sequence[Mapping[str, Any]]) -> None:
 
 def _limit(text: str) -> int:
     number = _integer("limit", text)
-    if not 1 <= number <= LIMIT_MOST:
-        raise Problem("invalid", f"limit: must be from 1 to {LIMIT_MOST}")
+    if not 1 <= number <= MAX_LIMIT:
+        raise Problem("invalid", f"limit: must be from 1 to {MAX_LIMIT}")
     return number
 
 
@@ -196,20 +196,20 @@ def _offset(text: str) -> int:
     number = _integer("offset", text)
     if number < 0:
         raise Problem("invalid", "offset: must be 0 or more")
-    return min(number, OFFSET_MOST)
+    return min(number, MAX_OFFSET)
 
 
 def _integer(name: str, text: str) -> int:
-    """Return the integer; of a very long one the first digits, which are as good as too many."""
+    """Return the integer; of a very long one the first digits, which are out of range too."""
     found = _INTEGER.fullmatch(text)
     if found is None:
         raise Problem("invalid", f"{name}: must be an integer", sqlstate="22P02")
-    return int(found[1] + found[2][: len(str(OFFSET_MOST)) + 1])
+    return int(found[1] + found[2][: len(str(MAX_OFFSET)) + 1])
 
 
 @lru_cache(256)
 def parse_order(table: Table, text: str) -> tuple[Order, ...]:
-    """Return what PostgREST's `order`, a comma list, asks for.
+    """Return the order of PostgREST's `order`, a comma list.
 
     NULLs stand as they do in PostgreSQL unless it says so.
 

@@ -23,24 +23,24 @@ from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 
 CSV: Final = "text/csv"
-OBJECT: Final = "application/vnd.pgrst.object+json"
-"""PostgREST's name for one row that is not wrapped in an array."""
-FORMULA_STARTS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""What spreadsheet programs take for the beginning of a formula."""
+SINGLE: Final = "application/vnd.pgrst.object+json"
+"""PostgREST's media type of one row without an array."""
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")
+"""The first characters of formulas in spreadsheet programs."""
 
 
 @lru_cache(512)
 def negotiate_media_type(accept: str | None) -> str:
-    """Return JSON, CSV or OBJECT: the one with most weight (RFC 9110, section 12.5.1).
+    """Return JSON, CSV or SINGLE: the one with most weight (RFC 9110, section 12.5.1).
 
     JSON wins among equals, stands for every wildcard, and is the answer to any other wish.
     """
     wanted = accept or "*/*"
-    weights = {JSON: media_weight(wanted, JSON), CSV: 0.0, OBJECT: 0.0}
+    weights = {JSON: media_weight(wanted, JSON), CSV: 0.0, SINGLE: 0.0}
     for preference in preferences(wanted):
-        if preference.name in (CSV, OBJECT):
+        if preference.name in (CSV, SINGLE):
             weights[preference.name] = max(weights[preference.name], preference.weight)
-    return max(weights, key=lambda form: weights[form])
+    return max(weights, key=lambda media_type: weights[media_type])
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
@@ -58,11 +58,11 @@ def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
 
 def _cell(value: Any) -> str:
     text = "" if value is None else format_value(value)
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
 
 
 COUNT_EXACT: Final = "count=exact"
-"""The one preference (RFC 7240) that is heeded."""
+"""The one preference (RFC 7240) that is supported."""
 WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
     "POST": ("select", "columns"),
     "PATCH": ("select",),
@@ -70,7 +70,7 @@ WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
 }
 """The query parameters of each write. Any other is refused: a filter that was ignored would
 change more rows than its sender meant."""
-_INSTEAD: Mapping[str, str] = {
+_HINTS: Mapping[str, str] = {
     "POST": "POST only inserts rows; change rows that exist with PATCH",
     "PATCH": "rows are chosen by `match` in the body",
     "DELETE": "rows are chosen by `match` in the body",
@@ -101,28 +101,28 @@ NewRows = Annotated[list[dict[str, Any]], BeforeValidator(_as_rows)]
 async def read_rows(
     table: Table, service: Service, request: OperationRequest[None, None]
 ) -> OperationResult:
-    """Give rows in the form that was asked for, and say which they are among how many."""
-    counted = wants_count(request.headers.get("Prefer"))
-    page = await service[Rows].read(table, request.pairs, counted=counted)
+    """Return rows in the negotiated media type, with their range and perhaps the total."""
+    with_total = wants_count(request.headers.get("Prefer"))
+    page = await service[Rows].read(table, request.pairs, with_total=with_total)
     headers = {"Content-Range": content_range(page)}
-    if counted:
+    if with_total:
         headers["Preference-Applied"] = COUNT_EXACT
-    form = negotiate_media_type(request.headers.get("Accept"))
-    if form == JSON:
+    media_type = negotiate_media_type(request.headers.get("Accept"))
+    if media_type == JSON:
         return OperationResult(page.json, headers=headers)
-    return _in_form(form, page.names, page.rows, headers=headers)
+    return _encode(media_type, page.names, page.rows, headers=headers)
 
 
 async def insert_rows(
     table: Table, service: Service, request: OperationRequest[None, list[dict[str, Any]]]
 ) -> OperationResult:
     """Store the rows of the body."""
-    returned = _returned(table, request, "POST")
+    options = _options(table, request, "POST")
     columns = single_values(request.pairs, ("columns",)).get("columns")
     if columns is not None:
         check_columns(columns, request.body)
-    rows = await service[Rows].insert(table, request.body, _actor(request), returned)
-    return _written(request, returned, rows, status=201)
+    rows = await service[Rows].insert(table, request.body, _actor(request), options)
+    return _write_result(request, options, rows, status=201)
 
 
 async def update_rows(
@@ -130,53 +130,51 @@ async def update_rows(
 ) -> OperationResult:
     """Change the rows that the body matches."""
     change = request.body
-    returned = _returned(table, request, "PATCH")
-    rows = await service[Rows].update(table, change.match, change.values, _actor(request), returned)
-    return _written(request, returned, rows)
+    options = _options(table, request, "PATCH")
+    rows = await service[Rows].update(table, change.match, change.values, _actor(request), options)
+    return _write_result(request, options, rows)
 
 
 async def delete_rows(
     table: Table, service: Service, request: OperationRequest[None, DeleteBody]
 ) -> OperationResult:
     """Delete the rows that the body matches."""
-    returned = _returned(table, request, "DELETE")
-    rows = await service[Rows].delete(table, request.body.match, _actor(request), returned)
-    return _written(request, returned, rows)
+    options = _options(table, request, "DELETE")
+    rows = await service[Rows].delete(table, request.body.match, _actor(request), options)
+    return _write_result(request, options, rows)
 
 
-def check_names(method: str, names: Iterable[str]) -> None:
-    """Raise Problem `invalid` for a query parameter that the write does not take."""
+def check_query_names(method: str, names: Iterable[str]) -> None:
+    """Raise Problem `invalid` for a query parameter that the write does not support."""
     for name in names:
         if name not in WRITE_PARAMETERS[method]:
-            raise Problem(
-                "invalid", f"{name}: {method} takes no such parameter; {_INSTEAD[method]}"
-            )
+            raise Problem("invalid", f"{name}: {method} takes no such parameter; {_HINTS[method]}")
 
 
-def _returned(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
-    """Return what a write is asked to give back. Raises Problem `invalid`."""
+def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
+    """Return the options of a write's response. Raises Problem `invalid`."""
     if any(each.startswith("resolution=") for each in _preferences(request.headers.get("Prefer"))):
-        raise Problem("invalid", f"Prefer: resolution is not supported; {_INSTEAD[method]}")
+        raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
     selection = parse_selection(table, single_values(request.pairs, ("select",)).get("select", ""))
     return ReturnOptions(
-        selection, single=negotiate_media_type(request.headers.get("Accept")) == OBJECT
+        selection, single=negotiate_media_type(request.headers.get("Accept")) == SINGLE
     )
 
 
-def _written(
-    request: OperationRequest[Any, Any], returned: ReturnOptions, rows: Sequence[Row], **more: Any
+def _write_result(
+    request: OperationRequest[Any, Any], options: ReturnOptions, rows: Sequence[Row], **more: Any
 ) -> OperationResult:
-    names = [output.name for output in returned.selection]
-    return _in_form(negotiate_media_type(request.headers.get("Accept")), names, rows, **more)
+    names = [output.name for output in options.selection]
+    return _encode(negotiate_media_type(request.headers.get("Accept")), names, rows, **more)
 
 
-def _in_form(form: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> OperationResult:
-    """Return rows in the form that was asked for. Raises Problem as `singleton` does."""
-    if form == CSV:
+def _encode(kind: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> OperationResult:
+    """Return rows in the media type. Raises Problem as `singleton` does."""
+    if kind == CSV:
         sheet = to_csv(names, rows).encode()
         return OperationResult(sheet, media_type=f"{CSV}; charset=utf-8", **more)
-    if form == OBJECT:
-        return OperationResult(singleton(rows), media_type=OBJECT, **more)
+    if kind == SINGLE:
+        return OperationResult(singleton(rows), media_type=SINGLE, **more)
     return OperationResult(rows, **more)
 
 
@@ -196,7 +194,7 @@ def _preferences(prefer: str | None) -> list[str]:
 
 
 def content_range(page: RowsPage) -> str:
-    """Return which rows of how many an answer holds, in PostgREST's words: `0-9/42`."""
+    """Return the `Content-Range` of a page in PostgREST's format: `0-9/42`."""
     total = "*" if page.total is None else str(page.total)
     if not page.count:
         return f"*/{total}"
@@ -210,7 +208,7 @@ def singleton(rows: Sequence[Row]) -> Row:
     return rows[0]
 
 
-def admit(table: Table, actor: Actor) -> None:
-    """Raise Problem `table_not_allowed` unless the credential may touch the table."""
+def check_table(table: Table, actor: Actor) -> None:
+    """Raise Problem `table_not_allowed` unless the credential may use the table."""
     if actor.tables is not None and table.name not in actor.tables:
         raise Problem("table_not_allowed")

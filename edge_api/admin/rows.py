@@ -1,4 +1,4 @@
-"""Rows of the administrative tables: read, inserted, changed and deleted, each write audited.
+"""Reading, inserting, changing and deleting rows of the administrative tables, with audit.
 
 Every table is treated alike, by its declaration. Columns that are hidden do not exist here. What
 was read is believed until the store changes.
@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from edge_api.admin.filters import SelectItems, parse_selection, present, readable_column
+from edge_api.admin.filters import SelectItems, apply_selection, parse_selection, readable_column
 from edge_api.admin.query import Pairs, ParsedQuery, parse_query
 from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.db.problems import Problem, format_validation_error, not_one_row
@@ -30,14 +30,14 @@ from edge_api.db.types import (
 )
 from edge_api.db.versioned_cache import VersionedCache
 
-READ_SECONDS: Final = 5.0
-"""How long a read may take: many times what a million rows need for an order without an index."""
-INSERT_MOST: Final = 1000
-"""Rows of one call: as many as one read gives back."""
-CHANGE_MOST: Final = 10_000
-"""Rows that one call may change or delete."""
+READ_TIMEOUT_SECONDS: Final = 5.0
+"""Time limit of a read: many times what a million rows need for an order without an index."""
+MAX_INSERT_ROWS: Final = 1000
+"""Rows of one insert: as many as one read returns."""
+MAX_CHANGES: Final = 10_000
+"""Rows that one update or deletion may affect."""
 _STRICT: Final = ConfigDict(strict=True)
-_CHECKS: Mapping[ColumnType, TypeAdapter[Any]] = {
+_VALIDATORS: Mapping[ColumnType, TypeAdapter[Any]] = {
     ColumnType.TEXT: TypeAdapter(Text, config=_STRICT),
     ColumnType.INTEGER: TypeAdapter(Integer, config=_STRICT),
     ColumnType.UUID: TypeAdapter(Uuid, config=_STRICT),
@@ -51,30 +51,30 @@ class RowsPage:
     """The answer to a read."""
 
     names: tuple[str, ...]
-    """The members of each row, in the order asked for."""
+    """The members of each row, in the requested order."""
     json: bytes
     """The rows, as an array of objects."""
     count: int
-    """How many they are."""
+    """The number of rows."""
     offset: int
     total: int | None
-    """The rows that match without limit and offset, where that was asked for."""
+    """The number of rows without limit and offset, if it was requested."""
 
     @property
     def rows(self) -> list[Row]:
-        """Read the rows."""
+        """The rows, parsed from JSON."""
         rows: list[Row] = orjson.loads(self.json)
         return rows
 
 
 @dataclass(frozen=True, slots=True)
 class ReturnOptions:
-    """What a write gives back."""
+    """The requested response of a write."""
 
     selection: SelectItems = ()
-    """Of each row it wrote; empty: every readable column."""
+    """The members of each written row; empty: every readable column."""
     single: bool = False
-    """Whether it may write one row alone: otherwise Problem `not_acceptable`, and no change."""
+    """Whether it must affect exactly one row: otherwise Problem `not_acceptable`, and no change."""
 
 
 ALL_COLUMNS: Final = ReturnOptions()
@@ -88,47 +88,47 @@ class Rows:
         self._clock = clock
         self._pages = VersionedCache[RowsPage](store, lambda page: len(page.json))
 
-    async def read(self, table: Table, pairs: Pairs, *, counted: bool = False) -> RowsPage:
+    async def read(self, table: Table, pairs: Pairs, *, with_total: bool = False) -> RowsPage:
         """Return the rows that decoded query parameters ask for.
 
-        Raises Problem `invalid` for any fault in them, `unavailable` after READ_SECONDS.
+        Raises Problem `invalid` for any error in them, `unavailable` after READ_SECONDS.
         """
-        question = parse_query(table, pairs, counted=counted, seconds=READ_SECONDS)
-        if not self._store.version_is_exact:  # who has changed a row by another edge must see it
-            return await self._read(question)
+        query = parse_query(table, pairs, with_total=with_total, seconds=READ_TIMEOUT_SECONDS)
+        if not self._store.version_is_exact:  # a change by another edge must be visible at once
+            return await self._read(query)
         length = sum(len(name) + len(text) for name, text in pairs)
-        key = (table, counted, *pairs)  # a question is hashed often, and its hash is not kept
-        return await self._pages.get(key, partial(self._read, question), length)
+        key = (table, with_total, *pairs)  # the query's own hash would be computed each time
+        return await self._pages.get(key, partial(self._read, query), length)
 
-    async def _read(self, question: ParsedQuery) -> RowsPage:
-        (outcome,) = await self._store.run(question.read)
-        names = tuple(output.name for output in question.selection)
+    async def _read(self, query: ParsedQuery) -> RowsPage:
+        (outcome,) = await self._store.run(query.read)
+        names = tuple(output.name for output in query.selection)
         encoded, count = outcome.json, outcome.count
-        if not question.read.as_json:
-            encoded = orjson.dumps(present(outcome.rows, question.selection))
+        if not query.read.as_json:
+            encoded = orjson.dumps(apply_selection(outcome.rows, query.selection))
             count = len(outcome.rows)
-        return RowsPage(names, encoded, count, question.read.offset, outcome.total)
+        return RowsPage(names, encoded, count, query.read.offset, outcome.total)
 
     async def insert(
         self,
         table: Table,
         given: Sequence[Mapping[str, Any]],
         actor: Actor,
-        returned: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = ALL_COLUMNS,
     ) -> list[Row]:
         """Store new rows, all or none, and return them as stored.
 
-        Raises Problem `invalid` for a faulty row or too many, `conflict` for a row that exists,
-        `not_acceptable` for another number of rows than `returned` asks for.
+        Raises Problem `invalid` for an invalid row or too many, `conflict` for a row that exists,
+        `not_acceptable` for another number of rows than `options` asks for.
         """
-        if len(given) > INSERT_MOST:
+        if len(given) > MAX_INSERT_ROWS:
             raise Problem(
-                "invalid", f"body: must have {INSERT_MOST} rows or fewer", sqlstate="54000"
+                "invalid", f"body: must have {MAX_INSERT_ROWS} rows or fewer", sqlstate="54000"
             )
         rows = _new_rows(table, given, self._clock())
-        if returned.single and len(rows) != 1:
+        if options.single and len(rows) != 1:
             raise not_one_row(len(rows))
-        return await self._write("insert", Insert(table, rows), actor, returned)
+        return await self._write("insert", Insert(table, rows), actor, options)
 
     async def update(
         self,
@@ -136,40 +136,40 @@ class Rows:
         match: Mapping[str, Any],
         values: Mapping[str, Any],
         actor: Actor,
-        returned: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = ALL_COLUMNS,
     ) -> list[Row]:
-        """Change the rows that match and return them as they are then.
+        """Change the rows that match and return them changed.
 
-        Raises Problem `invalid` for a fault in either object or more than CHANGE_MOST rows,
+        Raises Problem `invalid` for an error in either object or more than CHANGE_MOST rows,
         `conflict` for a value that has to be unique, `not_acceptable` like `insert`.
         """
         where = parse_match(table, match)
         if not values:
             raise Problem("invalid", "values: must name at least one column")
         changed = table.new_values(values, format_instant(self._clock()))
-        query = Update(table, changed, where, CHANGE_MOST, single=returned.single)
-        return await self._write("update", query, actor, returned)
+        query = Update(table, changed, where, MAX_CHANGES, single=options.single)
+        return await self._write("update", query, actor, options)
 
     async def delete(
         self,
         table: Table,
         match: Mapping[str, Any],
         actor: Actor,
-        returned: ReturnOptions = ALL_COLUMNS,
+        options: ReturnOptions = ALL_COLUMNS,
     ) -> list[Row]:
         """Delete the rows that match and return them. Raises Problem like `update`."""
-        query = Delete(table, parse_match(table, match), CHANGE_MOST, single=returned.single)
-        return await self._write("delete", query, actor, returned)
+        query = Delete(table, parse_match(table, match), MAX_CHANGES, single=options.single)
+        return await self._write("delete", query, actor, options)
 
     async def _write(
-        self, verb: str, query: Insert | Update | Delete, actor: Actor, returned: ReturnOptions
+        self, verb: str, query: Insert | Update | Delete, actor: Actor, options: ReturnOptions
     ) -> list[Row]:
         """Execute a change and its audit entry in one transaction."""
         where = () if isinstance(query, Insert) else query.where
         columns = tuple(condition.column for condition in where)
         change = AuditChange(verb, query.table, RowCount(0), columns)
         outcome, _ = await self._store.run(query, audit_entry(actor, change, self._clock()))
-        return present(outcome.rows, returned.selection or parse_selection(query.table))
+        return apply_selection(outcome.rows, options.selection or parse_selection(query.table))
 
 
 def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:
@@ -190,7 +190,7 @@ def _new_row(table: Table, given: Mapping[str, Any], now: datetime) -> Row:
 
 
 def parse_match(table: Table, match: Mapping[str, Any]) -> Where:
-    """Return conditions that all hold: equality, NULL for `null`, any of an array's values.
+    """Return the filters of a match: equality, NULL for `null`, any of an array's values.
 
     Raises Problem `invalid` for an empty object (21000), an unknown column (42703) and a value
     that is none of the column's kind (22P02, ...).
@@ -218,7 +218,7 @@ def _condition(table: Table, name: str, value: Any) -> Filter:
 
 def _value(table: Table, column: Column, value: Any) -> Value:
     try:
-        checked: Value = _CHECKS[column.kind].validate_python(value)
+        checked: Value = _VALIDATORS[column.kind].validate_python(value)
     except ValidationError as error:
         message = format_validation_error(error.errors(include_url=False)[0])
         sqlstate = VALUE_SQLSTATES[column.kind]

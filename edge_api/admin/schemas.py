@@ -7,17 +7,17 @@ bounded by the service alone, since no schema can say it.
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from edge_api.admin.filters import operators_of
+from edge_api.admin.filters import operators_for
 from edge_api.admin.query import filter_pattern
-from edge_api.admin.rows import INSERT_MOST
+from edge_api.admin.rows import MAX_INSERT_ROWS
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import MAX_INTEGER, PATTERNS, ColumnType
-from edge_api.operation.model import Schema, shared
+from edge_api.operation.model import Schema, component_ref
 
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
 SAMPLE_TIME: Final = "2026-01-31T08:05:09.000000Z"
 
-_TEXTS: Mapping[str, str] = {
+_SAMPLES: Mapping[str, str] = {
     "name": "Ada Lovelace",
     "email": "ada@example.org",
     "recipient_email": "ada@example.org",
@@ -26,27 +26,27 @@ _TEXTS: Mapping[str, str] = {
     "template_name": "lead-acknowledgement",
     "token": "5f1d7a84db00d2fce00b31a7fc73224f",
 }
-"""What is likely in a column of that name; for any other the name itself."""
+"""Example texts by column name; for others the name itself."""
 
 
 def new_row_sample(table: Table) -> Row:
-    """Return the least that an insert takes."""
+    """Return an example of a new row, with the required columns."""
     return {name: _sample(column) for name, column in table.columns.items() if column.required}
 
 
 def stored_row_sample(table: Table) -> Row:
-    """Return that row as it is stored."""
+    """Return the example row as it is stored."""
     row = table.new_row(new_row_sample(table), SAMPLE_TIME, lambda: SAMPLE_ID)
     return {name: row[name] for name in table.readable}
 
 
 def match_sample(table: Table) -> Row:
-    """Return a match for one row by its key."""
+    """Return an example match: one row by its key."""
     return {table.key: _sample(table.columns[table.key])}
 
 
 def values_sample(table: Table) -> Row:
-    """Return a new value for one column: enumerated, else nullable, else the first writable one."""
+    """Return an example update of one column: enumerated, else nullable, else any writable one."""
     writable = [table.columns[name] for name in table.readable if name != table.key]
     enumerated = [column for column in writable if column.choices]
     nullable = [column for column in writable if column.nullable]
@@ -56,11 +56,11 @@ def values_sample(table: Table) -> Row:
 def _sample(column: Column) -> Any:
     if column.choices:
         return column.choices[-1]
-    least, most = column.bounds
-    number = max(1, least or 0)
+    minimum, maximum = column.bounds
+    number = max(1, minimum or 0)
     return {
-        ColumnType.TEXT: _TEXTS.get(column.name, column.name).ljust(least or 0, "0")[:most],
-        ColumnType.INTEGER: number if most is None else min(number, most),
+        ColumnType.TEXT: _SAMPLES.get(column.name, column.name).ljust(minimum or 0, "0")[:maximum],
+        ColumnType.INTEGER: number if maximum is None else min(number, maximum),
         ColumnType.UUID: SAMPLE_ID,
         ColumnType.TIMESTAMP: SAMPLE_TIME,
         ColumnType.JSON: {"source": "example"},
@@ -91,101 +91,102 @@ _INSTANT: Schema = {
 }
 
 
-_VALUES: Mapping[ColumnType, Schema] = {
+_REQUEST_VALUES: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: _TEXT,
     ColumnType.INTEGER: _INTEGER,
-    ColumnType.UUID: shared("Uuid", _UUID),
-    ColumnType.TIMESTAMP: shared("Instant", _INSTANT),
-    ColumnType.JSON: shared("JsonValue", _JSON_VALUE),
+    ColumnType.UUID: component_ref("Uuid", _UUID),
+    ColumnType.TIMESTAMP: component_ref("Instant", _INSTANT),
+    ColumnType.JSON: component_ref("JsonValue", _JSON_VALUE),
 }
-"""What may be sent as a value of each kind."""
-_STORED: Mapping[ColumnType, Schema] = {
+"""The schema of a value in a request, by kind of column."""
+_RESPONSE_VALUES: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: {"type": "string"},
     ColumnType.INTEGER: {"type": "integer"},
     ColumnType.UUID: {"type": "string", "format": "uuid"},
     ColumnType.TIMESTAMP: {"type": "string", "format": "date-time"},
     ColumnType.JSON: {},
 }
-"""What is answered as a value of each kind."""
+"""The schema of a value in a response, by kind of column."""
 
 
 def filters_schema(columns: Iterable[Column]) -> Schema:
-    """Return what filters look like, by the column that each is named by."""
+    """Return the schema of an object with a filter for each column."""
     return _object(columns, _filter)
 
 
 def _filter(column: Column) -> Schema:
-    about = f"`[not.]operator.value`; operators: {', '.join(operators_of(column.kind))}."
+    about = f"`[not.]operator.value`; operators: {', '.join(operators_for(column.kind))}."
     pattern = {"type": "string", "pattern": filter_pattern(column.kind), "description": about}
-    return shared(f"{column.kind.capitalize()}Filter", pattern)
+    return component_ref(f"{column.kind.capitalize()}Filter", pattern)
 
 
 def new_rows_schema(table: Table) -> Schema:
-    """Return what an insert takes: one row, or an array of rows."""
+    """Return the schema of an insert: one row, or an array of rows."""
     columns = [table.columns[name] for name in table.readable]
-    required = [column.name for column in columns if column.required]
-    row = shared(f"{title(table)}NewRow", {**_object(columns, _given), "required": required})
-    return {"anyOf": [row, {**array_of(row), "maxItems": INSERT_MOST}]}
+    schema = _object(columns, _insert_value)
+    schema["required"] = [column.name for column in columns if column.required]
+    row = component_ref(f"{component_prefix(table)}NewRow", schema)
+    return {"anyOf": [row, {**array_of(row), "maxItems": MAX_INSERT_ROWS}]}
 
 
-def change_schema(table: Table) -> Schema:
-    """Return what an update takes: which rows, and their new values."""
-    return _all_of_these({"match": _match(table), "values": _values(table)})
+def update_schema(table: Table) -> Schema:
+    """Return the schema of an update: a match and the new values."""
+    return _required_object({"match": _match(table), "values": _values(table)})
 
 
-def removal_schema(table: Table) -> Schema:
-    """Return what a deletion takes: which rows."""
-    return _all_of_these({"match": _match(table)})
+def delete_schema(table: Table) -> Schema:
+    """Return the schema of a deletion: a match."""
+    return _required_object({"match": _match(table)})
 
 
 def row_schema(table: Table) -> Schema:
-    """Return a whole row."""
+    """Return the schema of a row with all readable columns."""
     columns = [table.columns[name] for name in table.readable]
     row = {
-        **_object(columns, _stored),
+        **_object(columns, _row_value),
         "required": list(table.readable),
         "examples": [stored_row_sample(table)],
     }
-    return shared(f"{title(table)}Row", row)
+    return component_ref(f"{component_prefix(table)}Row", row)
 
 
 def selected_row_schema(table: Table) -> Schema:
-    """Return a row as it is answered: whole, or with the members that `select` names."""
+    """Return the schema of a returned row: whole, or with the members that `select` names."""
     chosen = {"type": "object", "description": "The members that `select` asks for."}
-    return shared(f"{title(table)}Answer", {"anyOf": [row_schema(table), chosen]})
+    return component_ref(f"{component_prefix(table)}Answer", {"anyOf": [row_schema(table), chosen]})
 
 
 def array_of(schema: Schema) -> Schema:
-    """Return an array of such values."""
+    """Return the schema of an array of such values."""
     return {"type": "array", "items": schema}
 
 
 def _match(table: Table) -> Schema:
     columns = [table.columns[name] for name in table.readable]
     match = {
-        **_object(columns, _sought),
+        **_object(columns, _match_value),
         "minProperties": 1,
         "description": "What rows must equal, in every column that is named: a value, `null`, "
         "or one of an array of values.",
     }
-    return shared(f"{title(table)}Match", match)
+    return component_ref(f"{component_prefix(table)}Match", match)
 
 
 def _values(table: Table) -> Schema:
     columns = [table.columns[name] for name in table.readable if name != table.key]
     return {
-        **_object(columns, _changed),
+        **_object(columns, _update_value),
         "minProperties": 1,
         "description": "The new values of the rows that match.",
     }
 
 
-def title(table: Table) -> str:
-    """Return how the names of the table's components begin."""
+def component_prefix(table: Table) -> str:
+    """Return the prefix of the names of a table's components."""
     return table.name.title().replace("_", "")
 
 
-def _all_of_these(members: Mapping[str, Schema]) -> Schema:
+def _required_object(members: Mapping[str, Schema]) -> Schema:
     return {
         "type": "object",
         "properties": dict(members),
@@ -202,19 +203,19 @@ def _object(columns: Iterable[Column], schema_of: Callable[[Column], Schema]) ->
     }
 
 
-def _stored(column: Column) -> Schema:
+def _row_value(column: Column) -> Schema:
     schema = {"enum": list(column.choices)} if column.choices else {}
-    return _nullable(column, {**_STORED[column.kind], **schema})
+    return _nullable(column, {**_RESPONSE_VALUES[column.kind], **schema})
 
 
-def _given(column: Column) -> Schema:
+def _insert_value(column: Column) -> Schema:
     default = {} if column.default is None else {"default": column.default}
-    return {**_changed(column), **default}
+    return {**_update_value(column), **default}
 
 
-def _changed(column: Column) -> Schema:
-    """Return a value without its default, which a generated client would send unasked."""
-    schema = {**_VALUES[column.kind], **_bounds(column)}
+def _update_value(column: Column) -> Schema:
+    """Return the schema of a value without its default, which generated clients would send."""
+    schema = {**_REQUEST_VALUES[column.kind], **_bounds(column)}
     if column.choices:
         schema = {"type": "string", "enum": list(column.choices)}
     return _nullable(column, schema)
@@ -229,12 +230,12 @@ def _bounds(column: Column) -> dict[str, int]:
     return {word: bound for word, bound in pairs if bounded and bound is not None}
 
 
-def _sought(column: Column) -> Schema:
+def _match_value(column: Column) -> Schema:
     if column.kind == ColumnType.JSON:
         return {"type": "null"}
-    value = _VALUES[column.kind]
-    sought = {"anyOf": [value, {"type": "null"}, array_of(value)]}
-    return shared(f"{column.kind.capitalize()}Match", sought)
+    value = _REQUEST_VALUES[column.kind]
+    match_value = {"anyOf": [value, {"type": "null"}, array_of(value)]}
+    return component_ref(f"{column.kind.capitalize()}Match", match_value)
 
 
 def _nullable(column: Column, schema: Schema) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""The analyst: finds a document by its address, and has a worker analyse it.
+"""Fetches a document by its address, and has a worker analyse it.
 
-Nothing that is submitted is kept or logged.
+Nothing that is submitted is stored or logged.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from urllib.parse import quote, unquote, urlsplit
 import orjson
 from pydantic import Field
 
-from edge_api.analysis.document import PLACES, Discovery, DocumentFormat
+from edge_api.analysis.document import WELL_KNOWN_PATHS, Discovery, DocumentFormat
 from edge_api.analysis.metrics import Keyword
 from edge_api.analysis.pool import WorkerPool
 from edge_api.analysis.report import Job
@@ -24,16 +24,16 @@ from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import HOME, INDEX, MARKDOWN_INDEX, SiteFile
 from edge_api.schema.index import SITE_FOLDER
 
-DOCUMENT_MOST: Final = 2 * 1024 * 1024  # bytes at an address, decoded
+MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024  # bytes at an address, decoded
 
-_ENDINGS: Final[Mapping[str, DocumentFormat]] = {"html": "html", "md": "markdown", "txt": "text"}
+_FORMATS: Final[Mapping[str, DocumentFormat]] = {"html": "html", "md": "markdown", "txt": "text"}
 _PORTS: Final = {"http": 80, "https": 443}
 _RETRY: Final = {"Retry-After": "5"}
 
 
 @dataclass(frozen=True, slots=True)
 class FetchedDocument:
-    """A document that was read at an address."""
+    """A document that was fetched, with the well-known files of its origin."""
 
     url: str  # after redirects, in canonical form
     kind: DocumentFormat
@@ -42,9 +42,9 @@ class FetchedDocument:
 
 
 class DocumentSource(Protocol):
-    """Reads documents at their addresses."""
+    """Fetches documents."""
 
-    async def visit(self, url: str) -> FetchedDocument:
+    async def fetch(self, url: str) -> FetchedDocument:
         """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden` for what may not be read, and `fetch_failed`.
@@ -52,59 +52,59 @@ class DocumentSource(Protocol):
 
 
 class SiteDocumentSource:
-    """The pages of this site, from the current build."""
+    """Fetches pages of this site from the current build."""
 
     def __init__(self, builds: BuildManager, documents: Mapping[str, str]) -> None:
-        """Take the documents that the service makes itself, by their path."""
+        """`documents` are those that the service makes itself, by path."""
         self._builds = builds
         self._documents = documents
 
-    def holds(self, url: str) -> bool:
+    def contains(self, url: str) -> bool:
         """Return whether an address is on this site."""
         return _origin(url) == _origin(self._builds.site_url)
 
-    async def visit(self, url: str) -> FetchedDocument:
+    async def fetch(self, url: str) -> FetchedDocument:
         """Return the document at an address of this site. Raises Problem `fetch_failed`."""
         build = self._builds.build()
         path = _find(build, unquote(urlsplit(url).path) or HOME)
         file = build.files.get(path)
-        kind = _ENDINGS.get(file.name.rpartition(".")[2]) if file else None
+        kind = _FORMATS.get(file.name.rpartition(".")[2]) if file else None
         if file is None or kind is None:
             raise Problem("fetch_failed", "url: this site has no page at this address")
-        text = await asyncio.to_thread(_read, build, file, DOCUMENT_MOST)
-        place = f"{self._builds.site_url}{quote(path)}"
-        return FetchedDocument(place, kind, text, await asyncio.to_thread(self._discover, build))
+        text = await asyncio.to_thread(_read, build, file, MAX_DOCUMENT_BYTES)
+        address = f"{self._builds.site_url}{quote(path)}"
+        return FetchedDocument(address, kind, text, await asyncio.to_thread(self._discover, build))
 
     def _discover(self, build: Build) -> Discovery:
-        return {place: self._at(build, place) for place in PLACES}
+        return {path: self._well_known(build, path) for path in WELL_KNOWN_PATHS}
 
-    def _at(self, build: Build, place: str) -> str | None:
-        file = build.files.get(place)
-        return self._documents.get(place) if file is None else _read(build, file)
+    def _well_known(self, build: Build, path: str) -> str | None:
+        file = build.files.get(path)
+        return self._documents.get(path) if file is None else _read(build, file)
 
 
 class DocumentFetcher:
-    """Chooses who reads an address: this site, a visitor to others, or nobody."""
+    """Fetches documents of this site, and of others if that is enabled."""
 
-    def __init__(self, own: SiteDocumentSource | None, elsewhere: DocumentSource | None) -> None:
+    def __init__(self, own: SiteDocumentSource | None, web: DocumentSource | None) -> None:
         self._own = own
-        self._elsewhere = elsewhere
+        self._web = web
 
-    async def visit(self, url: str) -> FetchedDocument:
+    async def fetch(self, url: str) -> FetchedDocument:
         """Return the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
         if self._own is None:
             raise Problem("forbidden", "url: no addresses are read here; send the document itself")
-        if self._own.holds(url):
-            return await self._own.visit(url)
-        if self._elsewhere is None:
+        if self._own.contains(url):
+            return await self._own.fetch(url)
+        if self._web is None:
             message = "url: only pages of this site are read; send the document itself"
             raise Problem("forbidden", message)
-        return await self._elsewhere.visit(url)
+        return await self._web.fetch(url)
 
 
 def too_large() -> Problem:
     """Return the problem of a document that is too large."""
-    size = DOCUMENT_MOST // 1024 // 1024
+    size = MAX_DOCUMENT_BYTES // 1024 // 1024
     return Problem("fetch_failed", f"url: the document is larger than {size} MiB")
 
 
@@ -119,20 +119,20 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 
 
 def _find(build: Build, path: str) -> str:
-    """Return the path that answers, also for a path that is redirected."""
+    """Return the path of the file, after redirects."""
     path = build.head.moved.get(path, path)
     folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
     return folder if path not in build.files and folder in build.files else path
 
 
-def _read(build: Build, file: SiteFile, most: float = inf) -> str:
-    """Return the text of a file of at most so many bytes.
+def _read(build: Build, file: SiteFile, limit: float = inf) -> str:
+    """Return the text of a file of at most `limit` bytes.
 
-    Raises Problem `unavailable` where it is gone, `fetch_failed` where it is larger.
+    Raises Problem `unavailable` if it is gone, `fetch_failed` if it is larger.
     """
     path = build.folder / SITE_FOLDER / file.name
     try:
-        if path.stat().st_size > most:
+        if path.stat().st_size > limit:
             raise too_large()
         return path.read_text("utf-8", "replace")
     except OSError:
@@ -142,8 +142,8 @@ def _read(build: Build, file: SiteFile, most: float = inf) -> str:
 Json = dict[str, Any]
 
 _log = logging.getLogger(__name__)
-TERMS: Final = 8  # keywords that are searched for
-DEPTH: Final = 20  # posts of each search that count, from 1 down to a twentieth
+SEARCH_TERMS: Final = 8  # keywords whose posts are searched for
+SEARCH_DEPTH: Final = 20  # posts of each search that count, from 1 down to a twentieth
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +160,10 @@ class AnalysisRequest:
 class Analyst:
     """Analyses documents with a pool of workers."""
 
-    def __init__(self, pool: WorkerPool, builds: BuildManager, visitor: DocumentSource) -> None:
+    def __init__(self, pool: WorkerPool, builds: BuildManager, source: DocumentSource) -> None:
         self.pool = pool
         self._builds = builds
-        self._visitor = visitor
+        self._source = source
 
     async def analyze(self, request: AnalysisRequest) -> Json:
         """Return the report on a document.
@@ -171,11 +171,11 @@ class Analyst:
         Raises Problem `unavailable` if the workers are busy or the document takes too long, and for
         an address `forbidden` and `fetch_failed`.
         """
-        terms = max(request.keywords, TERMS)
+        terms = max(request.keywords, SEARCH_TERMS)
         if request.kind is not None:
             job = Job(request.kind, request.content, None, request.language, terms)
         else:
-            found = await self._visitor.visit(request.content)
+            found = await self._source.fetch(request.content)
             job = Job(found.kind, found.text, found.url, request.language, terms, found.discovery)
         report = await self._report(job)
         keywords = [Keyword(**each) for each in report["keywords"]]
@@ -213,25 +213,25 @@ class RelatedEntry:
 
 
 async def find_related(
-    build: Build, keywords: Sequence[Keyword], most: int, url: str | None = None
+    build: Build, keywords: Sequence[Keyword], limit: int, url: str | None = None
 ) -> list[RelatedEntry]:
     """Return the most related posts, without the one whose page or Markdown is at `url`.
 
     Each keyword's search ranks posts; the ranks are summed by the keyword's weight (Borda's count),
     and equals are ordered by slug. Raises Problem `unavailable`.
     """
-    terms = keywords[:TERMS] if most else ()
+    terms = keywords[:SEARCH_TERMS] if limit else ()
     scores: defaultdict[str, float] = defaultdict(float)
     for keyword in terms:
-        hits = await build.search.find(f'"{keyword.term}"', DEPTH)
+        hits = await build.search.find(f'"{keyword.term}"', SEARCH_DEPTH)
         for rank, slug in enumerate(hits):
-            scores[slug] += keyword.score * (DEPTH - rank) / DEPTH
+            scores[slug] += keyword.score * (SEARCH_DEPTH - rank) / SEARCH_DEPTH
     total = sum(keyword.score for keyword in terms)
-    ranked = sorted(scores, key=lambda slug: (-scores[slug], slug))[: most + 1]
+    ranked = sorted(scores, key=lambda slug: (-scores[slug], slug))[: limit + 1]
     found = [(build.posts.summary(slug), round(scores[slug] / total, 2)) for slug in ranked]
     posts = [RelatedEntry(it["slug"], it["title"], it["url"], score) for it, score in found]
     page = _page(url) if url else None
-    return [post for post in posts if _page(post.url) != page][:most]
+    return [post for post in posts if _page(post.url) != page][:limit]
 
 
 def _page(url: str) -> str:

@@ -1,17 +1,17 @@
-"""A document as analysis sees it, in whatever format it was written. Values only."""
+"""A parsed document of any format. Values only."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 DocumentFormat = Literal["text", "markdown", "html"]
-KINDS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
+FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
 BlockKind = Literal["paragraph", "heading", "item", "cell"]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A run of prose that stands alone; code is no prose."""
+    """A block of prose; code is no prose."""
 
     kind: BlockKind  # `item`: an entry of a list, a caption or the like
     text: str  # with single spaces, not empty
@@ -35,7 +35,7 @@ class PageMetadata:
     has_canonical: bool = False
     has_open_graph: bool = False
     json_ld: int = 0  # blocks of JSON-LD
-    json_ld_faults: int = 0  # blocks that are no JSON
+    json_ld_errors: int = 0  # blocks that are no JSON
     json_ld_types: tuple[str, ...] = ()  # each once, in the order of the text
 
 
@@ -71,16 +71,16 @@ LLMS: Final = "/llms.txt"
 SITEMAP: Final = "/sitemap.xml"
 API_CATALOG: Final = "/.well-known/api-catalog"  # RFC 9727
 AI_CATALOG: Final = "/.well-known/ai-catalog.json"  # names MCP servers
-PLACES: Final = (ROBOTS, LLMS, SITEMAP, API_CATALOG, AI_CATALOG)
-"""Well-known places, in the order of the requests; the page itself is the sixth."""
+WELL_KNOWN_PATHS: Final = (ROBOTS, LLMS, SITEMAP, API_CATALOG, AI_CATALOG)
+"""Well-known files, in the order of the requests."""
 
 Discovery = Mapping[str, str | None]
-"""The content of each place; `None` if it is missing. Places that were not read are absent."""
+"""The content of each well-known file; `None` if it is missing. Unread ones are absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts(Counts):
-    """All that a rule may read, as one flat value; `None` where it does not apply."""
+    """The input of the rules, as one flat value; `None` where it does not apply."""
 
     has_markup: bool  # whether it can have headings and links
     is_page: bool
@@ -104,7 +104,7 @@ class Facts(Counts):
     has_canonical: bool
     has_open_graph: bool
     json_ld: int
-    json_ld_faults: int
+    json_ld_errors: int
     has_llms: bool | None
     llms_has_title: bool | None
     llms_links: int | None

@@ -1,4 +1,4 @@
-"""Documents of others, fetched: for analysis, and metadata of OAuth clients.
+"""Fetches documents of other sites: for analysis, and metadata of OAuth clients.
 
 Only public addresses, and no credentials. A visit goes to ports 80 and 443 with at most three
 redirects, six requests and ten seconds in all, and obeys robots.txt.
@@ -18,16 +18,16 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from edge_api.analysis.analyst import DOCUMENT_MOST, FetchedDocument, too_large
-from edge_api.analysis.document import PLACES, ROBOTS, Discovery, DocumentFormat
+from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, FetchedDocument, too_large
+from edge_api.analysis.document import ROBOTS, WELL_KNOWN_PATHS, Discovery, DocumentFormat
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
 
 FETCH_TIMEOUT_SECONDS: Final = 10.0
-REDIRECTS_MOST: Final = 3
-REQUESTS_MOST: Final = 6
-MAX_CONCURRENT_FETCHES: Final = 8  # at one time
-MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # bytes of a well-known place
+MAX_REDIRECTS: Final = 3
+MAX_REQUESTS: Final = 6
+MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
+MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # of a well-known file
 PORTS: Final = frozenset({80, 443})
 RETRY_SECONDS: Final = 5
 UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
@@ -45,45 +45,45 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Response:
     """The answer to one request."""
 
     status: int
     kind: str  # the media type
     location: str | None
     text: str
-    is_whole: bool
-    is_coded: bool  # has a content coding, which nobody asked for
+    is_complete: bool
+    is_encoded: bool  # has a content coding, which was not requested
 
 
-_Get = Callable[[URL, int], Awaitable[_Answer]]
+_Get = Callable[[URL, int], Awaitable[_Response]]
 
 
 class WebDocumentSource:
-    """Visits public addresses, politely: one request at a time for each host."""
+    """Fetches from public addresses, with one request at a time for each host."""
 
     def __init__(
         self, agent: str, guard: SsrfGuard | None = None, ports: frozenset[int] = PORTS
     ) -> None:
-        """Take the user agent; robots.txt names the part before its slash."""
+        """`agent` is the user agent; robots.txt names the part before its slash."""
         self._agent = agent
         self._guard = guard or SsrfGuard()
         self._ports = ports
-        self._places = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def visit(self, url: str) -> FetchedDocument:
+    async def fetch(self, url: str) -> FetchedDocument:
         """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
         """
-        if self._places.locked():
+        if self._slots.locked():
             headers = {"Retry-After": str(RETRY_SECONDS)}
             raise Problem("unavailable", "Too many addresses are being read", headers=headers)
         slow = f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
-        async with self._places:
-            with _reported(_failed, _forbidden, slow):
-                return await _Tour(self._get, self._check, self._agent).visit(url)
+        async with self._slots:
+            with _as_problems(_failed, _forbidden, slow):
+                return await _SiteVisit(self._get, self._check, self._agent).fetch(url)
 
     def _check(self, url: URL) -> None:
         if url.scheme not in ("http", "https") or not url.host:
@@ -93,126 +93,126 @@ class WebDocumentSource:
         if url.port not in self._ports:
             raise _forbidden("only the ports 80 and 443 are read")
 
-    async def _get(self, url: URL, most: int) -> _Answer:
+    async def _get(self, url: URL, max_bytes: int) -> _Response:
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
         headers = {"User-Agent": self._agent, "Accept": _ACCEPT}
-        async with lock, self._guard.ask("GET", url, headers) as answer:
-            return await _read(answer, most)
+        async with lock, self._guard.request("GET", url, headers) as answer:
+            return await _read(answer, max_bytes)
 
 
-class _Tour:
-    """One visit: a page after its redirects, then the well-known places of its origin."""
+class _SiteVisit:
+    """Fetches a page after its redirects, then the well-known files of its origin."""
 
     def __init__(self, get: _Get, check: Callable[[URL], None], agent: str) -> None:
         self._get = get
         self._check = check
         self._agent = agent
-        self._left = REQUESTS_MOST
-        self._robots: dict[str, _Answer] = {}
+        self._requests_left = MAX_REQUESTS
+        self._robots: dict[str, _Response] = {}
 
-    async def visit(self, url: str) -> FetchedDocument:
-        """Return what was found, without the well-known places that did not answer in time."""
+    async def fetch(self, url: str) -> FetchedDocument:
+        """Return the document, without the well-known files that did not answer in time."""
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise _forbidden("it is not in ASCII")
         deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
-            place, answer = await self._page(URL(url).with_fragment(None))
+            final, answer = await self._page(URL(url).with_fragment(None))
         kind = _kind(answer)
-        return FetchedDocument(str(place), kind, answer.text, await self._discover(place, deadline))
+        return FetchedDocument(str(final), kind, answer.text, await self._discover(final, deadline))
 
-    async def _page(self, url: URL) -> tuple[URL, _Answer]:
-        """Return the page and its address; each redirect is checked like a given address."""
-        for _ in range(REDIRECTS_MOST + 1):
+    async def _page(self, url: URL) -> tuple[URL, _Response]:
+        """Return the page and its address; each redirect is checked like the given address."""
+        for _ in range(MAX_REDIRECTS + 1):
             self._check(url)
-            await self._ask_robots(url)
-            answer = await self._ask(url, DOCUMENT_MOST)
+            await self._check_robots(url)
+            answer = await self._request(url, MAX_DOCUMENT_BYTES)
             if answer.status not in _REDIRECTS or answer.location is None:
                 return url, answer
             url = url.join(URL(answer.location)).with_fragment(None)
-        raise _failed(f"it redirects more than {REDIRECTS_MOST} times")
+        raise _failed(f"it redirects more than {MAX_REDIRECTS} times")
 
-    async def _ask(self, url: URL, most: int) -> _Answer:
-        if self._left == 0:
+    async def _request(self, url: URL, max_bytes: int) -> _Response:
+        if self._requests_left == 0:
             raise _failed("it redirects through too many sites")
-        self._left -= 1
-        return await self._get(url, most)
+        self._requests_left -= 1
+        return await self._get(url, max_bytes)
 
-    async def _ask_robots(self, url: URL) -> None:
+    async def _check_robots(self, url: URL) -> None:
         """Raise Problem `fetch_failed` if robots.txt disallows the address (RFC 9309)."""
         origin = str(url.origin())
         if origin not in self._robots:
-            self._robots[origin] = await self._ask(
+            self._robots[origin] = await self._request(
                 url.origin().with_path(ROBOTS), MAX_WELL_KNOWN_BYTES
             )
         answer = self._robots[origin]
         if answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR:  # section 2.3.1.4: keep away
             raise _failed("its robots.txt cannot be read")
-        if answer.status == HTTPStatus.OK and not answer.is_coded:
-            await asyncio.to_thread(self._obey, answer.text, url)
+        if answer.status == HTTPStatus.OK and not answer.is_encoded:
+            await asyncio.to_thread(self._check_rules, answer.text, url)
 
-    def _obey(self, robots: str, url: URL) -> None:
+    def _check_rules(self, robots: str, url: URL) -> None:
         rules = RobotFileParser()
         rules.parse(robots.splitlines())
         if not rules.can_fetch(self._agent, str(url)):
             raise _failed("its robots.txt asks to keep away")
 
     async def _discover(self, url: URL, deadline: float) -> Discovery:
-        """Return the well-known places, as far as requests and time allow."""
-        found: dict[str, str | None] = {ROBOTS: _file(self._robots[str(url.origin())])}
-        for place in PLACES:
-            if place in found or self._left == 0:
+        """Return the well-known files, as far as requests and time allow."""
+        found: dict[str, str | None] = {ROBOTS: _well_known_text(self._robots[str(url.origin())])}
+        for path in WELL_KNOWN_PATHS:
+            if path in found or self._requests_left == 0:
                 continue
             try:
                 async with asyncio.timeout_at(deadline):
-                    answer = await self._ask(url.origin().with_path(place), MAX_WELL_KNOWN_BYTES)
+                    answer = await self._request(url.origin().with_path(path), MAX_WELL_KNOWN_BYTES)
             except (BlockedAddress, *UNREACHABLE):
                 break
-            found[place] = _file(answer)
+            found[path] = _well_known_text(answer)
         return found
 
 
-async def _read(answer: aiohttp.ClientResponse, most: int) -> _Answer:
+async def _read(answer: aiohttp.ClientResponse, max_bytes: int) -> _Response:
     """Read an answer in UTF-8 or Latin-1, since other codecs may take more than linear time."""
     charset = (answer.charset or "").lower()
     decoder = getincrementaldecoder("latin-1" if charset in _LATIN else "utf-8")("replace")
     parts, size = [], 0
-    async for chunk in read_chunks(answer, most):
+    async for chunk in read_chunks(answer, max_bytes):
         parts.append(decoder.decode(chunk))
         size += len(chunk)
-    return _Answer(
+    return _Response(
         status=answer.status,
         kind=answer.content_type,
         location=answer.headers.get("Location"),
         text="".join(parts) + decoder.decode(b"", final=True),
-        is_whole=size <= most,
-        is_coded=answer.headers.get("Content-Encoding", "identity").lower() != "identity",
+        is_complete=size <= max_bytes,
+        is_encoded=answer.headers.get("Content-Encoding", "identity").lower() != "identity",
     )
 
 
-def _kind(answer: _Answer) -> DocumentFormat:
-    """Return the kind of the document. Raises Problem `fetch_failed` if it is none."""
+def _kind(answer: _Response) -> DocumentFormat:
+    """Return the format of the document. Raises Problem `fetch_failed` if it is unknown."""
     if answer.status != HTTPStatus.OK:
         raise _failed(f"its server answers {answer.status}")
-    if not answer.is_whole:
+    if not answer.is_complete:
         raise too_large()
-    if answer.is_coded:
+    if answer.is_encoded:
         raise _failed("it came in a coding that was not asked for")
     if answer.kind not in _KINDS:
         raise _failed("it is neither HTML nor Markdown nor plain text")
     return _KINDS[answer.kind]
 
 
-def _file(answer: _Answer) -> str | None:
-    """Return a well-known file; an HTML page in its place is a kind of 404."""
-    is_there = answer.status == HTTPStatus.OK and _KINDS.get(answer.kind) != "html"
-    return answer.text if is_there and not answer.is_coded else None
+def _well_known_text(answer: _Response) -> str | None:
+    """Return the text of a well-known file; an HTML page counts as 404."""
+    exists = answer.status == HTTPStatus.OK and _KINDS.get(answer.kind) != "html"
+    return answer.text if exists and not answer.is_encoded else None
 
 
 @contextmanager
-def _reported(
+def _as_problems(
     failed: Callable[[str], Problem], blocked: Callable[[str], Problem], slow: str
 ) -> Iterator[None]:
-    """Turn what a request may raise into a problem."""
+    """Convert the errors of a request to problems."""
     try:
         yield
     except TimeoutError:
@@ -231,13 +231,13 @@ def _failed(reason: str) -> Problem:
     return Problem("fetch_failed", f"url: {reason}")
 
 
-FETCH_SECONDS: Final = 5.0
-BODY_MOST: Final = 64 * 1024  # bytes
+METADATA_TIMEOUT: Final = 5.0
+MAX_METADATA_BYTES: Final = 64 * 1024  # bytes
 _HEADERS: Final = {"Accept": "application/json"}
 
 
 class Fetcher:
-    """Fetches documents over https; `allowed` decides which addresses may be connected to."""
+    """Fetches documents over https; `allowed` decides which addresses are allowed."""
 
     def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
         """Take the certificates to trust (default: those of the system)."""
@@ -245,19 +245,19 @@ class Fetcher:
 
     async def __call__(self, url: str) -> bytes:
         """Return the body at `url`: 200, no redirects, 64 KiB, 5 s. Raises Problem `invalid`."""
-        with _reported(_failure, _failure, f"it took longer than {FETCH_SECONDS:.0f} s"):
-            async with asyncio.timeout(FETCH_SECONDS):
+        with _as_problems(_failure, _failure, f"it took longer than {METADATA_TIMEOUT:.0f} s"):
+            async with asyncio.timeout(METADATA_TIMEOUT):
                 return await self._fetch(url)
 
     async def _fetch(self, url: str) -> bytes:
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise BlockedAddress
-        async with self._guard.ask("GET", URL(url), _HEADERS) as answer:
+        async with self._guard.request("GET", URL(url), _HEADERS) as answer:
             if answer.status != 200:  # noqa: PLR2004  anything else is no document
                 raise _failure(f"its server answers {answer.status}")
-            body = b"".join([chunk async for chunk in read_chunks(answer, BODY_MOST)])
-        if len(body) > BODY_MOST:
-            raise _failure(f"it is larger than {BODY_MOST // 1024} KiB")
+            body = b"".join([chunk async for chunk in read_chunks(answer, MAX_METADATA_BYTES)])
+        if len(body) > MAX_METADATA_BYTES:
+            raise _failure(f"it is larger than {MAX_METADATA_BYTES // 1024} KiB")
         return body
 
 

@@ -1,7 +1,7 @@
-"""Languages: their tags (BCP 47), their words, and guesses at the language of a text.
+"""Languages: their tags (BCP 47), their words, and detection of the language of a text.
 
-Common words identify a language, and are no keywords. A language that is not listed is analysed
-without what depends on it.
+Common words identify a language, and are no keywords. For an unlisted language, metrics that
+depend on it are left out.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Final
 from unicodedata import normalize
 
 UNKNOWN: Final = "und"  # the tag of an unknown language (section 4.1)
-LONGEST: Final = 35  # characters, enough for every tag in use (section 4.4.1)
+MAX_TAG_LENGTH: Final = 35  # characters, enough for every tag in use (section 4.4.1)
 
 _TAG: Final = re.compile(
     r"(?:[a-z]{2,3}(?:-[a-z]{3}){0,3}|[a-z]{4,8})"
@@ -30,14 +30,14 @@ _REGION: Final = re.compile(r"[a-z]{2}")
 
 
 def primary(tag: str) -> str:
-    """Return the language in a tag, without script and region."""
+    """Return the primary language of a tag, without script and region."""
     return tag.partition("-")[0].lower()
 
 
 def normalize_tag(stated: str) -> str | None:
     """Return a tag in its usual case, or `None` if it names no language."""
     tag = stated.strip().replace("_", "-").lower()
-    is_tag = len(tag) <= LONGEST and tag.isascii() and _TAG.fullmatch(tag) is not None
+    is_tag = len(tag) <= MAX_TAG_LENGTH and tag.isascii() and _TAG.fullmatch(tag) is not None
     return _apply_case(tag) if is_tag and primary(tag) != UNKNOWN else None
 
 
@@ -77,16 +77,16 @@ class Language:
 def _read(text: str) -> dict[str, Language]:
     return {
         tag: Language(
-            frozenset(said["common"].split()),
-            said.get("letters", ""),
-            frozenset(said.get("abbreviations", "").split()),
-            Flesch(*said["flesch"]) if "flesch" in said else None,
+            frozenset(entry["common"].split()),
+            entry.get("letters", ""),
+            frozenset(entry.get("abbreviations", "").split()),
+            Flesch(*entry["flesch"]) if "flesch" in entry else None,
         )
-        for tag, said in tomllib.loads(text).items()
+        for tag, entry in tomllib.loads(text).items()
     }
 
 
-_NONE: Final = Language(frozenset())
+_UNLISTED: Final = Language(frozenset())
 LANGUAGES: Final[Mapping[str, Language]] = _read(
     Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 )
@@ -94,16 +94,16 @@ LANGUAGES: Final[Mapping[str, Language]] = _read(
 
 def language_of(tag: str) -> Language:
     """Return the language of a tag (BCP 47)."""
-    return LANGUAGES.get(primary(tag), _NONE)
+    return LANGUAGES.get(primary(tag), _UNLISTED)
 
 
 _SAMPLE: Final = 3000  # words
-_SHARE_LEAST: Final = 0.15
-"""Of common words; running text has 0.3 and more, a list of names hardly any."""
-_DIFFERENT_LEAST: Final = 2  # common words; one alone is a coincidence
-_LEAD_LEAST: Final = 1.2  # over the common words of the second language
-_FOREIGN_MOST: Final = 0.2
-"""The share of letters in words that the language does not use."""
+_MIN_COMMON_SHARE: Final = 0.15
+"""The share of common words; running text has 0.3 and more, a list of names hardly any."""
+_MIN_DISTINCT: Final = 2  # common words; one alone is a coincidence
+_MIN_LEAD: Final = 1.2  # over the common words of the second language
+_MAX_FOREIGN_SHARE: Final = 0.2
+"""The share of letters in words with letters that the language does not use."""
 
 
 def guess_language(words: Iterable[str]) -> str:
@@ -118,7 +118,7 @@ def guess_language(words: Iterable[str]) -> str:
         reverse=True,
     )
     (best, tag), (second, _) = hits[:2]
-    is_clear = best >= max(1, _SHARE_LEAST * total, _LEAD_LEAST * second)
+    is_clear = best >= max(1, _MIN_COMMON_SHARE * total, _MIN_LEAD * second)
     return tag if is_clear and _could_be(counts, LANGUAGES[tag]) else UNKNOWN
 
 
@@ -130,11 +130,11 @@ def _count(words: Iterable[str]) -> Counter[str]:
 
 
 def _could_be(counts: Counter[str], known: Language) -> bool:
-    different = sum(word in known.common for word in counts)
+    distinct = sum(word in known.common for word in counts)
     letters = sum(len(word) * count for word, count in counts.items())
     foreign = sum(
         len(word) * count
         for word, count in counts.items()
         if any(each.isalpha() and not each.isascii() and each not in known.letters for each in word)
     )
-    return different >= _DIFFERENT_LEAST and foreign <= _FOREIGN_MOST * letters
+    return distinct >= _MIN_DISTINCT and foreign <= _MAX_FOREIGN_SHARE * letters

@@ -14,10 +14,10 @@ from edge_api.analysis.document import ParsedDocument
 from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
 from edge_api.schema.reading import reading_minutes
 
-_MARKS: Final = "".join(
+_COMBINING_MARKS: Final = "".join(
     letter for letter in map(chr, range(0x300, 0x1F000)) if category(letter).startswith("M")
 )
-LETTER: Final = rf"\w{_MARKS}"
+LETTER: Final = rf"\w{_COMBINING_MARKS}"
 """A character class of words: letters, digits, and the combining marks on letters, without which
 words of India would fall into pieces."""
 _WORD: Final = re.compile(
@@ -25,7 +25,7 @@ _WORD: Final = re.compile(
 )
 
 # What ends a sentence stands at the end of a run of signs, so that each run is looked at once.
-_END: Final = re.compile(
+_SENTENCE_END: Final = re.compile(
     r"(?<![.!?\u2026])[.!?\u2026]+[\"'\u201d\u2019\xbb)\]]*(?=\s)"
     r"|[\u3002\uff01\uff1f\u061f\u06d4\u0964\u0965]+"
 )
@@ -52,7 +52,7 @@ def count_tokens(text: str) -> int:
 
 
 def has_spaces(words: list[str]) -> bool:
-    """Return whether the words seem to be of a script that puts spaces between them."""
+    """Return whether the words are mostly of scripts with spaces between words."""
     letters = sum(map(len, words))
     unspaced = sum(len(_UNSPACED_SCRIPTS.findall(word)) for word in words if not word.isascii())
     return unspaced <= _UNSPACED_SHARE * letters
@@ -65,25 +65,25 @@ def sentence_lengths(text: str, language: Language) -> Iterator[int]:
 
 def _sentences(text: str, language: Language) -> Iterator[str]:
     start = 0
-    for end in _END.finditer(text):
-        if _ends(text, end, language):
+    for end in _SENTENCE_END.finditer(text):
+        if _is_sentence_end(text, end, language):
             yield text[start : end.end()]
             start = end.end()
     yield text[start:]
 
 
-def _ends(text: str, end: re.Match[str], language: Language) -> bool:
-    """Return whether a sentence ends here; a stop may belong to an abbreviation or an initial."""
+def _is_sentence_end(text: str, end: re.Match[str], language: Language) -> bool:
+    """Return whether a sentence ends here; a stop may end an abbreviation or an initial."""
     if end[0][0] not in ".!?\u2026":
         return True
     is_bare = end[0][-1] in "!?"
     if not is_bare and text[end.end() : end.end() + 2].strip()[:1].islower():
         return False
-    return end[0] != "." or not _is_short(text, end, language)
+    return end[0] != "." or not _is_abbreviation(text, end, language)
 
 
-def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
-    """Return whether a stop belongs to an abbreviation or an initial, not to a word like no."""
+def _is_abbreviation(text: str, stop: re.Match[str], language: Language) -> bool:
+    """Return whether a stop ends an abbreviation or an initial, and not a word like "no"."""
     last = _LAST_WORD.search(text, max(0, stop.start() - 13), stop.start())
     word = last[0].casefold() if last else ""
     is_abbreviation = word in language.abbreviations
@@ -97,7 +97,7 @@ def _is_short(text: str, stop: re.Match[str], language: Language) -> bool:
 LONG_WORD: Final = 6  # letters that a long word has more of (Björnsson's LIX, 1968)
 LONG_SENTENCE: Final = 30
 LONG_PARAGRAPH: Final = 150  # words
-_SPOKEN_MOST: Final = 40
+_MAX_HYPHENATED: Final = 40
 """Letters; the syllables of longer words are estimated, not looked up."""
 _UNSPACED: Final = frozenset(
     ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
@@ -169,31 +169,31 @@ def _count_syllables(words: Iterable[str], hyphenation: str) -> int:
     dictionary, total = load_hyphenation(hyphenation), 0
     try:
         for word, count in Counter(word.lower() for word in words).items():
-            is_long = len(word) > _SPOKEN_MOST
+            is_long = len(word) > _MAX_HYPHENATED
             total += count * (len(word) // 3 if is_long else len(dictionary.positions(word)) + 1)
     finally:
-        dictionary.hd.cache.clear()  # it would keep the words of every document
+        dictionary.hd.cache.clear()  # else it grows with the words of every document
     return total
 
 
 @lru_cache
 def load_hyphenation(name: str) -> pyphen.Pyphen:
-    """Return a dictionary of hyphenation, which takes a moment to load."""
+    """Return a hyphenation dictionary, which is slow to load."""
     return pyphen.Pyphen(lang=name)
 
 
-PHRASE_LONGEST: Final = 3  # words
+MAX_PHRASE_WORDS: Final = 3  # words
 _CANDIDATES: Final = 200
-_WORD_SHORTEST: Final = 3
-_WORD_LONGEST: Final = 40  # letters; what is longer is an address or noise
-_FOR_EACH_WORD: Final = 0.6
-"""The extra weight of each further word: a longer phrase says more, and is rarer."""
-_IN_TITLE, _IN_HEADING = 2.0, 1.5
-_WITHIN: Final = 1.25  # A word that is rarely alone is covered by its phrase
+_MIN_WORD_LENGTH: Final = 3
+_MAX_WORD_LENGTH: Final = 40  # letters; what is longer is an address or noise
+_EXTRA_WORD_WEIGHT: Final = 0.6
+"""The extra weight of each further word, since longer phrases are rarer."""
+_TITLE_WEIGHT, _HEADING_WEIGHT = 2.0, 1.5
+_COVERED_RATIO: Final = 1.25  # a word that seldom occurs outside a phrase is covered by it
 
 _ADDRESS: Final = re.compile(r"(?<!\w)\w{1,20}://\S+")
 """Web addresses, whose parts are no words of the text."""
-_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
+_PHRASE_BREAK: Final = re.compile(rf"[^{LETTER} '\-]+")
 
 Phrase = tuple[str, ...]
 
@@ -207,7 +207,7 @@ class Keyword:
     score: float  # 0 to 1; the first keyword has 1
 
 
-def find_keywords(document: ParsedDocument, language: str, most: int) -> list[Keyword]:
+def find_keywords(document: ParsedDocument, language: str, limit: int) -> list[Keyword]:
     """Return the most significant terms of a document, the best first."""
     common = language_of(language).common
     counts: Counter[Phrase] = Counter()
@@ -215,7 +215,7 @@ def find_keywords(document: ParsedDocument, language: str, most: int) -> list[Ke
         counts.update(_phrases(block.text, common))
     weights = _weigh(document, counts, common)
     ranked = sorted(weights, key=lambda phrase: (-weights[phrase], phrase))[:_CANDIDATES]
-    chosen = _choose(ranked, counts, most)
+    chosen = _choose(ranked, counts, limit)
     top = weights[chosen[0]] if chosen else 1.0
     return [
         Keyword(" ".join(phrase), counts[phrase], round(weights[phrase] / top, 2))
@@ -230,38 +230,38 @@ def _weigh(
     headings = {part for each in document.headings for part in _phrases(each.text, common)}
     return {
         phrase: count
-        * (1 + _FOR_EACH_WORD * (len(phrase) - 1))
-        * (_IN_TITLE if phrase in title else _IN_HEADING if phrase in headings else 1.0)
+        * (1 + _EXTRA_WORD_WEIGHT * (len(phrase) - 1))
+        * (_TITLE_WEIGHT if phrase in title else _HEADING_WEIGHT if phrase in headings else 1.0)
         for phrase, count in counts.items()
         if len(phrase) == 1 or count > 1
     }
 
 
-def _choose(ranked: list[Phrase], counts: Counter[Phrase], most: int) -> list[Phrase]:
-    """Return the best phrases without those that others cover."""
+def _choose(ranked: list[Phrase], counts: Counter[Phrase], limit: int) -> list[Phrase]:
+    """Return the best phrases without redundant ones."""
     chosen: list[Phrase] = []
     for phrase in ranked:
-        if len(chosen) == most:
+        if len(chosen) == limit:
             break
-        if not any(_is_told(phrase, other, counts) for other in chosen):
+        if not any(_is_redundant(phrase, other, counts) for other in chosen):
             chosen.append(phrase)
     return chosen
 
 
-def _is_told(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> bool:
-    """Return whether one of two phrases is a part of the other, as often."""
+def _is_redundant(phrase: Phrase, other: Phrase, counts: Counter[Phrase]) -> bool:
+    """Return whether one phrase is a part of the other, and about as frequent."""
     short, long = sorted((phrase, other), key=len)
     starts = range(len(long) - len(short) + 1)
     is_part = any(long[start : start + len(short)] == short for start in starts)
-    return is_part and (phrase is long or counts[short] <= _WITHIN * counts[long])
+    return is_part and (phrase is long or counts[short] <= _COVERED_RATIO * counts[long])
 
 
 def _phrases(text: str, common: frozenset[str]) -> Iterator[Phrase]:
-    """Yield every run of one to three words that carry a subject."""
-    for part in _BREAK.split(_ADDRESS.sub("\n", text).replace("\u2019", "'")):
+    """Yield every run of one to three words that are not common."""
+    for part in _PHRASE_BREAK.split(_ADDRESS.sub("\n", text).replace("\u2019", "'")):
         for run in _runs(part, common):
             for start in range(len(run)):
-                for end in range(start + 1, min(start + PHRASE_LONGEST, len(run)) + 1):
+                for end in range(start + 1, min(start + MAX_PHRASE_WORDS, len(run)) + 1):
                     yield tuple(run[start:end])
 
 
@@ -270,7 +270,7 @@ def _runs(part: str, common: frozenset[str]) -> Iterator[list[str]]:
     for word in tokenize(part):
         folded = word.casefold().removesuffix("'s")
         is_number = folded.replace("-", "").isdigit()
-        is_sized = _WORD_SHORTEST <= len(folded) <= _WORD_LONGEST
+        is_sized = _MIN_WORD_LENGTH <= len(folded) <= _MAX_WORD_LENGTH
         if is_sized and not is_number and folded not in common:
             run.append(folded)
         else:

@@ -15,26 +15,26 @@ from pydantic import (
 )
 
 from edge_api.analysis.analyst import AnalysisRequest, Analyst, RelatedEntry
-from edge_api.analysis.document import KINDS, DocumentFormat
+from edge_api.analysis.document import FORMATS, DocumentFormat
 from edge_api.analysis.report import SuggestionEntry
 from edge_api.db.types import whole_float_to_int
 from edge_api.operation.model import (
     AnyOperation,
     Body,
-    Hints,
     Operation,
     OperationRequest,
     SuccessResponse,
     Tool,
+    ToolHints,
 )
 from edge_api.operation.result import OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/analyze"
-BODY_MOST: Final = 128 * 1024  # bytes: 100,000 characters, most of them ASCII
-CONTENT_MOST: Final = 100_000  # characters
-URL_MOST: Final = 2048
+MAX_BODY: Final = 128 * 1024  # bytes: 100,000 characters, most of them ASCII
+MAX_CONTENT: Final = 100_000  # characters
+MAX_URL_LENGTH: Final = 2048
 LIMIT: Final = "analyze"
 
 _URL: Final = r"[Hh][Tt][Tt][Pp][Ss]?://[!-~]+"  # a scheme has no case (RFC 3986, section 3.1)
@@ -59,14 +59,14 @@ _IS_URL: Final = _matches(
 _IS_LANGUAGE: Final = _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)")
 
 
-def _text(description: str, *, most: int = CONTENT_MOST, pattern: str = "") -> Any:
+def _text(description: str, *, max_length: int = MAX_CONTENT, pattern: str = "") -> Any:
     """Return the schema of an optional member that must not be empty."""
     shape = {"pattern": f"^{pattern}$"} if pattern else {}
-    bounds = {"type": "string", "minLength": 1, "maxLength": most}
+    bounds = {"type": "string", "minLength": 1, "maxLength": max_length}
     return WithJsonSchema({**bounds, **shape, "description": description})
 
 
-Content = Annotated[str, Field(min_length=1, max_length=CONTENT_MOST, default_factory=str)]
+Content = Annotated[str, Field(min_length=1, max_length=MAX_CONTENT, default_factory=str)]
 _WHOLE: Final = BeforeValidator(whole_float_to_int)
 
 
@@ -80,11 +80,11 @@ class AnalyzeInput(BaseModel):
     html: Annotated[Content, _text("HTML, a whole page or a fragment.")]
     url: Annotated[
         str,
-        Field(min_length=1, max_length=URL_MOST, default_factory=str),
+        Field(min_length=1, max_length=MAX_URL_LENGTH, default_factory=str),
         _IS_URL,
         _text(
             "An address to read the document at; which ones are allowed is the operator's choice.",
-            most=URL_MOST,
+            max_length=MAX_URL_LENGTH,
             pattern=_URL,
         ),
     ]
@@ -94,7 +94,7 @@ class AnalyzeInput(BaseModel):
         _IS_LANGUAGE,
         _text(
             "The language as a BCP 47 tag; without it, as the page says, or guessed.",
-            most=35,
+            max_length=35,
             pattern=_LANGUAGE,
         ),
     ]
@@ -229,22 +229,22 @@ class Analysis(BaseModel):
 async def analyze(
     service: Service, request: OperationRequest[None, AnalyzeInput]
 ) -> OperationResult:
-    """Analyse a document; calls of a tool are counted here, REST requests by the endpoint."""
+    """Analyse a document; tool calls are rate-limited here, REST requests by the endpoint."""
     if request.actor is not None:
-        await service.limiter.hit(LIMIT, request.actor.holder)
-    return OperationResult(await service[Analyst].analyze(_order(request.body)))
+        await service.limiter.hit(LIMIT, request.actor.limit_key)
+    return OperationResult(await service[Analyst].analyze(_to_request(request.body)))
 
 
-def _order(given: AnalyzeInput) -> AnalysisRequest:
-    kind = next((kind for kind in KINDS if kind in given.model_fields_set), None)
+def _to_request(given: AnalyzeInput) -> AnalysisRequest:
+    kind = next((kind for kind in FORMATS if kind in given.model_fields_set), None)
     content = getattr(given, kind or "url")
     return AnalysisRequest(kind, content, given.language or None, given.keywords, given.related)
 
 
 _ABOUT = f"""\
-Exactly one of `text`, `markdown`, `html` (1 to {CONTENT_MOST:,} characters) and `url`. The same
+Exactly one of `text`, `markdown`, `html` (1 to {MAX_CONTENT:,} characters) and `url`. The same
 document always gets the same report, as long as the journal stays as it is; nothing of it is kept
-or logged. Open without a credential, and rate-limited. A body has at most {BODY_MOST // 1024} KiB.
+or logged. Open without a credential, and rate-limited. A body has at most {MAX_BODY // 1024} KiB.
 A document that takes longer than five seconds, the wait for others included, is 503, and so is one
 that comes while too many others wait."""
 
@@ -255,7 +255,7 @@ _TOOL = Tool(
     "readability, structure, keywords, related posts of the journal, and what to fix so that "
     "people and language models can read and cite it. Give exactly one of text, markdown, html "
     "and url.",
-    hints=Hints(read_only=True, destructive=False, idempotent=True, open_world=True),
+    hints=ToolHints(read_only=True, destructive=False, idempotent=True, open_world=True),
 )
 
 _SKIPPED: Final[dict[str, Any]] = {
@@ -353,7 +353,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 "text": {"text": "One page, fanned a little. Then the picture shows."},
                 "html": {"html": "<h1>Fanned</h1><p>The picture shows.", "language": "en"},
             },
-            most=BODY_MOST,
+            max_bytes=MAX_BODY,
         ),
         responses=(
             SuccessResponse(

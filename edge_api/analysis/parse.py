@@ -40,27 +40,27 @@ _BLOCKS: Final[Mapping[str, BlockKind]] = {
         "paragraph",
     ),
 }
-"""Elements that end a run of prose and begin another, with its kind."""
-_CLOSED: Final = frozenset(
+"""Elements that begin a new block of prose, with its kind."""
+_SKIPPED: Final = frozenset(
     (
         *("script", "style", "template", "noscript", "svg", "math", "head", "iframe", "object"),
         *("canvas", "audio", "video", "select", "textarea", "datalist"),
     )
 )
-"""Elements whose content is not read."""
-_BESIDE: Final = frozenset(("nav", "footer", "aside", "pre", "button"))
+"""Elements whose content is ignored."""
+_NOT_PROSE: Final = frozenset(("nav", "footer", "aside", "pre", "button"))
 """Elements whose text is not prose of the document."""
 _LISTS: Final = frozenset(("ul", "ol", "dl"))
 _ANCHORS: Final = frozenset(("#", "\xb6", "\xa7"))
-"""Texts of links that generators put behind headings."""
+"""Texts of the links that generators append to headings."""
 _PAGE: Final = re.compile(r"<(?:!doctype|html|head|body|title)\b", re.IGNORECASE)
 """Tags of a whole page; a fragment needs no title and no description."""
-TYPES_MOST: Final = 20  # reported of one page
-_TYPE_LONGEST: Final = 100
-DEPTH_MOST: Final = 256  # nested elements; real pages have fewer than 60
+MAX_TYPES: Final = 20  # reported of one page
+_MAX_TYPE_LENGTH: Final = 100
+MAX_DEPTH: Final = 256  # nested elements; real pages have fewer than 60
 
 _TAG: Final = re.compile(r"<(/?)([A-Za-z][^\s/>]*)[^>]*>?")
-_FLAT: Final = frozenset(
+_NOT_NESTED: Final = frozenset(
     (
         *("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param"),
         *("source", "track", "wbr", "html", "head", "body", "p", "li", "dt", "dd", "option"),
@@ -68,11 +68,11 @@ _FLAT: Final = frozenset(
         *("rt", "rp"),
     )
 )
-"""Elements that are empty, or end where the next of their kind begins (HTML, 13.1.2.4)."""
+"""Elements that are empty, or closed by the next of their kind (HTML, 13.1.2.4)."""
 
 
-class _Walk:
-    """Collects a document while the nodes of its tree go by."""
+class _TreeWalk:
+    """Walks the tree and collects the parts of the document."""
 
     def __init__(self, host: str | None, *, needs_main: bool) -> None:
         self.blocks: list[Block] = []
@@ -80,7 +80,7 @@ class _Walk:
         self.counts = dict.fromkeys(Counts.__slots__, 0)
         self._host = host
         self._needs_main = needs_main
-        self._main = self._beside = 0
+        self._main_depth = self._not_prose_depth = 0
         self._kinds: list[BlockKind] = ["paragraph"]
         self._prose: list[str] = []
         self._heading: list[str] | None = None
@@ -104,16 +104,16 @@ class _Walk:
             node = node.next if depth else None
 
     def _enter(self, node: LexborNode) -> bool:
-        """Read a node; return whether to look inside."""
+        """Read a node; return whether to visit its children."""
         if node.is_text_node:
             self._read(node.text_content or "")
             return False
         tag = node.tag or ""
         hidden = node.attributes.get("aria-hidden") or ""
-        if tag in _CLOSED or "hidden" in node.attributes or hidden.lower() == "true":
+        if tag in _SKIPPED or "hidden" in node.attributes or hidden.lower() == "true":
             return False
-        self._main += tag == "main"
-        self._beside += tag in _BESIDE
+        self._main_depth += tag == "main"
+        self._not_prose_depth += tag in _NOT_PROSE
         if tag in _BLOCKS:
             self._end_block()
             self._kinds.append(_BLOCKS[tag])
@@ -144,23 +144,23 @@ class _Walk:
         if tag == "a" and "href" in node.attributes:
             self._end_link(node)
         if _is_heading(tag) and self._heading is not None:
-            self.headings.append(Heading(int(tag[1]), _squeeze(self._heading)))
+            self.headings.append(Heading(int(tag[1]), _collapse(self._heading)))
             self._heading = None
         if tag in _BLOCKS:
             self._end_block()
             self._kinds.pop()
-        self._main -= tag == "main"
-        self._beside -= tag in _BESIDE
+        self._main_depth -= tag == "main"
+        self._not_prose_depth -= tag in _NOT_PROSE
 
     def _read(self, text: str) -> None:
         for collected in (self._heading, self._link):
             if collected is not None:
                 collected.append(text)
-        if not self._beside and (self._main or not self._needs_main):
+        if not self._not_prose_depth and (self._main_depth or not self._needs_main):
             self._prose.append(text)
 
     def _end_block(self) -> None:
-        text = _squeeze(self._prose)
+        text = _collapse(self._prose)
         if text:
             self.blocks.append(Block(self._kinds[-1], text))
         self._prose = []
@@ -169,8 +169,8 @@ class _Walk:
         self.counts["links"] += 1
         self.counts["external_links"] += self._is_external(node.attributes["href"] or "")
         text = self._link or []
-        self.counts["links_without_text"] += not _squeeze(text)
-        if text[-1:] and text[-1] in _ANCHORS:  # it links to the heading that it stands in
+        self.counts["links_without_text"] += not _collapse(text)
+        if text[-1:] and text[-1] in _ANCHORS:  # it links to its own heading
             for collected in (self._heading, self._prose):
                 if collected and collected[-1] == text[-1]:
                     collected.pop()
@@ -189,11 +189,11 @@ def parse_html(html: str, url: str | None = None) -> ParsedDocument:
     """Return the document of HTML, a page or a fragment; `url` is its address."""
     tree = LexborHTMLParser(limit_nesting(html))
     host = urlsplit(url).hostname if url else None
-    walk = _Walk(host, needs_main=tree.css_first("main") is not None)
+    walk = _TreeWalk(host, needs_main=tree.css_first("main") is not None)
     if tree.body is not None:
         walk.walk(tree.body)
     is_page = _PAGE.search(html) is not None
-    titles = [_squeeze([node.text()]) for node in tree.css("title")[:1]]
+    titles = [_collapse([node.text()]) for node in tree.css("title")[:1]]
     title = next(filter(None, [*titles, *(each.text for each in walk.headings[:1])]), None)
     return ParsedDocument(
         kind="html",
@@ -208,7 +208,7 @@ def parse_html(html: str, url: str | None = None) -> ParsedDocument:
 
 def _read_page(tree: LexborHTMLParser) -> PageMetadata:
     scripts = [node.text() for node in tree.css('script[type="application/ld+json" i]')]
-    types, faults = read_types(scripts)
+    types, errors = read_types(scripts)
     return PageMetadata(
         language=normalize_tag(_attribute(tree, "html", "lang") or ""),
         description=_attribute(tree, 'meta[name="description" i]', "content"),
@@ -216,36 +216,36 @@ def _read_page(tree: LexborHTMLParser) -> PageMetadata:
         has_canonical=bool(_attribute(tree, 'link[rel~="canonical" i]', "href")),
         has_open_graph=bool(_attribute(tree, 'meta[property="og:title" i]', "content")),
         json_ld=len(scripts),
-        json_ld_faults=faults,
+        json_ld_errors=errors,
         json_ld_types=types,
     )
 
 
 def _attribute(tree: LexborHTMLParser, selector: str, name: str) -> str | None:
     node = tree.css_first(selector)
-    return _squeeze([node.attributes.get(name) or ""]) or None if node is not None else None
+    return _collapse([node.attributes.get(name) or ""]) or None if node is not None else None
 
 
 def _is_heading(tag: str) -> bool:
     return _BLOCKS.get(tag) == "heading"
 
 
-def _squeeze(parts: list[str]) -> str:
+def _collapse(parts: list[str]) -> str:
     return " ".join("".join(parts).split())
 
 
 def read_types(blocks: Iterable[str]) -> tuple[tuple[str, ...], int]:
     """Return the types in blocks of JSON-LD (1.1, 3.5), and the number of invalid blocks."""
     types: dict[str, None] = {}
-    faults = 0
+    errors = 0
     for block in blocks:
         try:
             value = orjson.loads(block)
         except orjson.JSONDecodeError:
-            faults += 1
+            errors += 1
             continue
         types.update(dict.fromkeys(_types(value)))
-    return tuple(types)[:TYPES_MOST], faults
+    return tuple(types)[:MAX_TYPES], errors
 
 
 def _types(value: Any) -> Iterator[str]:
@@ -256,29 +256,29 @@ def _types(value: Any) -> Iterator[str]:
             named = item.get("@type")
             for name in named if isinstance(named, list) else [named]:
                 if isinstance(name, str):
-                    yield name[:_TYPE_LONGEST]
+                    yield name[:_MAX_TYPE_LENGTH]
             pending.extend(reversed(item.values()))
         elif isinstance(item, list):
             pending.extend(reversed(item))
 
 
-class _Levels:
-    """Counts the open elements while the tags of a text go by."""
+class _NestingLimiter:
+    """Filters tags by the number of open elements."""
 
     def __init__(self) -> None:
         self._open: Counter[str] = Counter()
         self._dropped: Counter[str] = Counter()
         self._depth = 0
 
-    def keep(self, tag: re.Match[str]) -> str:
-        """Return the tag, or nothing if it would go too deep."""
+    def filter_tag(self, tag: re.Match[str]) -> str:
+        """Return the tag, or `""` if it is nested too deep."""
         name = tag[2].lower()
-        if name in _FLAT:
+        if name in _NOT_NESTED:
             return tag[0]
         return self._close(name, tag[0]) if tag[1] else self._begin(name, tag[0])
 
     def _begin(self, name: str, tag: str) -> str:
-        if self._depth >= DEPTH_MOST:
+        if self._depth >= MAX_DEPTH:
             self._dropped[name] += 1
             return ""
         self._open[name] += 1
@@ -289,39 +289,39 @@ class _Levels:
         if self._dropped[name]:
             self._dropped[name] -= 1
             return ""
-        if self._open[name]:  # an end tag without a beginning closes nothing
+        if self._open[name]:  # an end tag without a start tag closes nothing
             self._open[name] -= 1
             self._depth -= 1
         return tag
 
 
 def limit_nesting(html: str) -> str:
-    """Return the HTML with at most `DEPTH_MOST` nested elements.
+    """Return the HTML with at most `MAX_DEPTH` nested elements.
 
     A parser's time grows with the square of the depth. Browsers stop at 512 levels; so does this,
     in one pass over the text: tags that go deeper are removed, and their content stays.
     """
-    if html.count("<") <= DEPTH_MOST:
+    if html.count("<") <= MAX_DEPTH:
         return html
-    return _TAG.sub(_Levels().keep, html)
+    return _TAG.sub(_NestingLimiter().filter_tag, html)
 
 
-_GAP: Final = re.compile(r"\n[^\S\n]*(?=\n)")
+_PARAGRAPH_BREAK: Final = re.compile(r"\n[^\S\n]*(?=\n)")
 """The end of a line before an empty one. One line at a time, so that a text of line feeds takes no
 longer than another."""
 _FRONT_MATTER: Final = re.compile(r"\A---[ \t]*\r?\n(?:(?!---).*\r?\n)*?---[ \t]*(?:\r?\n|\Z)")
 _TITLE: Final = re.compile(r"^title[ \t]*:[ \t]*(\S.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
-OPEN_MOST: Final = 200  # brackets that are not closed; real texts have a few
-BRACKETS_MOST: Final = 32  # inside each other
-_SIGN: Final = re.compile(r"\\[^\n]|[\[\]\n]")
+MAX_UNCLOSED_BRACKETS: Final = 200  # brackets that are not closed; real texts have a few
+MAX_BRACKET_DEPTH: Final = 32  # nested
+_BRACKET: Final = re.compile(r"\\[^\n]|[\[\]\n]")
 """A bracket, the end of a line, or a backslash with what it escapes."""
 
 
 def parse_text(text: str, _url: str | None = None) -> ParsedDocument:
     """Return the document of plain text."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    paragraphs = (" ".join(part.split()) for part in _GAP.split(lines))
+    paragraphs = (" ".join(part.split()) for part in _PARAGRAPH_BREAK.split(lines))
     blocks = tuple(Block("paragraph", part) for part in paragraphs if part)
     return ParsedDocument("text", None, blocks, reading=text)
 
@@ -352,26 +352,26 @@ def limit_brackets(markdown: str) -> str:
     For each opening bracket a parser looks for the closing one up to the end of the paragraph. One
     that is not closed is text anyway; a backslash before it says so at once.
     """
-    lost = _lost(markdown)
-    if len(lost) <= OPEN_MOST:
+    unmatched = _unmatched_brackets(markdown)
+    if len(unmatched) <= MAX_UNCLOSED_BRACKETS:
         return markdown
-    starts, ends = [0, *lost], [*lost, len(markdown)]
+    starts, ends = [0, *unmatched], [*unmatched, len(markdown)]
     return "\\".join(markdown[start:end] for start, end in zip(starts, ends, strict=True))
 
 
-def _lost(markdown: str) -> list[int]:
-    """Return the positions of brackets that are not closed on their line, or nested too deep."""
-    lost: list[int] = []
+def _unmatched_brackets(markdown: str) -> list[int]:
+    """Return the positions of brackets that are unclosed on their line, or nested too deep."""
+    unmatched: list[int] = []
     pending: list[int] = []
-    for found in _SIGN.finditer(markdown):
+    for found in _BRACKET.finditer(markdown):
         if found[0] == "[":
-            (lost if len(pending) == BRACKETS_MOST else pending).append(found.start())
+            (unmatched if len(pending) == MAX_BRACKET_DEPTH else pending).append(found.start())
         elif found[0] == "]" and pending:
             pending.pop()
         elif found[0] == "\n":
-            lost += pending
+            unmatched += pending
             pending = []
-    return sorted(lost + pending)
+    return sorted(unmatched + pending)
 
 
 PARSERS: Final[Mapping[DocumentFormat, Callable[[str, str | None], ParsedDocument]]] = {

@@ -1,4 +1,4 @@
-"""A pool of warm worker processes, which are killed and replaced when they take too long.
+"""A pool of worker processes, which are killed and replaced when they take too long.
 
 Few jobs run and few wait; beyond that, callers are refused. Jobs and answers are bytes.
 """
@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge_api.analysis import worker
-from edge_api.analysis.worker import HEAD, frame, read_length
+from edge_api.analysis.worker import HEADER_SIZE, frame, read_length
 from edge_api.db.problems import Problem
 
-STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process listens
-ANSWER_MOST: Final = 4 * 1024 * 1024  # bytes
+STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process is ready
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # bytes
 
 COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
 _ROOT: Final = str(Path(__file__).parents[3])
 
 
 class JobNotReceivedError(Exception):
-    """A process ended before it got its job, so the job is not the cause."""
+    """A process ended before it received its job, so the job is not the cause."""
 
 
 class Worker:
-    """A worker process, as the edge sees it."""
+    """A worker process, from the pool's side."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -45,33 +45,33 @@ class Worker:
         return self._process.pid
 
     async def request(self, job: bytes) -> bytes:
-        """Return the answer to a job. Raises UnheardError if it did not get it, else EOFError."""
+        """Return the answer to a job. Raises JobNotReceivedError or EOFError."""
         sink = self._process.stdin
-        assert sink is not None  # noqa: S101  it was asked for
+        assert sink is not None  # noqa: S101  it is a pipe
         try:
             sink.write(frame(job))
             await sink.drain()
-            await self.listen()  # it says that it has the job
+            await self.receive()  # the acknowledgement
         except (EOFError, OSError):
             raise JobNotReceivedError from None
-        return await self.listen()
+        return await self.receive()
 
-    async def listen(self) -> bytes:
+    async def receive(self) -> bytes:
         """Return the next message of the process. Raises EOFError if it has ended."""
         source = self._process.stdout
-        assert source is not None  # noqa: S101  it was asked for
-        length = read_length(await source.readexactly(HEAD))
-        if length > ANSWER_MOST:
+        assert source is not None  # noqa: S101  it is a pipe
+        length = read_length(await source.readexactly(HEADER_SIZE))
+        if length > MAX_ANSWER_BYTES:
             raise EOFError
         return await source.readexactly(length)
 
     def end(self) -> None:
-        """Kill the process without waiting for it; a pending `listen` raises EOFError."""
+        """Kill the process without waiting for it; a pending `receive` raises EOFError."""
         with suppress(ProcessLookupError):
             self._process.kill()
 
     async def kill(self) -> None:
-        """Kill the process and wait for its end; nobody else may be listening to it."""
+        """Kill the process and wait for its end; no `receive` may be pending."""
         self.end()
         await self._process.communicate()
 
@@ -91,7 +91,7 @@ async def start_worker(command: tuple[str, ...]) -> Worker:
     each = Worker(process)
     try:
         async with asyncio.timeout(STARTUP_TIMEOUT_SECONDS):
-            await each.listen()
+            await each.receive()
     except BaseException:
         await each.kill()
         raise
@@ -99,11 +99,11 @@ async def start_worker(command: tuple[str, ...]) -> Worker:
 
 
 WORKERS: Final = 2
-QUEUE: Final = 8  # jobs that may wait
+QUEUE_LIMIT: Final = 8  # jobs that may wait
 WAIT_SECONDS: Final = 2.0
-WORK_SECONDS_MOST: Final = 1.0
+MAX_WORK_SECONDS: Final = 1.0
 """A worker that took longer is replaced after its answer: it may have grown."""
-START_SECONDS: Final = STARTUP_TIMEOUT_SECONDS  # that a job waits for a starting worker
+START_SECONDS: Final = STARTUP_TIMEOUT_SECONDS  # time limit of a job for a starting worker
 RETRY_SECONDS: Final = 5
 
 
@@ -117,22 +117,22 @@ class WorkerPool:
     def __init__(
         self,
         size: int = WORKERS,
-        queue: int = QUEUE,
+        queue: int = QUEUE_LIMIT,
         seconds: float = worker.WORK_SECONDS,
         command: tuple[str, ...] = COMMAND,
     ) -> None:
-        """Take the seconds that a job has for its turn and its work, without a worker's start."""
-        self._places = asyncio.Semaphore(size)
+        """`seconds` is the time limit of a job, without a worker's start."""
+        self._slots = asyncio.Semaphore(size)
         self._size = size
         self._queue = queue
         self._seconds = seconds
         self._command = command
         self._waiting = 0
-        self._seeking = 0  # jobs that have their turn and no worker yet
+        self._waiting_for_worker = 0  # jobs with a slot and no worker yet
         self._idle: LifoQueue[Worker | None] = LifoQueue()
         """`None` means that a worker could not be started."""
         self._workers: set[Worker] = set()
-        self._has_none = asyncio.Event()
+        self._all_ended = asyncio.Event()
         self._starts: set[Task[None]] = set()
         self._ends: set[Task[None]] = set()
         self._is_closed = False
@@ -147,14 +147,14 @@ class WorkerPool:
 
         Raises Problem `unavailable` for a full queue or a costly job.
         """
-        if self._is_closed or (self._places.locked() and self._waiting >= self._queue):
+        if self._is_closed or (self._slots.locked() and self._waiting >= self._queue):
             raise _unavailable("Too many documents are being analysed: try again in a moment")
         deadline = asyncio.get_running_loop().time() + self._seconds
         await self._wait(deadline)
         try:
             return await self._work(job, deadline - asyncio.get_running_loop().time())
         finally:
-            self._places.release()
+            self._slots.release()
 
     async def close(self) -> None:
         """End every worker; running jobs end with Problem `unavailable`."""
@@ -165,61 +165,61 @@ class WorkerPool:
         for each in self._workers:
             each.end()
         self._discard_idle()
-        for _ in range(self._seeking):
+        for _ in range(self._waiting_for_worker):
             self._idle.put_nowait(None)
-        if self._workers:  # those at work are given up by their jobs, which hear that they ended
-            await self._has_none.wait()
+        if self._workers:  # busy workers are retired by their jobs, which get EOFError
+            await self._all_ended.wait()
 
     async def _wait(self, deadline: float) -> None:
         last = min(deadline, asyncio.get_running_loop().time() + WAIT_SECONDS)
         self._waiting += 1
         try:
             async with asyncio.timeout_at(last):
-                await self._places.acquire()
+                await self._slots.acquire()
         except TimeoutError:
             raise _unavailable("Other documents take their time: try again in a moment") from None
         finally:
             self._waiting -= 1
 
-    async def _work(self, job: bytes, seconds: float, *, again: bool = True) -> bytes:
+    async def _work(self, job: bytes, seconds: float, *, retry: bool = True) -> bytes:
         """Run a job, with another worker if one ended before it got the job."""
         try:
-            return await self._ask(await self._take(), job, seconds)
+            return await self._request(await self._acquire_worker(), job, seconds)
         except (TimeoutError, EOFError):
             message = "The document takes more time or memory than there is for one"
             raise _unavailable(message) from None
         except JobNotReceivedError:
-            if self._is_closed or not again:
+            if self._is_closed or not retry:
                 raise _unavailable("Documents cannot be analysed now") from None
-        self._discard_idle()  # whatever ended one may have ended the others
-        return await self._work(job, seconds, again=False)
+        self._discard_idle()  # the others may have ended too
+        return await self._work(job, seconds, retry=False)
 
-    async def _ask(self, each: Worker, job: bytes, seconds: float) -> bytes:
-        """Return a worker's answer. Raises TimeoutError, UnheardError or EOFError."""
+    async def _request(self, each: Worker, job: bytes, seconds: float) -> bytes:
+        """Return a worker's answer. Raises TimeoutError, JobNotReceivedError or EOFError."""
         now = asyncio.get_running_loop().time
-        start, is_sound = now(), False
+        start, is_reusable = now(), False
         try:
             async with asyncio.timeout(seconds):
                 answer = await each.request(job)
-            is_sound = now() - start < WORK_SECONDS_MOST and not self._is_closed
+            is_reusable = now() - start < MAX_WORK_SECONDS and not self._is_closed
         finally:
-            if is_sound:
+            if is_reusable:
                 self._idle.put_nowait(each)
             else:
                 self._retire(each)
         return answer
 
-    async def _take(self) -> Worker:
-        """Return a running worker: an idle one, or the next that starts. Raises UnheardError."""
+    async def _acquire_worker(self) -> Worker:
+        """Return an idle worker, or the next that starts. Raises JobNotReceivedError."""
         while not self._idle.empty():
             each = self._idle.get_nowait()
             if each is not None and each.is_alive:
-                self._start_missing()  # it may have been meant for another
+                self._start_missing()  # it may have been started for another job
                 return each
             self._retire(each)
         if self._is_closed:
             raise _unavailable("Documents cannot be analysed now")
-        self._seeking += 1
+        self._waiting_for_worker += 1
         self._start_missing()
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -227,29 +227,29 @@ class WorkerPool:
         except TimeoutError:
             raise _unavailable("Documents cannot be analysed now") from None
         finally:
-            self._seeking -= 1
+            self._waiting_for_worker -= 1
         if each is None:
             raise JobNotReceivedError
         return each
 
     def _start_missing(self) -> None:
-        for _ in range(self._seeking - len(self._starts)):
+        for _ in range(self._waiting_for_worker - len(self._starts)):
             self._begin()
 
     def _begin(self) -> None:
         """Start a worker in the background, if there is room."""
         if not self._is_closed and len(self._workers) + len(self._starts) < self._size:
-            _keep(self._starts, self._start())
+            _run_in_background(self._starts, self._start())
 
     async def _start(self) -> None:
         try:
             each = await start_worker(self._command)
         except (EOFError, OSError):  # TimeoutError is one of the latter
-            if self._seeking:
+            if self._waiting_for_worker:
                 self._idle.put_nowait(None)
             return
         self._workers.add(each)
-        self._has_none.clear()
+        self._all_ended.clear()
         self._idle.put_nowait(each)
 
     def _discard_idle(self) -> None:
@@ -260,18 +260,18 @@ class WorkerPool:
         """End a worker and start another, both in the background."""
         if each is not None:
             each.end()
-            _keep(self._ends, self._replace(each))
+            _run_in_background(self._ends, self._replace(each))
 
     async def _replace(self, each: Worker) -> None:
         await each.kill()
         self._workers.discard(each)
         if not self._workers:
-            self._has_none.set()
+            self._all_ended.set()
         self._begin()
 
 
-def _keep(tasks: set[Task[None]], work: Coroutine[Any, Any, None]) -> None:
-    """Run a task in the background; the loop itself would not keep it."""
+def _run_in_background(tasks: set[Task[None]], work: Coroutine[Any, Any, None]) -> None:
+    """Run a task in the background, with a reference so that it is not collected."""
     task = asyncio.ensure_future(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)

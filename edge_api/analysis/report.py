@@ -35,14 +35,14 @@ _GRADES: Final[tuple[tuple[int, Grade], ...]] = ((90, "A"), (80, "B"), (70, "C")
 
 
 _FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
-_LINE: Final = 12  # words; a shorter paragraph is a date, a byline or a caption
+_MIN_PARAGRAPH_WORDS: Final = 12  # words; a shorter paragraph is a date, a byline or a caption
 _LINK: Final = re.compile(r"\]\([^)\s]")
 _SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_SHARED: Final = {field.name for field in fields(Facts)}
+_FACT_NAMES: Final = {field.name for field in fields(Facts)}
 
 
 def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discovery | None) -> Facts:
-    """Return the facts of a document, and of its origin, if it was read at an address."""
+    """Return the facts of a document, and of its origin if it was fetched."""
     found = discovery or {}
     page, llms, robots = document.page or PageMetadata(), found.get(LLMS), found.get(ROBOTS)
     known = {**asdict(document.counts), **asdict(page), **asdict(metrics)}
@@ -50,10 +50,10 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
     paragraphs = (block.text for block in document.blocks if block.kind == "paragraph")
     lengths = map(count_tokens, paragraphs)
     return Facts(
-        **{name: value for name, value in known.items() if name in _SHARED},
+        **{name: value for name, value in known.items() if name in _FACT_NAMES},
         has_markup=document.kind != "text",
         is_page=document.page is not None,
-        opening_words=next((words for words in lengths if words >= _LINE), 0),
+        opening_words=next((words for words in lengths if words >= _MIN_PARAGRAPH_WORDS), 0),
         figures=sum(1 for each in document.blocks for _ in _FIGURE.finditer(each.text)),
         headings=len(levels),
         top_headings=levels.count(1),
@@ -72,8 +72,8 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
     )
 
 
-def _exists(found: Discovery, place: str) -> bool | None:
-    return found[place] is not None if place in found else None
+def _exists(found: Discovery, path: str) -> bool | None:
+    return found[path] is not None if path in found else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class SuggestionEntry:
 
 
 def apply_rules(facts: Facts) -> list[RuleResult]:
-    """Return the result of each rule that applies."""
+    """Return the results of the rules that apply."""
     known: dict[str, Any] = asdict(facts)
     return [
         RuleResult(signal, code, rule, value, "" if value >= 1 else rule.finding.format_map(known))
@@ -133,7 +133,7 @@ def _signal(results: Sequence[RuleResult]) -> Signal:
     return Signal(score, status, f"{passed} of {len(results)} checks pass.", findings)
 
 
-def score_whole(signals: dict[SignalName, Signal]) -> int:
+def overall_score(signals: dict[SignalName, Signal]) -> int:
     """Return the overall score, 0 to 100, without the signals that were skipped."""
     scores = [
         (SIGNALS[name], signal.score)
@@ -146,11 +146,11 @@ def score_whole(signals: dict[SignalName, Signal]) -> int:
 
 def grade(score: int) -> Grade:
     """Return the grade of a score."""
-    return next((letter for least, letter in _GRADES if score >= least), "F")
+    return next((letter for minimum, letter in _GRADES if score >= minimum), "F")
 
 
 def suggest(results: Sequence[RuleResult]) -> list[SuggestionEntry]:
-    """Return what to fix, the largest gain first."""
+    """Return suggestions, the largest gain first."""
 
     def gain(result: RuleResult) -> float:
         return SIGNALS[result.signal] * result.rule.weight * (1 - result.value)
@@ -162,10 +162,10 @@ def suggest(results: Sequence[RuleResult]) -> list[SuggestionEntry]:
     ]
 
 
-HEADINGS_MOST: Final = 100
-TEXT_LONGEST: Final = 300
+MAX_HEADINGS: Final = 100
+MAX_TEXT_LENGTH: Final = 300
 """Characters of a title, a description or a heading that the report repeats."""
-_MEASURES: Final = (
+_METRICS: Final = (
     *("words", "sentences", "paragraphs", "reading_minutes"),
     *("avg_sentence_words", "lix", "flesch_reading_ease", "language"),
 )
@@ -175,11 +175,11 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A document to analyse, and how."""
+    """A document to analyse, with the options."""
 
     kind: DocumentFormat
     text: str
-    url: str | None = None  # where it was read
+    url: str | None = None  # where it was fetched
     language: str | None = None  # a BCP 47 tag, if the caller named one
     terms: int = 10  # the number of keywords
     discovery: Discovery | None = None
@@ -191,7 +191,7 @@ def report(job: Job) -> Json:
     metrics = measure(document, job.language)
     results = apply_rules(gather_facts(document, metrics, job.discovery))
     signals = score_signals(results)
-    score = score_whole(signals)
+    score = overall_score(signals)
     keywords = find_keywords(document, metrics.language, job.terms)
     return {
         "input": {
@@ -203,7 +203,7 @@ def report(job: Job) -> Json:
         "score": score,
         "grade": grade(score),
         "summary": _summary(score, metrics, signals),
-        "metrics": {name: getattr(metrics, name) for name in _MEASURES},
+        "metrics": {name: getattr(metrics, name) for name in _METRICS},
         "structure": _structure(document),
         "keywords": [asdict(keyword) for keyword in keywords],
         "signals": {name: asdict(signal) for name, signal in signals.items()},
@@ -218,7 +218,7 @@ def _structure(document: ParsedDocument) -> Json:
         "description": _cut(page.description if page else None),
         "headings": [
             {"level": heading.level, "text": _cut(heading.text)}
-            for heading in document.headings[:HEADINGS_MOST]
+            for heading in document.headings[:MAX_HEADINGS]
         ],
         "links": {
             "total": counts.links,
@@ -231,7 +231,7 @@ def _structure(document: ParsedDocument) -> Json:
 
 
 def _cut(text: str | None) -> str | None:
-    return None if text is None else text[:TEXT_LONGEST]
+    return None if text is None else text[:MAX_TEXT_LENGTH]
 
 
 def _summary(score: int, metrics: Metrics, signals: Mapping[SignalName, Signal]) -> str:

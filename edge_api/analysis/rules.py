@@ -1,6 +1,6 @@
 """The rules of a good document, with the fix for each: one table.
 
-A rule gives 0 to 1, or nothing where it does not apply; what matters more has a higher weight. The
+A rule gives 0 to 1, or `None` if it does not apply; important rules have a higher weight. The
 finding and the fix are sentences, and the finding names the facts.
 """
 
@@ -31,9 +31,9 @@ SIGNALS: Final[Mapping[SignalName, int]] = {
 """The weight of each signal."""
 
 SHORT: Final = 300  # words up to which a text needs no headings and no lists
-SAMPLE: Final = 50  # words from which on the formulas of readability are used
-TITLE_LONGEST: Final = 70
-DESCRIPTION_LONGEST: Final = 200  # characters
+MIN_SAMPLE: Final = 50  # words from which on the formulas of readability are used
+MAX_TITLE: Final = 70
+MAX_DESCRIPTION: Final = 200  # characters
 
 Value = float | None
 
@@ -48,13 +48,13 @@ class Rule:
     weight: int = 1
 
 
-def share(bad: int, total: int) -> float | None:
-    """Return the good share; `None` of nothing."""
+def passing_share(bad: int, total: int) -> float | None:
+    """Return the share that passes; `None` if there are none."""
     return None if total == 0 else 1 - bad / total
 
 
 def ramp(value: float, good: float, bad: float) -> float:
-    """Return 1 up to `good` and 0 from `bad` on, in either direction; in between in proportion."""
+    """Return 1 up to `good` and 0 from `bad` on, in either direction; linear in between."""
     return min(1.0, max(0.0, (bad - value) / (bad - good)))
 
 
@@ -81,7 +81,7 @@ def _opening(facts: Facts) -> Value:
 
 
 def _formula(facts: Facts, value: float | None, good: float, bad: float) -> Value:
-    return when(value is not None and facts.words >= SAMPLE, ramp(value or 0.0, good, bad))
+    return when(value is not None and facts.words >= MIN_SAMPLE, ramp(value or 0.0, good, bad))
 
 
 RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
@@ -93,24 +93,24 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             weight=2,
         ),
         "heading-order": Rule(
-            lambda facts: share(facts.skipped_levels, facts.headings),
+            lambda facts: passing_share(facts.skipped_levels, facts.headings),
             "{skipped_levels} of {headings} headings skip a level",
             "Let each heading stand at most one level below the one before.",
         ),
         "image-alt": Rule(
-            lambda facts: share(facts.images_without_alt, facts.images),
+            lambda facts: passing_share(facts.images_without_alt, facts.images),
             "{images_without_alt} of {images} images have no alt text",
             "Describe each image in alt; leave alt empty for decoration.",
             weight=2,
         ),
         "link-text": Rule(
-            lambda facts: share(facts.links_without_text, facts.links),
+            lambda facts: passing_share(facts.links_without_text, facts.links),
             "{links_without_text} of {links} links have no text",
             "Give each link a text that says where it leads.",
             weight=2,
         ),
         "table-header": Rule(
-            lambda facts: share(facts.tables_without_header, facts.tables),
+            lambda facts: passing_share(facts.tables_without_header, facts.tables),
             "{tables_without_header} of {tables} tables have no header cells",
             "Mark the cells that name rows or columns as th.",
         ),
@@ -134,15 +134,15 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
         ),
         "title-length": Rule(
             lambda facts: when(
-                facts.is_page and facts.title_length, facts.title_length <= TITLE_LONGEST
+                facts.is_page and facts.title_length, facts.title_length <= MAX_TITLE
             ),
             "the title has {title_length} characters",
-            f"Keep the title within {TITLE_LONGEST} characters.",
+            f"Keep the title within {MAX_TITLE} characters.",
         ),
         "description": Rule(
-            lambda facts: when(facts.is_page, 0 < facts.description_length <= DESCRIPTION_LONGEST),
+            lambda facts: when(facts.is_page, 0 < facts.description_length <= MAX_DESCRIPTION),
             "the description has {description_length} characters",
-            f"Describe the page in a meta description of up to {DESCRIPTION_LONGEST} characters.",
+            f"Describe the page in a meta description of up to {MAX_DESCRIPTION} characters.",
             weight=2,
         ),
         "json-ld": Rule(
@@ -152,8 +152,8 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             weight=2,
         ),
         "json-ld-valid": Rule(
-            lambda facts: share(facts.json_ld_faults, facts.json_ld),
-            "{json_ld_faults} of {json_ld} blocks of JSON-LD are not valid JSON",
+            lambda facts: passing_share(facts.json_ld_errors, facts.json_ld),
+            "{json_ld_errors} of {json_ld} blocks of JSON-LD are not valid JSON",
             "Fix the JSON in the blocks of JSON-LD.",
         ),
         "open-graph": Rule(
@@ -181,7 +181,7 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             weight=2,
         ),
         "short-paragraphs": Rule(
-            lambda facts: share(facts.long_paragraphs, facts.paragraphs),
+            lambda facts: passing_share(facts.long_paragraphs, facts.paragraphs),
             "{long_paragraphs} of {paragraphs} paragraphs have more than "
             f"{LONG_PARAGRAPH} words",
             "Divide long paragraphs: one thought each can be quoted by itself.",

@@ -1,4 +1,4 @@
-"""A process that analyses one document after the other, and can be killed at any moment.
+"""A worker process that analyses one document after the other, and can be killed at any time.
 
 It reads jobs from standard input and answers on standard output, has no secrets, writes nothing,
 and ends with the edge: when idle, because its input ends; when busy, by its own alarm.
@@ -24,11 +24,11 @@ except ImportError:  # not every system has it
     resource = None  # type: ignore[assignment]
 
 _LENGTH: Final = Struct(">I")
-HEAD: Final = _LENGTH.size  # bytes of a message's length
+HEADER_SIZE: Final = _LENGTH.size  # bytes of a message's length
 WORK_SECONDS: Final = 5
-"""After which the edge kills a worker; it would end by itself a second later."""
-MEMORY_MOST: Final = 512 * 1024 * 1024
-"""Bytes of address space; the costliest document of a fair size needs a tenth."""
+"""The edge kills a worker after this time; its own alarm ends it a second later."""
+MAX_MEMORY_BYTES: Final = 512 * 1024 * 1024
+"""Limit of the address space; the most expensive documents need a tenth."""
 _NICENESS: Final = 10  # other requests go first
 
 
@@ -41,7 +41,7 @@ def main() -> None:
     send(b"")  # ready
     for job in read_jobs(sys.stdin.buffer):
         signal.alarm(WORK_SECONDS + 1)
-        send(b"")  # it has come: if this process ends now, the job may be why
+        send(b"")  # acknowledges the job: if this process ends now, the job may be the cause
         send(answer(job))
         signal.alarm(0)
 
@@ -57,7 +57,7 @@ def limit_resources() -> None:
     os.nice(_NICENESS)
     if resource is None:
         return
-    limits = {"RLIMIT_AS": MEMORY_MOST, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
+    limits = {"RLIMIT_AS": MAX_MEMORY_BYTES, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
     for name, most in limits.items():
         with suppress(AttributeError, ValueError, OSError):  # a system may have no such limit
             resource.setrlimit(getattr(resource, name), (most, most))
@@ -65,7 +65,7 @@ def limit_resources() -> None:
 
 def read_jobs(source: BinaryIO) -> Iterator[bytes]:
     """Yield the jobs, up to the end of the input."""
-    while len(head := source.read(HEAD)) == HEAD:
+    while len(head := source.read(HEADER_SIZE)) == HEADER_SIZE:
         yield source.read(read_length(head))
 
 
@@ -73,8 +73,8 @@ def answer(job: bytes) -> bytes:
     """Return the JSON of a report, or only the name of an exception."""
     try:
         return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
-    except Exception as fault:  # noqa: BLE001  a trace could hold what somebody wrote
-        return orjson.dumps({"fault": type(fault).__name__})
+    except Exception as error:  # noqa: BLE001  a trace could hold what somebody wrote
+        return orjson.dumps({"fault": type(error).__name__})
 
 
 def frame(message: bytes) -> bytes:

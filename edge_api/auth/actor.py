@@ -1,4 +1,4 @@
-"""Actors, the audit log of what they do, and the identifiers of new rows."""
+"""Actors, the audit log of their changes, and the identifiers of new rows."""
 
 import os
 from collections.abc import Callable
@@ -36,8 +36,8 @@ class Actor:
     client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
     @property
-    def holder(self) -> str:
-        """The id that limits count by: the key's, however many clients act for it."""
+    def limit_key(self) -> str:
+        """The key of its rate limits: the credential's id, whatever client acts for it."""
         return self.credential_id or self.client_id
 
     @property
@@ -67,7 +67,7 @@ class AuditChange:
 
 
 def audit_entry(actor: Actor, change: AuditChange, now: datetime) -> Insert:
-    """Return the query that stores who made a change, and when."""
+    """Return the query that stores the audit entry of a change."""
     given = {
         "actor": actor.label,
         "verb": change.verb,
@@ -88,32 +88,32 @@ async def recent_entries(store: Store, limit: int) -> list[Row]:
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND: Final = timedelta(microseconds=1)
-_DRAWN: Final = 512
-"""Numbers drawn at once: drawing releases the interpreter, and taking it back costs more than the
+_POOL_SIZE: Final = 512
+"""Numbers per system call, which releases the interpreter lock: to reacquire it costs more than the
 rest of an identifier."""
 
-_stock: list[int] = []  # random numbers of 64 bits, each used once
+_random_pool: list[int] = []  # random numbers of 64 bits, each used once
 
 
 def new_id(now: datetime) -> str:
-    """Return an identifier that sorts after all of earlier microseconds.
+    """Return a UUID, version 7, that sorts after all of earlier microseconds.
 
     The twelve bits behind the milliseconds hold their fraction (RFC 9562, section 6.2, method 3);
     the other 62 are random.
     """
     milliseconds, microseconds = divmod((now - _EPOCH) // _MICROSECOND, 1000)
     fraction = (microseconds << 12) // 1000
-    bits = milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | _draw() >> 2
+    bits = milliseconds << 80 | 0x7 << 76 | fraction << 64 | 0b10 << 62 | _next_random() >> 2
     return str(UUID(int=bits))
 
 
-def _draw() -> int:
+def _next_random() -> int:
     try:
-        return _stock.pop()
+        return _random_pool.pop()
     except IndexError:
-        _stock.extend(unpack(f"{_DRAWN}Q", os.urandom(8 * _DRAWN)))
-        return _stock.pop()
+        _random_pool.extend(unpack(f"{_POOL_SIZE}Q", os.urandom(8 * _POOL_SIZE)))
+        return _random_pool.pop()
 
 
 if hasattr(os, "register_at_fork"):  # no two processes may use the same numbers
-    os.register_at_fork(after_in_child=_stock.clear)
+    os.register_at_fork(after_in_child=_random_pool.clear)

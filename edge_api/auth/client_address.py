@@ -18,11 +18,11 @@ FORWARDED: Final = "Forwarded"
 
 _CLIENT_PREFIX: Final = 64
 """Bits of the smallest IPv6 network of a subscriber (RFC 6177), which counts as one client."""
-_REMEMBERED: Final = 4096
-_LINES_MOST: Final = 10
+_CACHE_SIZE: Final = 4096
+_MAX_LINES: Final = 10
 """Lines of a header that are read, the last ones: proxies append."""
 _UNREADABLE: Final = ""
-"""Replaces what does not follow the grammar: no address, so nothing behind it counts."""
+"""Replaces invalid elements: it is no address, so those before it are ignored."""
 
 _HOST = re.compile(r"\[(?P<six>[^\[\]]+)\](?::\w+)?|(?P<four>[0-9.]+)(?::\w+)?")
 """An address, maybe with a port, then with brackets around IPv6 (RFC 7239, section 6)."""
@@ -37,7 +37,7 @@ _ESCAPED = re.compile(r"\\(.)")
 
 @dataclass(frozen=True, slots=True)
 class ClientAddress:
-    """The client of a request, as far as the network tells."""
+    """The address of a request's client."""
 
     address: str
     key: str  # see `address_key`
@@ -45,7 +45,7 @@ class ClientAddress:
     """A peer that is no trusted proxy sent a forwarding header, which was ignored."""
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def address_key(address: str) -> str:
     """Return the key of an address in rate limits.
 
@@ -61,13 +61,13 @@ def address_key(address: str) -> str:
 def client_address(
     peer: str, headers: MultiMapping[str], trusted: tuple[str, ...]
 ) -> ClientAddress:
-    """Return the caller: the peer, or the client that the trusted proxies name.
+    """Return the client: the peer, or the address that the trusted proxies name.
 
     `trusted` are networks. If the two headers disagree, a proxy writes one and passes the other on
     as its client made it up: neither is believed.
     """
-    common = headers.getall(FORWARDED_FOR, ())[-_LINES_MOST:]
-    standard = headers.getall(FORWARDED, ())[-_LINES_MOST:]
+    common = headers.getall(FORWARDED_FOR, ())[-_MAX_LINES:]
+    standard = headers.getall(FORWARDED, ())[-_MAX_LINES:]
     if not common and not standard:
         return ClientAddress(peer, address_key(peer))
     networks = _networks(trusted)
@@ -76,13 +76,13 @@ def client_address(
     names = (name.strip() for line in common for name in line.split(","))
     chains = [[name for name in names if name]] if common else []
     chains += [[name for line in standard for name in _nodes(line)]] if standard else []
-    found = {_walk(peer, chain, networks) for chain in chains}
+    found = {_trace(peer, chain, networks) for chain in chains}
     address = found.pop() if len(found) == 1 else peer
     return ClientAddress(address, address_key(address))
 
 
-def _walk(peer: str, chain: Sequence[str], networks: tuple[IPv4Network | IPv6Network, ...]) -> str:
-    """Return the first address from the end that is no trusted proxy, or the farthest readable."""
+def _trace(peer: str, chain: Sequence[str], trusted: tuple[IPv4Network | IPv6Network, ...]) -> str:
+    """Return the last address that is no trusted proxy, else the first readable one."""
     farthest = peer
     for name in reversed(chain):
         match = _HOST.fullmatch(name)
@@ -90,7 +90,7 @@ def _walk(peer: str, chain: Sequence[str], networks: tuple[IPv4Network | IPv6Net
         if address is None:
             break
         farthest = str(address)
-        if not _is_within(address, networks):
+        if not _is_within(address, trusted):
             break
     return farthest
 
@@ -116,7 +116,7 @@ def _value(pair: re.Match[str]) -> str:
     return pair["bare"] if pair["quoted"] is None else _ESCAPED.sub(r"\1", pair["quoted"])
 
 
-@lru_cache(_REMEMBERED)
+@lru_cache(_CACHE_SIZE)
 def _parse(text: str) -> IPv4Address | IPv6Address | None:
     """Return the address, without its zone, and as IPv4 if it is one mapped into IPv6."""
     try:

@@ -23,13 +23,13 @@ KeyType = Literal["api_key", "access_token"]
 
 KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
 ACCESS_TOKEN_LIFETIME: Final = timedelta(days=90)
-"""The default life of an access token."""
+"""The default lifetime of an access token."""
 
-USUAL_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
+DEFAULT_KEY_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,
     "access_token": ("mcp", *DEFAULT_SCOPES),
 }
-"""The scopes of a key if nobody names any."""
+"""The scopes of a key if none are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class NewKey:
 
     name: str
     type: KeyType = "api_key"
-    scopes: tuple[str, ...] = ()  # empty: the usual ones
+    scopes: tuple[str, ...] = ()  # empty: the default ones
     tables: tuple[str, ...] | None = None  # administrative ones; `None` is all
     expires_at: str | None = None
     """An instant; `None`: never, for an access token after `ACCESS_TOKEN_LIFETIME`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Issued:
+class IssuedKey:
     """A new key: its secret, to be shown once, and its row."""
 
     secret: str
@@ -59,9 +59,9 @@ class Keys:
         self._store = store
         self._clock = clock
 
-    async def issue(self, order: NewKey) -> Issued:
+    async def issue(self, new: NewKey) -> IssuedKey:
         """Store a new key. Raises Problem `invalid`, naming what is wrong."""
-        issued = make_credential(order, self._clock())
+        issued = make_credential(new, self._clock())
         audit = audit_entry(OPERATOR, AuditChange("issue", CREDENTIALS, RowCount(0)), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
@@ -72,12 +72,12 @@ class Keys:
         (outcome,) = await self._store.run(Read(CREDENTIALS, order=order))
         return outcome.rows
 
-    async def rotate(self, key_id: str) -> Issued:
-        """Issue a successor of a key, which goes on working for `KEY_ROTATION_OVERLAP` at most.
+    async def rotate(self, key_id: str) -> IssuedKey:
+        """Issue a successor of a key, which stays valid for `KEY_ROTATION_OVERLAP` at most.
 
         The grants of OAuth clients pass to the new key, which expires when the old one would have;
-        an access token starts a new life. Raises Problem `not_found`, and `conflict` for a key that
-        is not valid or rotated already.
+        an access token gets a new lifetime. Raises Problem `not_found`, and `conflict` for a key
+        that is not valid or rotated already.
         """
         old, now = await self._find(key_id), self._clock()
         if (state := key_state(old, format_instant(now))) != "valid":
@@ -93,23 +93,23 @@ class Keys:
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
         values = {"rotated_at": format_instant(now), "expires_at": end}
         audit = audit_entry(OPERATOR, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
-        untouched = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
-        update = Update(CREDENTIALS, values, (*_is(old["id"]), *untouched), at_least=1)
-        handing = transfer_grants(old["id"], issued.row["id"])
-        await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, handing)
+        unchanged = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
+        update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
+        transfer = transfer_grants(old["id"], issued.row["id"])
+        await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, transfer)
         return issued
 
     async def revoke(self, key_id: str) -> None:
         """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
         row, now = await self._find(key_id), self._clock()
-        where = (*_is(row["id"]), Filter("revoked_at", "is", None))
+        where = (*_by_id(row["id"]), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
         audit = audit_entry(OPERATOR, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now)
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
-        """Return whether the secret is a key that works now and has all these scopes."""
+        """Return whether the secret is a valid key with all these scopes."""
         where = (Filter("digest", "eq", hash_secret(secret)),)
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
         now = format_instant(self._clock())
@@ -121,7 +121,7 @@ class Keys:
     async def _find(self, key_id: str) -> Row:
         missing = Problem("not_found", f"There is no key {key_id}")
         try:
-            where = _is(parse_uuid(key_id))
+            where = _by_id(parse_uuid(key_id))
         except ValueError:
             raise missing from None
         (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
@@ -130,21 +130,21 @@ class Keys:
         return outcome.rows[0]
 
 
-def make_credential(order: NewKey, now: datetime, secret: str = "") -> Issued:
+def make_credential(new: NewKey, now: datetime, secret: str = "") -> IssuedKey:
     """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
-    secret, present = secret or mint(order.type), format_instant(now)
-    _check(order, present)
-    life = format_instant(now + ACCESS_TOKEN_LIFETIME) if order.type == "access_token" else None
+    secret, timestamp = secret or mint(new.type), format_instant(now)
+    _check(new, timestamp)
+    expiry = format_instant(now + ACCESS_TOKEN_LIFETIME) if new.type == "access_token" else None
     given = {
-        "name": order.name,
-        "type": order.type,
+        "name": new.name,
+        "type": new.type,
         "digest": hash_secret(secret),
         "last_four": last_four(secret),
-        "scopes": " ".join(order.scopes or USUAL_SCOPES[order.type]),
-        "tables": None if order.tables is None else " ".join(order.tables),
-        "expires_at": order.expires_at or life,
+        "scopes": " ".join(new.scopes or DEFAULT_KEY_SCOPES[new.type]),
+        "tables": None if new.tables is None else " ".join(new.tables),
+        "expires_at": new.expires_at or expiry,
     }
-    return Issued(secret, CREDENTIALS.new_row(given, present, partial(new_id, now)))
+    return IssuedKey(secret, CREDENTIALS.new_row(given, timestamp, partial(new_id, now)))
 
 
 def key_state(row: Row, now: str) -> Literal["valid", "rotated", "expired", "revoked"]:
@@ -156,12 +156,12 @@ def key_state(row: Row, now: str) -> Literal["valid", "rotated", "expired", "rev
     return "rotated" if row["rotated_at"] else "valid"
 
 
-def _check(order: NewKey, now: str) -> None:
-    _check_names("scope", order.scopes, tuple(SCOPES))
-    _check_names("table", order.tables or (), tuple(ADMINISTRATIVE))
-    if order.type == "access_token" and "mcp" not in (order.scopes or USUAL_SCOPES[order.type]):
+def _check(new: NewKey, now: str) -> None:
+    _check_names("scope", new.scopes, tuple(SCOPES))
+    _check_names("table", new.tables or (), tuple(ADMINISTRATIVE))
+    if new.type == "access_token" and "mcp" not in (new.scopes or DEFAULT_KEY_SCOPES[new.type]):
         raise Problem("invalid", "scopes: an access token needs the scope mcp")
-    if order.expires_at is not None and order.expires_at <= now:
+    if new.expires_at is not None and new.expires_at <= now:
         raise Problem("invalid", "expires: must be in the future")
 
 
@@ -172,19 +172,19 @@ def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> N
             raise Problem("invalid", message)
 
 
-def _is(key_id: str) -> tuple[Filter, ...]:
+def _by_id(key_id: str) -> tuple[Filter, ...]:
     return (Filter("id", "eq", key_id),)
 
 
-def revoke_grants(which: Filter, present: str) -> Update:
+def revoke_grants(where: Filter, timestamp: str) -> Update:
     """Return the query that revokes grants."""
-    return Update(OAUTH_GRANTS, {"revoked_at": present}, (which, _IN_FORCE))
+    return Update(OAUTH_GRANTS, {"revoked_at": timestamp}, (where, _NOT_REVOKED))
 
 
 def transfer_grants(old_key: str, new_key: str) -> Update:
     """Return the query that passes the grants of a rotated key to its successor."""
     of_old = Filter("credential_id", "eq", old_key)
-    return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _IN_FORCE))
+    return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _NOT_REVOKED))
 
 
-_IN_FORCE = Filter("revoked_at", "is", None)
+_NOT_REVOKED = Filter("revoked_at", "is", None)

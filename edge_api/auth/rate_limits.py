@@ -14,29 +14,29 @@ from types import MappingProxyType
 from typing import Final, Protocol, TypeVar
 
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import LimitDecision, RateLimit, Share, read_limit
+from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits, read_limit
 from edge_api.settings import Settings
 
 CounterKey = tuple[str, str]
-"""The name of a limit, and who is counted."""
+"""The name of a limit, and the key that its hits are counted by."""
 Hits = tuple[float, ...]
 """Instants, oldest first. Python's collector visits no tuple of numbers: of a hundred thousand
 callers it would else stop the service for a tenth of a second, again and again."""
 
-_SWEEP_FROM: Final = 1024
-"""Fewer callers than this are not worth looking through."""
+_MIN_SWEEP_SIZE: Final = 1024
+"""Below this number of callers, a sweep is not worth its time."""
 
 
-def _since(hits: Hits, ended: float) -> Hits:
-    """Return the hits that count still: those after `ended`."""
+def _after(hits: Hits, ended: float) -> Hits:
+    """Return the hits after `ended`."""
     return hits[bisect_right(hits, ended) :] if hits and hits[0] <= ended else hits
 
 
 class HitExchange(Protocol):
-    """The place where edges exchange what each has counted by itself."""
+    """The store where edges exchange the hits that each counted in memory."""
 
-    async def exchange(self, shares: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
-        """Store the own hits of some windows, and return those of all others in the same.
+    async def exchange(self, shares: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
+        """Store this edge's hits of some windows, and return those of the other edges.
 
         For each window, the ages of its hits in seconds, oldest first. Raises Problem
         `unavailable`.
@@ -44,129 +44,129 @@ class HitExchange(Protocol):
 
 
 class MemoryLimits:
-    """Counts hits; `now` gives seconds on a clock that never goes back.
+    """Counts hits in memory; `now` gives seconds on a monotonic clock.
 
-    Nothing here waits, so that a caller goes on without giving way to others. Used by one thread.
+    Nothing here waits for I/O. For use by one thread.
     """
 
     def __init__(self, now: Callable[[], float], *, shares: bool = False) -> None:
-        """Take the clock; with `shares` the counted hits are kept for `exchange`."""
+        """With `shares`, hits are recorded for `exchange`."""
         self._now = now
         self._hits: dict[CounterKey, Hits] = {}
-        """Those of each caller within the longest window of the limit: at least one."""
-        self._heard: dict[CounterKey, tuple[Hits, ...]] = {}
+        """The hits of each caller within the longest window of the limit: at least one."""
+        self._remote: dict[CounterKey, tuple[Hits, ...]] = {}
         """The hits that other processes reported for each window of the limit."""
-        self._longest: dict[str, float] = {}
+        self._longest_window: dict[str, float] = {}
         """The seconds of the longest window of each limit."""
-        self._sweep_at = _SWEEP_FROM
+        self._sweep_at = _MIN_SWEEP_SIZE
         self._shares = shares
-        self._unsent: dict[CounterKey, RateLimit] = {}
-        self._sent: dict[CounterKey, RateLimit] = {}
+        self._unreported: dict[CounterKey, RateLimit] = {}
+        self._reported: dict[CounterKey, RateLimit] = {}
 
-    async def exchange(self, place: HitExchange) -> None:
-        """Report the hits counted here since the last exchange, and count those of other processes.
+    async def exchange(self, shared: HitExchange) -> None:
+        """Report the hits since the last exchange, and fetch those of other processes.
 
         Each report is repeated once: other processes may have reported since. What cannot be
         reported now is reported next time. Raises Problem `unavailable`.
         """
-        due = {**self._sent, **self._unsent}
-        if not due:
+        pending = {**self._reported, **self._unreported}
+        if not pending:
             return
-        self._unsent, self._sent = {}, self._unsent
+        self._unreported, self._reported = {}, self._unreported
         now = self._now()
         shares = {
             item.key_for(*caller): self._share(caller, item.get_expiry(), now)
-            for caller, limit in due.items()
+            for caller, limit in pending.items()
             for item in limit.items
         }
         try:
-            heard = await place.exchange(shares)
+            remote = await shared.exchange(shares)
         except Problem:
-            self._unsent = {**due, **self._unsent}
+            self._unreported = {**pending, **self._unreported}
             raise
         now = self._now()
-        for caller, limit in due.items():
-            ages = (heard.get(item.key_for(*caller), ()) for item in limit.items)
-            self._heard[caller] = tuple(tuple(now - age for age in each) for each in ages)
+        for caller, limit in pending.items():
+            ages = (remote.get(item.key_for(*caller), ()) for item in limit.items)
+            self._remote[caller] = tuple(tuple(now - age for age in each) for each in ages)
 
-    def _share(self, caller: CounterKey, seconds: int, now: float) -> Share:
-        hits = _since(self._hits.get(caller, ()), now - seconds)
-        return Share(seconds, tuple(now - hit for hit in hits))
+    def _share(self, caller: CounterKey, seconds: int, now: float) -> WindowHits:
+        hits = _after(self._hits.get(caller, ()), now - seconds)
+        return WindowHits(seconds, tuple(now - hit for hit in hits))
 
     async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
         return self.count(limit, key)
 
     def count(self, limit: RateLimit, key: str) -> LimitDecision:
-        """Do as `hit` does, for callers that cannot wait."""
+        """Do as `hit` does, without `await`."""
         now, caller = self._now(), (limit.name, key)
-        windows = self._windows(limit, caller, now)
-        if any(not left for left, _ in windows):
-            return LimitDecision(taken=False, windows=windows)
+        windows = self._window_states(limit, caller, now)
+        if any(not remaining for remaining, _ in windows):
+            return LimitDecision(allowed=False, windows=windows)
         if caller not in self._hits:
             self._sweep(now)
-        self._hits[caller] = *self._live(limit, caller, now), now
-        self._note(limit, caller)
+        self._hits[caller] = *self._active_hits(limit, caller, now), now
+        self._mark_unreported(limit, caller)
         return LimitDecision(
-            taken=True, windows=tuple([(left - 1, wait) for left, wait in windows])
+            allowed=True, windows=tuple([(remaining - 1, wait) for remaining, wait in windows])
         )
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
-        """Return what is left, without counting anything."""
-        windows = self._windows(limit, (limit.name, key), self._now())
-        return LimitDecision(taken=False, windows=windows)
+        """Return the remaining hits, without counting one."""
+        windows = self._window_states(limit, (limit.name, key), self._now())
+        return LimitDecision(allowed=False, windows=windows)
 
     async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
         caller = limit.name, key
-        if hits := self._live(limit, caller, self._now()):
+        if hits := self._active_hits(limit, caller, self._now()):
             self._hits[caller] = hits[:-1]
             if len(hits) == 1:
                 del self._hits[caller]
-            self._note(limit, caller)
+            self._mark_unreported(limit, caller)
 
-    def _note(self, limit: RateLimit, caller: CounterKey) -> None:
+    def _mark_unreported(self, limit: RateLimit, caller: CounterKey) -> None:
         if self._shares:
-            self._unsent[caller] = limit
+            self._unreported[caller] = limit
 
-    def _windows(
+    def _window_states(
         self, limit: RateLimit, caller: CounterKey, now: float
     ) -> tuple[tuple[int, float], ...]:
-        """Return the room in each window, and the seconds until its oldest hit stops counting.
+        """Return the remaining hits of each window, and the seconds until its oldest hit expires.
 
         Of no hit, all seconds. Edges that have not heard of one another may together have taken
         more than there was.
         """
         hits, windows = self._hits.get(caller, ()), []
-        for item, heard in zip(limit.items, self._heard.get(caller) or repeat(()), strict=False):
+        for item, remote in zip(limit.items, self._remote.get(caller) or repeat(()), strict=False):
             ended = now - item.get_expiry()
-            own, others = _since(hits, ended), _since(heard, ended)
-            oldest = min((*own[:1], *others[:1]), default=now)
-            windows.append((max(0, item.amount - len(own) - len(others)), oldest - ended))
+            local, others = _after(hits, ended), _after(remote, ended)
+            oldest = min((*local[:1], *others[:1]), default=now)
+            windows.append((max(0, item.amount - len(local) - len(others)), oldest - ended))
         return tuple(windows)
 
-    def _live(self, limit: RateLimit, caller: CounterKey, now: float) -> Hits:
-        """Return the own hits that count in any window."""
-        if limit.name not in self._longest:
-            self._longest[limit.name] = max(item.get_expiry() for item in limit.items)
-        return _since(self._hits.get(caller, ()), now - self._longest[limit.name])
+    def _active_hits(self, limit: RateLimit, caller: CounterKey, now: float) -> Hits:
+        """Return this process's hits within the longest window."""
+        if limit.name not in self._longest_window:
+            self._longest_window[limit.name] = max(item.get_expiry() for item in limit.items)
+        return _after(self._hits.get(caller, ()), now - self._longest_window[limit.name])
 
     def _sweep(self, now: float) -> None:
-        """Forget callers of whom nothing counts, each time their number has doubled."""
+        """Delete callers without active hits, each time the number of callers has doubled."""
         if len(self._hits) < self._sweep_at:
             return
         self._hits = {
             caller: hits
             for caller, hits in self._hits.items()
-            if hits[-1] + self._longest[caller[0]] > now
+            if hits[-1] + self._longest_window[caller[0]] > now
         }
-        self._heard = {caller: each for caller, each in self._heard.items() if caller in self._hits}
-        self._sweep_at = max(_SWEEP_FROM, 2 * len(self._hits))
+        self._remote = {key: each for key, each in self._remote.items() if key in self._hits}
+        self._sweep_at = max(_MIN_SWEEP_SIZE, 2 * len(self._hits))
 
 
 T = TypeVar("T")
 
-PAUSE_SECONDS: Final = 1.0  # between two attempts to reach the shared place
+RETRY_SECONDS: Final = 1.0  # between two attempts to reach the shared store
 
 
 class LimitBackend(Protocol):
@@ -176,49 +176,49 @@ class LimitBackend(Protocol):
         """Count a hit if every window of the limit has room for it."""
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
-        """Return what is left, without counting anything."""
+        """Return the remaining hits, without counting one."""
 
     async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
 
 
 class SharedLimitBackend(LimitBackend, HitExchange, Protocol):
-    """The place where edges count together, and exchange what each counts by itself."""
+    """The store where edges count hits together, and exchange those counted in memory."""
 
 
 class _FallbackLimits:
-    """Counts with all edges, or alone while the shared place is away, so no limit is lifted."""
+    """Counts in the shared store, or in memory while that is unavailable."""
 
-    def __init__(self, shared: LimitBackend, own: LimitBackend, now: Callable[[], float]) -> None:
+    def __init__(self, shared: LimitBackend, local: LimitBackend, now: Callable[[], float]) -> None:
         self._shared = shared
-        self._own = own
+        self._local = local
         self._now = now
-        self._is_away = False
-        self._again_at = 0.0
+        self._is_unavailable = False
+        self._retry_at = 0.0
 
     async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
-        return await self._ask(lambda windows: windows.hit(limit, key))
+        return await self._call(lambda windows: windows.hit(limit, key))
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
-        return await self._ask(lambda windows: windows.peek(limit, key))
+        return await self._call(lambda windows: windows.peek(limit, key))
 
     async def refund(self, limit: RateLimit, key: str) -> None:
-        await self._ask(lambda windows: windows.refund(limit, key))
+        await self._call(lambda windows: windows.refund(limit, key))
 
-    async def _ask(self, ask: Callable[[LimitBackend], Awaitable[T]]) -> T:
-        if self._is_away and self._now() < self._again_at:
-            return await ask(self._own)
-        self._again_at = self._now() + PAUSE_SECONDS  # one request alone tries again
+    async def _call(self, call: Callable[[LimitBackend], Awaitable[T]]) -> T:
+        if self._is_unavailable and self._now() < self._retry_at:
+            return await call(self._local)
+        self._retry_at = self._now() + RETRY_SECONDS  # one request alone tries again
         try:
-            answer = await ask(self._shared)
+            answer = await call(self._shared)
         except Problem:  # whatever keeps it from counting
-            self._is_away = True
-            return await ask(self._own)
-        self._is_away = False
+            self._is_unavailable = True
+            return await call(self._local)
+        self._is_unavailable = False
         return answer
 
 
-COUNTED: Final[Mapping[str, str]] = {
+COUNTED_BY: Final[Mapping[str, str]] = {
     "leads": "address, without a credential: leads that are stored",
     "leads_attempts": (
         "address, without a credential: leads and requests for access that are sent"
@@ -229,24 +229,23 @@ COUNTED: Final[Mapping[str, str]] = {
     "token": "address: tokens, revocations and registrations",
     "search": "address: searches, as a page and as data",
 }
-"""Every limit, and what it counts by. Its setting is its name in capitals behind `RATE_`; `0`
-switches it off."""
+"""Every limit, and what it counts by. Its setting is `RATE_` and its name; `0`: no limit."""
 
 AUTHENTICATED: Final = "authenticated"
 NO_LIMIT: Final = "0"  # a rate in the settings
-OWN: Final = frozenset({AUTHENTICATED})
+LOCAL_LIMITS: Final = frozenset({AUTHENTICATED})
 """Limits that each edge counts in memory: every request with a credential is counted, which must
 not cost a round trip. Edges `exchange` them."""
 
 
 def list_rates(settings: Settings) -> Mapping[str, str]:
     """Return the rates of the settings by the names of their limits."""
-    return MappingProxyType({name: getattr(settings, f"rate_{name}") for name in COUNTED})
+    return MappingProxyType({name: getattr(settings, f"rate_{name}") for name in COUNTED_BY})
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """The rest of a limit after a hit."""
+    """The remaining hits of a limit."""
 
     limit: RateLimit
     windows: tuple[tuple[int, int], ...]
@@ -255,11 +254,11 @@ class Quota:
     @property
     def headers(self) -> Mapping[str, str]:
         """The header fields of draft-ietf-httpapi-ratelimit-headers, sections 3 and 4."""
-        left = [
+        fields = [
             f'"{label}";r={remaining};t={seconds}'
             for label, (remaining, seconds) in zip(self.limit.labels, self.windows, strict=True)
         ]
-        return {"RateLimit-Policy": self.limit.policy, "RateLimit": ", ".join(left)}
+        return {"RateLimit-Policy": self.limit.policy, "RateLimit": ", ".join(fields)}
 
     @property
     def retry_after(self) -> int:
@@ -270,8 +269,8 @@ class Quota:
 class Limiter:
     """Counts hits; `now` gives seconds on a monotonic clock.
 
-    With `shared` windows all but `OWN` is counted there, exactly for all edges; of `OWN` each edge
-    knows the others' hits as of its last `exchange`.
+    With `shared`, all limits but `LOCAL_LIMITS` are counted there, exactly for all edges; of those
+    each edge knows the others' hits as of its last `exchange`.
     """
 
     def __init__(
@@ -281,47 +280,47 @@ class Limiter:
         shared: SharedLimitBackend | None = None,
     ) -> None:
         self._shared = shared
-        self._own = own = MemoryLimits(now, shares=shared is not None)
-        others = _FallbackLimits(shared, MemoryLimits(now), now) if shared else own
+        self._local = local = MemoryLimits(now, shares=shared is not None)
+        others = _FallbackLimits(shared, MemoryLimits(now), now) if shared else local
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
-        self._windows: Mapping[str, LimitBackend] = MappingProxyType(
-            {name: own if name in OWN else others for name in self._limits}
+        self._backends: Mapping[str, LimitBackend] = MappingProxyType(
+            {name: local if name in LOCAL_LIMITS else others for name in self._limits}
         )
 
     async def exchange(self) -> None:
-        """Exchange the hits of `OWN` with other edges. Raises Problem `unavailable`."""
+        """Exchange the hits of `LOCAL_LIMITS` with other edges. Raises Problem `unavailable`."""
         if self._shared is not None:
-            await self._own.exchange(self._shared)
+            await self._local.exchange(self._shared)
 
     async def hit(self, name: str, key: str) -> Quota | None:
-        """Count a hit and return what is left. Raises Problem `too_many_requests`."""
+        """Count a hit and return the remaining ones. Raises Problem `too_many_requests`."""
         limit = self._limits[name]
         if limit is None:
             return None
-        return _admit(limit, await self._windows[name].hit(limit, key))
+        return _admit(limit, await self._backends[name].hit(limit, key))
 
     def count(self, name: str, key: str) -> Quota | None:
-        """Count as `hit` does for a limit of `OWN`, without waiting."""
+        """Count as `hit` does for a limit of `LOCAL_LIMITS`, without waiting."""
         limit = self._limits[name]
-        return None if limit is None else _admit(limit, self._own.count(limit, key))
+        return None if limit is None else _admit(limit, self._local.count(limit, key))
 
     async def peek(self, name: str, key: str) -> Quota | None:
-        """Return what is left, without counting anything."""
+        """Return the remaining hits, without counting one."""
         limit = self._limits[name]
-        return None if limit is None else _quota(limit, await self._windows[name].peek(limit, key))
+        return None if limit is None else _quota(limit, await self._backends[name].peek(limit, key))
 
     async def refund(self, name: str, key: str) -> None:
-        """Uncount a hit whose purpose failed."""
+        """Uncount a hit whose request failed."""
         limit = self._limits[name]
         if limit is not None:
-            await self._windows[name].refund(limit, key)
+            await self._backends[name].refund(limit, key)
 
 
 def _admit(limit: RateLimit, decision: LimitDecision) -> Quota:
-    """Return what is left. Raises Problem `too_many_requests` (RFC 6585, section 4)."""
+    """Return the quota. Raises Problem `too_many_requests` (RFC 6585, section 4)."""
     quota = _quota(limit, decision)
-    if decision.taken:
+    if decision.allowed:
         return quota
     seconds = max(1, quota.retry_after)  # it may have room again since it was asked
     raise Problem(

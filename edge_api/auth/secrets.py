@@ -20,12 +20,12 @@ from edge_api.schema.credentials import (
     SecretKind,
 )
 
-LAST: Final = 4
+SUFFIX_LENGTH: Final = 4
 """Characters of a secret that are stored, so that people can tell keys apart."""
 
 _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
 _RANDOM_BITS: Final = 256
-_SHAPE: Final = re.compile(SECRET_PATTERN)
+_PATTERN: Final = re.compile(SECRET_PATTERN)
 
 
 def mint(kind: SecretKind) -> str:
@@ -34,21 +34,21 @@ def mint(kind: SecretKind) -> str:
 
 
 def derive(kind: SecretKind, key: bytes, token: str) -> str:
-    """Return the secret of a kind that a token gives with the key (HMAC-SHA-256)."""
+    """Return the secret that is derived from a token with the key (HMAC-SHA-256)."""
     mac = hmac.digest(key, f"{kind}\n{token}".encode(), "sha256")
     return _format(kind, int.from_bytes(mac, "big"))
 
 
 def is_well_formed(secret: str, kind: SecretKind) -> bool:
     """Return whether `secret` has the form and the checksum of that kind."""
-    match = _SHAPE.fullmatch(secret)
+    match = _PATTERN.fullmatch(secret)
     if match is None or match[1] != PREFIXES[kind]:
         return False
     return secret.endswith(_checksum(secret[:-CHECK_WIDTH]))
 
 
 def hash_secret(secret: str) -> str:
-    """Return the SHA-256 of any text in hexadecimal, which is what the store has of a secret.
+    """Return the SHA-256 of any text in hexadecimal; the store has this of a secret.
 
     A slow hash would be wrong: 256 random bits cannot be guessed, and each request looks the digest
     up by an index.
@@ -57,8 +57,8 @@ def hash_secret(secret: str) -> str:
 
 
 def last_four(secret: str) -> str:
-    """Return the end of a secret."""
-    return secret[-LAST:]
+    """Return the last characters of a secret."""
+    return secret[-SUFFIX_LENGTH:]
 
 
 def _format(kind: SecretKind, number: int) -> str:

@@ -36,7 +36,7 @@ class Issuer:
         """Every resource of a token (RFC 8707): the whole origin, or one audience."""
         return (self.url, *(f"{self.url}{path}" for path in AUDIENCES.values()))
 
-    def within(self, resource: str) -> tuple[str, ...]:
+    def resources_within(self, resource: str) -> tuple[str, ...]:
         """Return the resources of tokens under a grant for `resource`: itself, then its parts."""
         return self.resources if resource == self.url else (resource,)
 
@@ -45,14 +45,14 @@ class Issuer:
         """Names of the server in an assertion (RFC 7523, section 3)."""
         return (self.url, f"{self.url}{TOKEN}")
 
-    def opens(self, resource: str, audience: Audience) -> bool:
+    def accepts(self, resource: str, audience: Audience) -> bool:
         """Return whether a token for `resource` is meant for the audience."""
         return resource in (self.url, f"{self.url}{AUDIENCES[audience]}")
 
 
 ALGORITHM: Final = "ES256"
 JWT_LIFETIME: Final = timedelta(hours=1)
-TOKEN_LONGEST: Final = 8192  # characters; ours have some 700
+MAX_TOKEN_LENGTH: Final = 8192  # characters; ours have some 700
 _TYPE: Final = "at+jwt"
 
 
@@ -93,7 +93,7 @@ def sign(token: AccessToken, issuer: str, key: ECKey) -> str:
 
 def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
     """Return the claims of a token of ours, expired or not, or `None` (RFC 9068, section 4)."""
-    if len(text) > TOKEN_LONGEST:
+    if len(text) > MAX_TOKEN_LENGTH:
         return None
     try:
         token = jwt.decode(text, keys, algorithms=[ALGORITHM])
@@ -113,11 +113,11 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
     )
 
 
-KEY_LIFE: Final = timedelta(days=90)  # until the next one takes over
-PUBLISHED_BEFORE: Final = timedelta(hours=1)
-"""The time that a key is published before it signs: longer than any cache of the key set."""
+KEY_LIFETIME: Final = timedelta(days=90)  # until the next one is active
+KEY_PUBLICATION_LEAD: Final = timedelta(hours=1)
+"""The time that a key is published before it is active: longer than caches keep the key set."""
 KEY_RETENTION: Final = JWT_LIFETIME + timedelta(hours=1)
-"""The time that a key is kept after the next one took over: its last token must have expired."""
+"""The time that a key is kept after the next one is active, until its tokens have expired."""
 
 _log = logging.getLogger(__name__)
 
@@ -126,17 +126,17 @@ class SecretBox:
     """Encryption for one purpose (JWE, RFC 7516: direct encryption with A256GCM)."""
 
     def __init__(self, secret: bytes, purpose: str) -> None:
-        # A key of its own kind: what leaks of one use of the secret says nothing about another.
+        # A key for each purpose: a leak of one says nothing about another.
         self._key = OctKey.import_key(sha256(purpose.encode() + b"\n" + secret).digest())
 
-    def wrap(self, content: bytes) -> str:
+    def encrypt(self, content: bytes) -> str:
         """Return the content encrypted, in ASCII."""
         return jwe.encrypt_compact({"alg": "dir", "enc": "A256GCM"}, content, self._key)
 
-    def unwrap(self, wrapped: str) -> bytes:
-        """Return what was wrapped. Raises ValueError if another secret wrapped it."""
+    def decrypt(self, encrypted: str) -> bytes:
+        """Return the content. Raises ValueError if another secret encrypted it."""
         try:
-            return jwe.decrypt_compact(wrapped, self._key).plaintext or b""
+            return jwe.decrypt_compact(encrypted, self._key).plaintext or b""
         except JoseError:
             raise ValueError("was encrypted with another secret, or damaged") from None
 
@@ -156,13 +156,13 @@ class SigningKeys:
     def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
         self._store = store
         self._clock = clock
-        self._wrapping = SecretBox(secret, "signing keys")
-        self._opened: dict[str, SigningKey | None] = {}
+        self._box = SecretBox(secret, "signing keys")
+        self._decrypted: dict[str, SigningKey | None] = {}
         self._version = -1
         self._keys: Sequence[SigningKey] = ()
 
-    async def signer(self) -> ECKey:
-        """Return the key that signs now; the first call makes it."""
+    async def signing_key(self) -> ECKey:
+        """Return the active key; the first call makes it."""
         for _ in range(2):
             now = self._clock()
             keys = [each for each in await self._all() if each.active_from <= now]
@@ -171,37 +171,37 @@ class SigningKeys:
             await self._make(now, SERVICE)
         return keys[-1].key
 
-    async def published(self) -> KeySet:
-        """Return every key that a token may be signed with."""
-        await self.signer()
+    async def verification_keys(self) -> KeySet:
+        """Return all keys that verify tokens."""
+        await self.signing_key()
         return KeySet([each.key for each in await self._all()])
 
     async def jwks(self) -> dict[str, Any]:
         """Return the public key set (RFC 7517, section 5)."""
-        keys = (await self.published()).keys
+        keys = (await self.verification_keys()).keys
         members = {"use": "sig", "alg": ALGORITHM}
         return {"keys": [{**key.as_dict(private=False), **members} for key in keys]}
 
     async def rotate(self, actor: Actor = OPERATOR) -> str:
-        """Publish a new key, which signs after `PUBLISHED_BEFORE`; return its id."""
-        return await self._make(self._clock() + PUBLISHED_BEFORE, actor)
+        """Publish a new key, which signs after `KEY_PUBLICATION_LEAD`; return its id."""
+        return await self._make(self._clock() + KEY_PUBLICATION_LEAD, actor)
 
     async def rows(self) -> list[Row]:
         """Return the rows of all keys, oldest first."""
         (outcome,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
         return outcome.rows
 
-    async def tend(self) -> None:
-        """Rotate an old key, and delete keys that no token needs."""
+    async def maintain(self) -> None:
+        """Rotate an old key, and delete keys whose tokens have all expired."""
         keys, now = await self._all(), self._clock()
-        if keys and keys[-1].active_from + KEY_LIFE <= now:
+        if keys and keys[-1].active_from + KEY_LIFETIME <= now:
             await self.rotate(SERVICE)
-        unneeded = tuple(
+        expired = tuple(
             old.id for old, new in pairwise(keys) if new.active_from + KEY_RETENTION <= now
         )
-        if unneeded:
-            change = AuditChange("forget", SIGNING_KEYS, len(unneeded), ("id",))
-            delete = Delete(SIGNING_KEYS, (Filter("id", "in", unneeded),))
+        if expired:
+            change = AuditChange("forget", SIGNING_KEYS, len(expired), ("id",))
+            delete = Delete(SIGNING_KEYS, (Filter("id", "in", expired),))
             await self._store.run(delete, audit_entry(SERVICE, change, now))
 
     async def _all(self) -> Sequence[SigningKey]:
@@ -210,16 +210,16 @@ class SigningKeys:
         if version != self._version:
             rows = await self.rows()
             for row in rows:
-                if row["id"] not in self._opened:
-                    self._opened[row["id"]] = self._decrypt(row)
-            opened = (self._opened[row["id"]] for row in rows)
-            self._keys = [each for each in opened if each is not None]
+                if row["id"] not in self._decrypted:
+                    self._decrypted[row["id"]] = self._decrypt(row)
+            decrypted = (self._decrypted[row["id"]] for row in rows)
+            self._keys = [each for each in decrypted if each is not None]
             self._version = version
         return self._keys
 
     def _decrypt(self, row: Row) -> SigningKey | None:
         try:
-            key = ECKey.import_key(orjson.loads(self._wrapping.unwrap(row["private_key"])))
+            key = ECKey.import_key(orjson.loads(self._box.decrypt(row["private_key"])))
         except (JoseError, ValueError):
             _log.warning("signing key %s was made with another SECRET_KEY: not used", row["id"])
             return None
@@ -231,7 +231,7 @@ class SigningKeys:
         text = orjson.dumps({**key.as_dict(private=True), "kid": kid})
         given = {
             "id": kid,
-            "private_key": self._wrapping.wrap(text),
+            "private_key": self._box.encrypt(text),
             "active_from": format_instant(active_from),
         }
         row = SIGNING_KEYS.new_row(given, format_instant(now), lambda: kid)
@@ -257,13 +257,13 @@ class AccessTokenValidator:
         self._store = store
         self._keys = keys
 
-    def opens(self, bearer: ValidatedToken, audience: Audience) -> bool:
+    def accepts(self, token: ValidatedToken, audience: Audience) -> bool:
         """Return whether the token is meant for the audience."""
-        return self._issuer.opens(bearer.resource, audience)
+        return self._issuer.accepts(token.resource, audience)
 
     async def find(self, text: str) -> ValidatedToken | None:
         """Return the holder of an unrevoked token, expired or not. Raises Problem."""
-        token = read(text, self._issuer.url, await self._keys.published())
+        token = read(text, self._issuer.url, await self._keys.verification_keys())
         if token is None:
             return None
         revoked, client, grant = await self._rows(
@@ -289,7 +289,7 @@ class AccessTokenValidator:
         return key if _in_force(key) else None
 
     async def _rows(self, *keys: tuple[Table, str]) -> list[Row | None]:
-        """Return the rows with these keys, as of one moment."""
+        """Return the rows with these keys, read in one transaction."""
         reads = (Read(table, where=(Filter(table.key, "eq", key),)) for table, key in keys)
         return [next(iter(each.rows), None) for each in await self._store.run(*reads)]
 
@@ -299,7 +299,7 @@ def _in_force(row: Row | None) -> TypeGuard[Row]:
 
 
 def _actor(token: AccessToken, client: Row, key: Row | None) -> Actor:
-    """Return the actor, who may never do more than the key."""
+    """Return the actor, with no more scopes than the key."""
     scopes = frozenset(token.scopes)
     tables = key["tables"] if key else None
     return Actor(

@@ -1,6 +1,6 @@
 """The commands of `python -m edge_api`, each in a module of its name.
 
-Here is what they share: options, words and the printing of rows.
+Shared by them: options, parsers of values, and the printing of rows.
 """
 
 import argparse
@@ -12,11 +12,11 @@ from typing import Any, Final, Protocol, TypeAlias
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
 Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
-"""The columns of a list by their heads: a member that is shown as it is, or a function."""
+"""The columns of a list by head: the name of a member, or a function of the row."""
 
 
 class Subparsers(Protocol):
-    """What `add_subparsers` returns, for which argparse has no public name."""
+    """The result of `add_subparsers`, for which argparse has no public name."""
 
     def add_parser(
         self,
@@ -41,7 +41,7 @@ def add_command(
     )
 
 
-def add_for_one(
+def add_id_command(
     commands: Subparsers, name: str, summary: str, help_text: str, metavar: str | None = None
 ) -> argparse.ArgumentParser:
     """Add a command that takes one id."""
@@ -61,9 +61,9 @@ def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> 
 
 
 def print_list(
-    rows: Sequence[Mapping[str, Any]], columns: Columns, none: str, *, as_json: bool
+    rows: Sequence[Mapping[str, Any]], columns: Columns, empty_message: str, *, as_json: bool
 ) -> None:
-    """Print rows as JSON or as a table; `none` says that there are none."""
+    """Print rows as JSON or as a table; `empty_message` if there are none."""
     if as_json:
         print(json.dumps(rows, indent=2, ensure_ascii=False))
     elif rows:
@@ -71,7 +71,7 @@ def print_list(
             [list(columns), *([_cell(row, column) for column in columns.values()] for row in rows)]
         )
     else:
-        print(none)
+        print(empty_message)
 
 
 def _cell(row: Mapping[str, Any], column: str | Callable[[Mapping[str, Any]], str]) -> str:
@@ -81,9 +81,9 @@ def _cell(row: Mapping[str, Any], column: str | Callable[[Mapping[str, Any]], st
     return ",".join(value) if isinstance(value, list) else printable(str(value))
 
 
-def minute(member: str, none: str = "never") -> Callable[[Mapping[str, Any]], str]:
-    """Return a column that shows an instant to the minute, or `none`."""
-    return lambda row: (row[member] or none)[:16]
+def minute_column(member: str, empty_message: str = "never") -> Callable[[Mapping[str, Any]], str]:
+    """Return a column that shows an instant to the minute, or `empty_message`."""
+    return lambda row: (row[member] or empty_message)[:16]
 
 
 def print_columns(lines: Sequence[Sequence[str]]) -> None:
@@ -95,19 +95,19 @@ def print_columns(lines: Sequence[Sequence[str]]) -> None:
 
 
 def printable(text: str) -> str:
-    """Return the text without control characters, which a terminal would obey."""
+    """Return the text with control characters replaced, which a terminal would execute."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-def words(text: str) -> tuple[str, ...]:
-    """Return the words of an option, each once, between blanks or commas."""
+def parse_words(text: str) -> tuple[str, ...]:
+    """Return the distinct words of an option, separated by blanks or commas."""
     found = tuple(dict.fromkeys(text.replace(",", " ").split()))
     if not found:
         raise argparse.ArgumentTypeError("names nothing: leave it out for the default")
     return found
 
 
-def read_count(text: str) -> int:
+def parse_count(text: str) -> int:
     """Return the number of an option, from 1 on. Raises ArgumentTypeError."""
     if re.fullmatch("[0-9]{1,6}", text) is None or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")

@@ -4,18 +4,18 @@ import argparse
 import json
 
 from edge_api.auth.actor import recent_entries
-from edge_api.cli import read_count
+from edge_api.cli import parse_count
 from edge_api.db.table import Row
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
-_USUAL = 100
+_LIMIT = 100
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
     parser.add_argument(
-        "--limit", type=read_count, default=_USUAL, help=f"entries (default: {_USUAL})"
+        "--limit", type=parse_count, default=_LIMIT, help=f"entries (default: {_LIMIT})"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
 

@@ -17,7 +17,7 @@ from edge_api.backup.files import (
     write_private,
 )
 from edge_api.backup.verify import Result, store_result
-from edge_api.cli import read_count
+from edge_api.cli import parse_count
 from edge_api.db.errors import StoreRefusal, missing_store
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
 from edge_api.db.sqlite.opening import sync
@@ -25,12 +25,12 @@ from edge_api.db.types import format_instant
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
-_KEPT: Final = 14
+_DEFAULT_KEEP: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
 class _Backup:
-    """A backup that was made."""
+    """The result of a backup."""
 
     path: Path
     contents: CopyContents
@@ -56,9 +56,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep",
         metavar="N",
-        type=read_count,
-        default=_KEPT,
-        help=f"how many the folder keeps, the newest ones (default: {_KEPT})",
+        type=parse_count,
+        default=_DEFAULT_KEEP,
+        help=f"how many the folder keeps, the newest ones (default: {_DEFAULT_KEEP})",
     )
     parser.add_argument(
         "--without-key", action="store_true", help="leave the secret key out of the folder"
@@ -75,40 +75,40 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.json:
         print(json.dumps(backup.as_json(), indent=2))
     else:
-        print(*_sentences(backup, settings), sep="\n")
+        print(*_summary(backup, settings), sep="\n")
     return 0
 
 
 def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
-    """Make a backup under a draft name, and rename it once it is verified."""
+    """Make a backup under a temporary name, and rename it once it is verified."""
     if not store.is_file():
         raise missing_store(f"at {store}")
     now = system_clock()
     with folder.claimed():
-        partial, place = folder.partial(now), folder.place(now)
+        partial, target = folder.partial(now), folder.place(now)
         copy_store(store, partial)
         contents = verify_copy(partial, store)
         try:
-            kept = None
+            stored_key = None
             if key is not None and key.is_file():
-                draft = place.with_name(f".{place.stem}.partial-key")
+                draft = target.with_name(f".{target.stem}.partial-key")
                 write_private(draft, key.read_bytes())
-                kept = draft.rename(key_beside(place))
+                stored_key = draft.rename(key_beside(target))
             digest = file_sha256(partial)
-            write_private(checksum_beside(place), f"{digest}  {place.name}\n".encode())
-            partial.rename(place)
+            write_private(checksum_beside(target), f"{digest}  {target.name}\n".encode())
+            partial.rename(target)
             sync(folder.path)
             made_at = format_instant(now)
-            made = Result(str(place.resolve()), made_at, made_at=made_at, digest=digest)
+            made = Result(str(target.resolve()), made_at, made_at=made_at, digest=digest)
             store_result(store, "backup", made)
-            removed = folder.rotate(keep, place)
+            removed = folder.rotate(keep, target)
         except OSError as error:
             named = error.filename or folder.path
             raise StoreRefusal(f"{named} cannot be written: {error.strerror}") from None
-    return _Backup(place, contents, kept, removed)
+    return _Backup(target, contents, stored_key, removed)
 
 
-def _sentences(backup: _Backup, settings: Settings) -> Sequence[str]:
+def _summary(backup: _Backup, settings: Settings) -> Sequence[str]:
     rows, tables = backup.contents.total, len(backup.contents.rows)
     size = backup.path.stat().st_size
     made = f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"

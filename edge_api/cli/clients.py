@@ -11,24 +11,24 @@ from edge_api.cli import (
     Columns,
     Subparsers,
     add_command,
-    add_for_one,
+    add_id_command,
     add_json,
     add_list,
-    minute,
+    minute_column,
+    parse_words,
     print_list,
-    words,
 )
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.oauth.authlib_server import AUTH_METHODS, GRANT_TYPES
-from edge_api.oauth.clients import Clients, NewClient, Registered
+from edge_api.oauth.clients import Clients, NewClient, RegisteredClient
 from edge_api.open_store import command_store
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
 
-_LISTS = ("redirect_uris", "grant_types", "scopes")
-_SHOWN = (
-    *("id", "kind", "name", "auth_method", *_LISTS, "created_at", "last_used_at"),
+_LIST_MEMBERS = ("redirect_uris", "grant_types", "scopes")
+_MEMBERS = (
+    *("id", "kind", "name", "auth_method", *_LIST_MEMBERS, "created_at", "last_used_at"),
     *("revoked_at", "secret_last_four"),
 )
 """The members of a listed client: all columns but digest, keys and freshness."""
@@ -40,7 +40,7 @@ _COLUMNS: Columns = {
     "GRANTS": "grant_types",
     "SCOPES": "scopes",
     "STATE": lambda client: "revoked" if client["revoked_at"] else "valid",
-    "LAST USED": minute("last_used_at"),
+    "LAST USED": minute_column("last_used_at"),
 }
 _ID = "the id of the client, as `clients list` shows it"
 
@@ -51,19 +51,19 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_register(actions)
     add_list(actions, "list all clients, newest first")
     rotate = "give a client a new secret; the old one ends at once"
-    add_json(add_for_one(actions, "rotate", rotate, _ID))
-    add_for_one(actions, "revoke", "revoke a client, and every token that it was granted", _ID)
+    add_json(add_id_command(actions, "rotate", rotate, _ID))
+    add_id_command(actions, "revoke", "revoke a client, and every token that it was granted", _ID)
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings, create=arguments.action == "register") as store:
-        clients = Clients(store, system_clock, _fetch_nothing, settings.redirect_schemes)
+        clients = Clients(store, system_clock, _reject_fetch, settings.redirect_schemes)
         await _ACTIONS[arguments.action](clients, arguments)
     return 0
 
 
-async def _fetch_nothing(_url: str) -> bytes:
+async def _reject_fetch(_url: str) -> bytes:
     raise Problem("unavailable", "Documents are fetched by the running service alone")
 
 
@@ -82,7 +82,7 @@ async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
 
 
 async def _list(clients: Clients, arguments: argparse.Namespace) -> None:
-    rows = [_shown(row) for row in await clients.all()]
+    rows = [_to_json(row) for row in await clients.all()]
     none = "there are no clients yet; they may also register themselves"
     print_list(rows, _COLUMNS, none, as_json=arguments.json)
 
@@ -112,9 +112,11 @@ def _add_register(actions: Subparsers) -> None:
         f"of {', '.join(GRANT_TYPES)} "
         "(default: the first two with --redirect-uri, else client_credentials)"
     )
-    parser.add_argument("--grants", type=words, metavar='"A B"', help=grants)
+    parser.add_argument("--grants", type=parse_words, metavar='"A B"', help=grants)
     most = f"the scopes that it may be granted (default: {' '.join(UNVETTED_SCOPES)})"
-    parser.add_argument("--scopes", type=words, default=UNVETTED_SCOPES, metavar='"A B"', help=most)
+    parser.add_argument(
+        "--scopes", type=parse_words, default=UNVETTED_SCOPES, metavar='"A B"', help=most
+    )
     parser.add_argument("--jwks", metavar="FILE", help="its public keys, for private_key_jwt")
     add_json(parser)
 
@@ -130,11 +132,11 @@ def _read_keys(path: str | None) -> Any:
         raise Problem("invalid", f"{path} is no JSON: give it a JWK set") from None
 
 
-def _show(registered: Registered, *, as_json: bool) -> None:
+def _show(registered: RegisteredClient, *, as_json: bool) -> None:
     row, secret = registered.row, registered.secret
     if as_json:
         members = {"client_id": row["id"], "client_secret": secret}
-        print(json.dumps({**members, **_shown(row)}, ensure_ascii=False))
+        print(json.dumps({**members, **_to_json(row)}, ensure_ascii=False))
         return
     print(row["id"])
     if secret:
@@ -142,5 +144,5 @@ def _show(registered: Registered, *, as_json: bool) -> None:
         sys.stderr.write("The secret is shown this once: keep it where secrets are kept.\n")
 
 
-def _shown(row: Row) -> dict[str, Any]:
-    return {name: row[name].split() if name in _LISTS else row[name] for name in _SHOWN}
+def _to_json(row: Row) -> dict[str, Any]:
+    return {name: row[name].split() if name in _LIST_MEMBERS else row[name] for name in _MEMBERS}

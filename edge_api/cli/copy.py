@@ -14,7 +14,7 @@ from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import CopiedTable, copy_tables
 from edge_api.open_store import open_at
-from edge_api.schema.environment import file_of
+from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
 
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
     rows, stored = sum(each.digest.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
-    file = file_of(arguments.source)
+    file = sqlite_file(arguments.source)
     if file and (key := secret_key_path(file)).exists():
         print(f"the secret key is in no store: give the edge of the new one what {key} holds")
     return 0
@@ -45,8 +45,8 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
 
 async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
     async with AsyncExitStack() as stack:
-        reading = await _open(source, stack, serves=False)
-        writing = await _open(target, stack, serves=True)
+        reading = await _open(source, stack, is_target=False)
+        writing = await _open(target, stack, is_target=True)
         try:
             return await copy_tables(reading, writing, TABLES.values(), _progress)
         finally:
@@ -54,16 +54,16 @@ async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
                 sys.stderr.write("\r\x1b[K")
 
 
-async def _open(url: str, stack: AsyncExitStack, *, serves: bool) -> Store:
-    """Open a store; one that `serves` is created, and a file is locked."""
-    store = await open_at(url, system_clock, exclusive=serves, create=serves)
+async def _open(url: str, stack: AsyncExitStack, *, is_target: bool) -> Store:
+    """Open a store; a target is created if it is missing, and locked if it is a file."""
+    store = await open_at(url, system_clock, exclusive=is_target, create=is_target)
     stack.push_async_callback(store.close)
     return store
 
 
-def _progress(table: Table, looked: int) -> None:
+def _progress(table: Table, compared: int) -> None:
     if sys.stderr.isatty():
-        sys.stderr.write(f"\r\x1b[K{table.name}: {looked:,} rows")
+        sys.stderr.write(f"\r\x1b[K{table.name}: {compared:,} rows")
         sys.stderr.flush()
 
 

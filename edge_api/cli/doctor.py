@@ -11,7 +11,7 @@ from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import find_lag
 from edge_api.backup.verify import report
-from edge_api.cli.serve import DEVELOPMENT, development_key_path
+from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, development_key_path
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.lock_file import is_outdated
 from edge_api.db.types import format_instant
@@ -30,20 +30,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
-    opened, tasks = asyncio.run(_parts(settings))
-    faults, notes = report(settings, deep=arguments.deep)
-    complaints = [*_files(settings), *opened, *find_lag(settings), *faults]
-    for complaint in complaints:
-        print(f"- {complaint}")
-    if not complaints:
+    service_errors, service_notes = asyncio.run(_check_service(settings))
+    backup_errors, notes = report(settings, deep=arguments.deep)
+    errors = [*_check_files(settings), *service_errors, *find_lag(settings), *backup_errors]
+    for error in errors:
+        print(f"- {error}")
+    if not errors:
         print("nothing is wrong")
-    for note in (*tasks, *notes):
+    for note in (*service_notes, *notes):
         print(note)
-    return 1 if complaints else 0
+    return 1 if errors else 0
 
 
-def _files(settings: Settings) -> Iterator[str]:
-    """Check what needs no open store."""
+def _check_files(settings: Settings) -> Iterator[str]:
+    """Yield the errors that can be found without opening the store."""
     if not settings.content_dir.is_dir():
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():
@@ -56,28 +56,28 @@ def _files(settings: Settings) -> Iterator[str]:
     with suppress(OSError):  # an unreadable lock means an unreadable store: see below
         if settings.database_path and is_outdated(settings.database_path.resolve()):
             yield "the installed code has changed since the edge started: restart it"
-    if complaint := check_dotenv_permissions():
-        yield complaint
+    if error := check_dotenv_permissions():
+        yield error
     if not settings.is_loopback and settings.site_url.startswith("http://"):
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 
 
-async def _parts(settings: Settings) -> tuple[list[str], list[str]]:
-    """Open every part as the service does; return the errors of readiness, and notes."""
+async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
+    """Open the service's parts; return the errors of its readiness, and notes."""
     try:
         async with assemble(settings, create=False) as assembly:
             readiness = await assembly.service[Health].report()
             failure = assembly.publishing.failure
             keys = [] if settings.is_loopback else await _development_keys(assembly)
-            notes = await _waiting(assembly)
+            notes = await _pending_requests(assembly)
     except StoreRefusal as refusal:
         return [str(refusal)], []
-    faults = [check["error"] for check in readiness["checks"].values() if "error" in check]
+    backup_errors = [check["error"] for check in readiness["checks"].values() if "error" in check]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*faults, *builds, *keys], notes
+    return [*backup_errors, *builds, *keys], notes
 
 
-async def _waiting(assembly: Assembly) -> list[str]:
+async def _pending_requests(assembly: Assembly) -> list[str]:
     decisions = AccessDecisions(assembly.service.store, assembly.service.clock)
     count = await decisions.count_pending()
     if not count:
@@ -87,12 +87,12 @@ async def _waiting(assembly: Assembly) -> list[str]:
 
 
 async def _development_keys(assembly: Assembly) -> list[str]:
-    """Report keys with every scope that were made while the site was local."""
+    """Return an error for each valid key with every scope that was made for development."""
     service = assembly.service
     now = format_instant(service.clock())
     rows = await Keys(service.store, service.clock).all()
     return [
         f"a development key opens everything; run python -m edge_api keys revoke {row['id']}"
         for row in rows
-        if row["name"] == DEVELOPMENT and key_state(row, now) in ("valid", "rotated")
+        if row["name"] == DEVELOPMENT_KEY_NAME and key_state(row, now) in ("valid", "rotated")
     ]

@@ -6,24 +6,24 @@ import sys
 from typing import Any
 
 from edge_api.auth.actor import system_clock
-from edge_api.auth.keys import USUAL_SCOPES, Issued, Keys, NewKey, key_state
+from edge_api.auth.keys import DEFAULT_KEY_SCOPES, IssuedKey, Keys, NewKey, key_state
 from edge_api.cli import (
     Columns,
     Subparsers,
     add_command,
-    add_for_one,
+    add_id_command,
     add_json,
     add_list,
-    minute,
+    minute_column,
+    parse_words,
     print_list,
-    words,
 )
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
-_SHOWN = (
+_MEMBERS = (
     *("id", "name", "type", "last_four", "scopes", "tables", "created_at", "expires_at"),
     *("revoked_at", "rotated_at", "last_used_at"),
 )
@@ -36,8 +36,8 @@ _COLUMNS: Columns = {
     "STATE": "state",
     "SCOPES": "scopes",
     "TABLES": lambda key: "all" if key["tables"] is None else ",".join(key["tables"]),
-    "EXPIRES": minute("expires_at"),
-    "LAST USED": minute("last_used_at"),
+    "EXPIRES": minute_column("expires_at"),
+    "LAST USED": minute_column("last_used_at"),
 }
 _ID = "the id of the key, as `keys list` shows it"
 
@@ -48,8 +48,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     _add_issue(actions)
     add_list(actions, "list all keys, newest first")
     rotate = "issue a successor of a key; the old key works for 7 more days"
-    add_json(add_for_one(actions, "rotate", rotate, _ID))
-    add_for_one(actions, "revoke", "revoke a key at once", _ID)
+    add_json(add_id_command(actions, "rotate", rotate, _ID))
+    add_id_command(actions, "revoke", "revoke a key at once", _ID)
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -66,7 +66,7 @@ async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
 
 async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
     now = format_instant(system_clock())
-    rows = [_shown(row, now) for row in await keys.all()]
+    rows = [_to_json(row, now) for row in await keys.all()]
     none = 'there are no keys yet; make one: python -m edge_api keys issue --name "my client"'
     print_list(rows, _COLUMNS, none, as_json=arguments.json)
 
@@ -88,12 +88,12 @@ def _add_issue(actions: Subparsers) -> None:
     parser = add_command(actions, "issue", "make a key and print it, once", example)
     parser.add_argument("--name", required=True, help="who or what will use it")
     kind = "api_key is for REST, access_token for MCP (default: api_key)"
-    parser.add_argument("--type", choices=tuple(USUAL_SCOPES), default="api_key", help=kind)
-    usual = " ".join(USUAL_SCOPES["api_key"])
+    parser.add_argument("--type", choices=tuple(DEFAULT_KEY_SCOPES), default="api_key", help=kind)
+    usual = " ".join(DEFAULT_KEY_SCOPES["api_key"])
     scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
-    parser.add_argument("--scopes", type=words, default=(), metavar='"A B"', help=scopes)
+    parser.add_argument("--scopes", type=parse_words, default=(), metavar='"A B"', help=scopes)
     tables = "the administrative tables it may use (default: all)"
-    parser.add_argument("--tables", type=words, metavar='"T U"', help=tables)
+    parser.add_argument("--tables", type=parse_words, metavar='"T U"', help=tables)
     expires = "when it expires, such as 2027-01-31 (default: never)"
     parser.add_argument("--expires", type=_instant, metavar="DATE", help=expires)
     add_json(parser)
@@ -106,18 +106,18 @@ def _instant(text: str) -> str:
         raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
 
 
-def _show_issued(issued: Issued, *, as_json: bool) -> None:
+def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
     row = issued.row
     if as_json:
         members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
-        words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-        print(json.dumps({"key": issued.secret, **members, **words}, ensure_ascii=False))
+        parse_words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+        print(json.dumps({"key": issued.secret, **members, **parse_words}, ensure_ascii=False))
         return
     print(issued.secret)
     note = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
     sys.stderr.write(f"{note}\nIt is shown this once: keep it where secrets are kept.\n")
 
 
-def _shown(row: Row, now: str) -> dict[str, Any]:
-    words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-    return {**{name: row[name] for name in _SHOWN}, **words, "state": key_state(row, now)}
+def _to_json(row: Row, now: str) -> dict[str, Any]:
+    parse_words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+    return {**{name: row[name] for name in _MEMBERS}, **parse_words, "state": key_state(row, now)}

@@ -1,4 +1,4 @@
-"""Log lines: one a record, as text or JSON, with the request's id."""
+"""Logging: one line a record, as text or JSON, with the request's id."""
 
 import json
 import logging
@@ -17,14 +17,14 @@ class JsonFormatter(logging.Formatter):
 
     def __init__(self, worker: int | None = None) -> None:
         super().__init__()
-        self._whose = {} if worker is None else {"worker": worker}
+        self._worker_fields = {} if worker is None else {"worker": worker}
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the record as a line of JSON."""
         line = {
             "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ"),
             "level": record.levelname.lower(),
-            **self._whose,
+            **self._worker_fields,
             "request_id": getattr(record, "request_id", "-"),
             "logger": record.name,
             "message": record.getMessage(),
@@ -34,14 +34,14 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False)
 
 
-def configure_logging(form: str, worker: int | None = None) -> None:
+def configure_logging(log_format: str, worker: int | None = None) -> None:
     """Send records to standard error as `text` or `json`, with the number of this `worker`."""
     handler = logging.StreamHandler(sys.stderr)
-    if form == "json":
+    if log_format == "json":
         handler.setFormatter(JsonFormatter(worker))
     else:
-        whose = "" if worker is None else f"[{worker}] "
-        formatter = logging.Formatter(_TEXT.format(whose), "%Y-%m-%dT%H:%M:%SZ")
+        prefix = "" if worker is None else f"[{worker}] "
+        formatter = logging.Formatter(_TEXT.format(prefix), "%Y-%m-%dT%H:%M:%SZ")
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
     handler.addFilter(RequestIdFilter())

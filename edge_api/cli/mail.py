@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
-from edge_api.cli import Columns, add_command, add_list, minute, print_list
+from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
 from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin, Waiting
@@ -22,8 +22,8 @@ _COLUMNS: Columns = {
     "TO": "recipient",
     "STATE": "state",
     "ATTEMPTS": "attempts",
-    "QUEUED": minute("queued_at"),
-    "DUE": minute("due_at"),
+    "QUEUED": minute_column("queued_at"),
+    "DUE": minute_column("due_at"),
     "LAST WORD": lambda message: message["reason"] or "-",
 }
 
@@ -56,7 +56,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    """Dispatch until SIGTERM or SIGINT; finish the message under way first."""
+    """Send queued mail until SIGTERM or SIGINT; finish the current message first."""
     # Both import aiohttp, which the other subcommands do not need.
     from edge_api.cli.logs import configure_logging  # noqa: PLC0415
     from edge_api.http.server import handle_signals  # noqa: PLC0415
@@ -79,7 +79,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     async with command_store(settings) as store:
-        found = [_shown(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
+        found = [_to_json(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
     none = "no mail waits, and none was given up"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
     return 0
@@ -111,7 +111,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
 _ACTIONS = {"run": _run, "list": _list, "retry": _change, "discard": _change, "preview": _preview}
 
 
-def _shown(waiting: Waiting) -> dict[str, Any]:
+def _to_json(waiting: Waiting) -> dict[str, Any]:
     entry = waiting.entry
     state = "being sent" if entry["lease"] else "waits"
     return {

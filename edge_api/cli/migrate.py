@@ -9,7 +9,7 @@ from edge_api.db.sql import DdlDialect, create_all
 from edge_api.db.sqlite.execution import DDL as SQLITE
 from edge_api.db.tables import TABLES
 from edge_api.open_store import command_store
-from edge_api.schema.environment import show_database
+from edge_api.schema.environment import redact_database
 from edge_api.settings import Settings
 
 _ENGINES: Final[Mapping[str, DdlDialect]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
@@ -34,6 +34,6 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
         return 0
     async with command_store(settings, create=True):
         pass
-    store = settings.database_path or show_database(settings.database_url)
+    store = settings.database_path or redact_database(settings.database_url)
     print(f"{store} is at the present schema")
     return 0

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Final
 
-from edge_api.admin.privacy import Found, Privacy, Retention
+from edge_api.admin.privacy import PersonalRows, Privacy, Retention
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import add_command, printable
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
@@ -18,8 +18,8 @@ from edge_api.db.types import format_instant
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
-SCRUB_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
-_BEYOND: Final = """\
+SCRUB_TIMEOUT_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
+_NOT_ERASED: Final = """\
 Out of reach of this command: backups that were made before, mails and webhooks that were sent, and
 what others keep. Erase it there too."""
 
@@ -47,7 +47,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _export(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
     found = await Privacy(store, system_clock).find(arguments.email)
     if arguments.json:
-        tables = {table.name: [_shown(table, row) for row in found[table]] for table in found}
+        tables = {table.name: [_visible(table, row) for row in found[table]] for table in found}
         head = {"email": arguments.email, "exported_at": format_instant(system_clock())}
         print(json.dumps({**head, **tables}, indent=2, ensure_ascii=False))
     elif not any(found.values()):
@@ -63,7 +63,7 @@ async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings
     found = await privacy.find(arguments.email)
     if not any(found.values()):
         print(f"nothing is kept of {printable(arguments.email)}")
-    elif arguments.yes or not _erased(found) or _is_confirmed(found):
+    elif arguments.yes or not _erasable(found) or _is_confirmed(found):
         _report(await privacy.erase(arguments.email, OPERATOR))
     else:
         print("nothing was erased")
@@ -73,7 +73,7 @@ async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings
 
 async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settings) -> int:
     retention = Retention(store, system_clock, settings)
-    if not retention.is_limited:
+    if not retention.is_enabled:
         print("everything is kept for ever: set RETAIN_LEADS_DAYS, RETAIN_MAIL_LOG_DAYS or others")
         return 0
     for table, number in (await retention.apply(OPERATOR)).items():
@@ -82,13 +82,13 @@ async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settin
 
 
 async def _scrub(store: Store, settings: Settings) -> int:
-    """Remove all traces from the store's files, beside a running service too.
+    """Remove deleted data from the store's files, also while the service runs.
 
     A file is rewritten once, and its log waited for; a server's tables, which keep what somebody
     still reads, are rewritten again.
     """
     again = settings.database_path is None
-    ends_at = time.monotonic() + SCRUB_SECONDS
+    ends_at = time.monotonic() + SCRUB_TIMEOUT_SECONDS
     is_clean = await store.scrub(full=True)
     while not is_clean:
         if time.monotonic() > ends_at:
@@ -105,14 +105,14 @@ async def _scrub(store: Store, settings: Settings) -> int:
 _ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
 
 
-def _shown(table: Table, row: Row) -> Row:
+def _visible(table: Table, row: Row) -> Row:
     hidden = table.hidden.union(table.personal.withheld_columns if table.personal else ())
     return {name: value for name, value in row.items() if name not in hidden}
 
 
 def _print_row(table: Table, row: Row) -> None:
     print(table.name)
-    for name, value in _shown(table, row).items():
+    for name, value in _visible(table, row).items():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             lines = [printable(line) for line in text.split("\n")]
@@ -120,19 +120,19 @@ def _print_row(table: Table, row: Row) -> None:
     print()
 
 
-def _is_confirmed(found: Found) -> bool:
-    """Ask the person at the terminal. Raises Problem `invalid` without one."""
+def _is_confirmed(found: PersonalRows) -> bool:
+    """Ask for confirmation at the terminal. Raises Problem `invalid` without one."""
     if not sys.stdin.isatty():
         raise Problem("invalid", "Erasing cannot be undone: confirm it with --yes")
-    held = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erased(found))
+    summary = ", ".join(f"{_rows(len(rows))} of {table.name}" for table, rows in _erasable(found))
     try:
-        return input(f"Erase {held}? [y/N] ").strip().lower() in ("y", "yes")
+        return input(f"Erase {summary}? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
         return False
 
 
-def _report(found: Found) -> None:
-    for table, rows in _erased(found):
+def _report(found: PersonalRows) -> None:
+    for table, rows in _erasable(found):
         print(f"{table.name}: {_rows(len(rows))} erased")
     for table, rows in found.items():
         if rows and table.personal and table.personal.kept_reason:
@@ -140,11 +140,11 @@ def _report(found: Found) -> None:
     for row in found[ACCESS_REQUESTS]:
         for key_id in filter(None, (row["credential_id"], row["second_credential_id"])):
             print(f"the credential {key_id} is still valid; run keys revoke to end it")
-    print(_BEYOND)
+    print(_NOT_ERASED)
 
 
-def _erased(found: Found) -> list[tuple[Table, Any]]:
-    """Return the tables that lose rows, and these rows."""
+def _erasable(found: PersonalRows) -> list[tuple[Table, Any]]:
+    """Return the tables with rows that an erasure deletes, and these rows."""
     return [
         (table, rows)
         for table, rows in found.items()

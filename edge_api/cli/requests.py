@@ -9,11 +9,11 @@ from edge_api.cli import (
     EXAMPLE_ID,
     Columns,
     add_command,
-    add_for_one,
+    add_id_command,
     add_list,
-    minute,
+    minute_column,
+    parse_words,
     print_list,
-    words,
 )
 from edge_api.db.table import Row
 from edge_api.mail.dispatcher import mail_rules
@@ -21,12 +21,12 @@ from edge_api.mail.queue import Outbox
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
-_SHOWN = (
+_MEMBERS = (
     *("id", "type", "name", "email", "purpose", "scopes", "status"),
     *("created_at", "expires_at", "decided_at", "credential_id", "second_credential_id"),
 )
 """The members of a listed request: all columns but the digest and the second type."""
-_PURPOSE_SHOWN = 60  # characters in the list; JSON has all
+_MAX_PURPOSE = 60  # characters in the list; JSON has all
 _COLUMNS: Columns = {
     "ID": "id",
     "NAME": "name",
@@ -34,8 +34,8 @@ _COLUMNS: Columns = {
     "TYPE": "type",
     "STATUS": "status",
     "SCOPES": "scopes",
-    "FILED": minute("created_at"),
-    "ENDS": minute("expires_at"),
+    "FILED": minute_column("created_at"),
+    "ENDS": minute_column("expires_at"),
     "PURPOSE": lambda request: _shorten(" ".join(request["purpose"].split())),
 }
 _ID = "the id of the request, as `requests list` shows it"
@@ -50,13 +50,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     approving.add_argument("id", help=_ID)
     approving.add_argument(
         "--scopes",
-        type=words,
+        type=parse_words,
         default=(),
         metavar='"A B"',
         help="what it may do (default: the scopes of the request, without administrative ones)",
     )
     deny = "deny a request; an approved one too, until its credential is fetched"
-    add_for_one(actions, "deny", deny, _ID)
+    add_id_command(actions, "deny", deny, _ID)
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -69,7 +69,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
-    rows = [_shown(row) for row in await decisions.all()]
+    rows = [_to_json(row) for row in await decisions.all()]
     print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
 
 
@@ -89,10 +89,10 @@ async def _deny(decisions: AccessDecisions, arguments: argparse.Namespace) -> No
 _ACTIONS = {"list": _list, "approve": _approve, "deny": _deny}
 
 
-def _shown(row: Row) -> dict[str, Any]:
-    shown = {name: row[name] for name in _SHOWN}
+def _to_json(row: Row) -> dict[str, Any]:
+    shown = {name: row[name] for name in _MEMBERS}
     return {**shown, "type": requested_type(row), "scopes": row["scopes"].split()}
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _PURPOSE_SHOWN else f"{text[: _PURPOSE_SHOWN - 1]}…"
+    return text if len(text) <= _MAX_PURPOSE else f"{text[: _MAX_PURPOSE - 1]}…"

@@ -43,26 +43,26 @@ class _Restored:
     """The result of a restore."""
 
     contents: CopyContents
-    aside: Path | None  # the former store
-    carried: Restoration | str  # a sentence if nothing was carried over
+    former: Path | None  # the former store
+    outcome: Restoration | str  # an error message if nothing was carried over
     key: str  # a sentence about the secret key
 
 
 class RestoredKey:
     """The secret key in a restore: that of the backup, else the present one."""
 
-    def __init__(self, place: Path, backup: Path | None, now: datetime) -> None:
+    def __init__(self, key_path: Path, backup: Path | None, now: datetime) -> None:
         """Read the key of the backup. Raises OSError."""
-        kept = key_beside(backup) if backup else None
+        backup_key = key_beside(backup) if backup else None
         self._source = "backup" if backup else "replica"
-        self._content = kept.read_bytes() if kept and kept.is_file() else None
-        self._place = place
-        self._draft = place.with_name(f".{place.name}.restoring")
-        self._former = replaced_path(place, now)
+        self._content = backup_key.read_bytes() if backup_key and backup_key.is_file() else None
+        self._path = key_path
+        self._draft = key_path.with_name(f".{key_path.name}.restoring")
+        self._former = replaced_path(key_path, now)
 
     @contextmanager
-    def prepared(self) -> Iterator[None]:
-        """Keep it as a draft meanwhile, for its owner only. Raises OSError."""
+    def staged(self) -> Iterator[None]:
+        """Write the key to a temporary file, readable by its owner only. Raises OSError."""
         try:
             if self._content is not None:
                 write_private(self._draft, self._content)
@@ -70,25 +70,25 @@ class RestoredKey:
         finally:
             self._draft.unlink(missing_ok=True)
 
-    def put(self) -> str:
-        """Put it in place, keeping the former one; return what was done. Raises OSError."""
+    def install(self) -> str:
+        """Move the key into place, and the former one aside; return a report. Raises OSError."""
         missing = f"the {self._source} brings no secret key, and"
-        if self._content is None and self._place.exists():
-            return f"{missing} {self._place} stays"
+        if self._content is None and self._path.exists():
+            return f"{missing} {self._path} stays"
         if self._content is None:
             return (
-                f"{missing} there is none at {self._place}: if there was one, put it there before "
+                f"{missing} there is none at {self._path}: if there was one, put it there before "
                 "you serve, or access tokens and the secrets of webhooks are void"
             )
-        if self._place.exists() and self._place.read_bytes() == self._content:
-            return f"the secret key is the same: {self._place}"
-        aside = ""
-        if self._place.exists():
-            os.link(self._place, self._former)
-            aside = f"; the former one is kept as {self._former}"
-        self._draft.replace(self._place)
-        sync(self._place.parent)
-        return f"the secret key of the backup is in its place: {self._place}{aside}"
+        if self._path.exists() and self._path.read_bytes() == self._content:
+            return f"the secret key is the same: {self._path}"
+        former = ""
+        if self._path.exists():
+            os.link(self._path, self._former)
+            former = f"; the former one is kept as {self._former}"
+        self._draft.replace(self._path)
+        sync(self._path.parent)
+        return f"the secret key of the backup is in its place: {self._path}{former}"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if arguments.at and not arguments.from_replica:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
     with locked(store):
-        unproven = _refuse_early(store, arguments)
+        warnings = _check_early(store, arguments)
         stop_replicator(store)
         try:
             restored = _restore(store, arguments, settings)
@@ -121,12 +121,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
             remove_draft(_draft(store))
-    print(*_sentences(store, restored), *unproven, sep="\n")
+    print(*_summary(store, restored), *warnings, sep="\n")
     return 0
 
 
-def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
-    """Refuse before writing; return what cannot be compared. Raises Problem, StoreRefusal."""
+def _check_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
+    """Check the arguments before writing; return warnings. Raises Problem, StoreRefusal."""
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
     if arguments.file is not None:
@@ -135,15 +135,15 @@ def _refuse_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
         raise StoreRefusal(
             f"there is a store at {store}: say --force to put it aside, where it is kept"
         )
-    return _compare(arguments.file) if arguments.file else ()
+    return _verify_checksum(arguments.file) if arguments.file else ()
 
 
-def _compare(backup: Path) -> Sequence[str]:
-    """Compare a backup with its checksum; return a sentence if it has none.
+def _verify_checksum(backup: Path) -> Sequence[str]:
+    """Compare a backup with its checksum; return a warning if it has none.
 
     SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
     """
-    kept = checksum_beside(backup)
+    backup_key = checksum_beside(backup)
     try:
         checksum = read_checksum(backup)
         if checksum is None:
@@ -153,14 +153,14 @@ def _compare(backup: Path) -> Sequence[str]:
         raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
     if not is_same:
         raise StoreRefusal(
-            f"{backup} was changed since it was made, or {kept} was: name another backup, or "
+            f"{backup} was changed since it was made, or {backup_key} was: name another backup, or "
             "remove the checksum to restore this one as it is"
         )
     return ()
 
 
 def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:
-    """Prepare the file beside the store, and swap the two when nothing can fail any more."""
+    """Prepare the file beside the store, and swap the two as the last step."""
     now = system_clock()
     draft = _draft(store)
     remove_draft(draft)
@@ -169,15 +169,15 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     else:
         copy_backup(arguments.file, draft)
     contents = verify_copy(draft)
-    carried = asyncio.run(_migrate_and_carry_over(draft, store if store.exists() else None))
+    outcome = asyncio.run(_migrate_and_carry_over(draft, store if store.exists() else None))
     require_no_wal(draft)
-    aside = replaced_path(store, now) if store.exists() else None
-    place = secret_key_path(require_sqlite_path(settings, "restore"))
-    key = RestoredKey(place, None if settings.secret_key else arguments.file, now)
-    with key.prepared():
-        replace(store, draft, aside or replaced_path(store, now))
-        placed = _SEALED if settings.secret_key else key.put()
-    return _Restored(contents, aside, carried, placed)
+    former = replaced_path(store, now) if store.exists() else None
+    key_path = secret_key_path(require_sqlite_path(settings, "restore"))
+    key = RestoredKey(key_path, None if settings.secret_key else arguments.file, now)
+    with key.staged():
+        replace(store, draft, former or replaced_path(store, now))
+        placed = _KEY_NOTE if settings.secret_key else key.install()
+    return _Restored(contents, former, outcome, placed)
 
 
 def _draft(store: Path) -> Path:
@@ -191,7 +191,7 @@ async def _migrate_and_carry_over(draft: Path, former: Path | None) -> Restorati
     """
     restored = await open_store(draft, system_clock, create=False)
     try:
-        return await _carry(former, restored) if former else "there was no store before"
+        return await _carry_over(former, restored) if former else "there was no store before"
     except StoreRefusal as refusal:
         return f"nothing could be carried over from the former store: {refusal}"
     except Problem as problem:
@@ -210,7 +210,7 @@ async def _require_writable(draft: Store) -> None:
         ) from None
 
 
-async def _carry(former: Path, restored: Store) -> Restoration:
+async def _carry_over(former: Path, restored: Store) -> Restoration:
     present = await open_store(former, system_clock, create=False)
     try:
         return await carry_over(present, restored, system_clock)
@@ -218,32 +218,32 @@ async def _carry(former: Path, restored: Store) -> Restoration:
         await present.close()
 
 
-def _sentences(store: Path, restored: _Restored) -> Sequence[str]:
+def _summary(store: Path, restored: _Restored) -> Sequence[str]:
     total, version = restored.contents.total, restored.contents.schema_version
-    said = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
-    if restored.aside:
-        said.append(f"the former store is kept as {restored.aside}")
-    if isinstance(restored.carried, str):
-        return [*said, restored.carried, _REMINDER]
-    return [*said, *_list_carried(restored.carried)]
+    lines = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
+    if restored.former:
+        lines.append(f"the former store is kept as {restored.former}")
+    if isinstance(restored.outcome, str):
+        return [*lines, restored.outcome, _REMINDER]
+    return [*lines, *_list_carried_over(restored.outcome)]
 
 
-_SEALED = "SECRET_KEY is set: it must be the one that the backup was made with"
+_KEY_NOTE = "SECRET_KEY is set: it must be the one that the backup was made with"
 _REMINDER = (
     "check these: keys that were revoked since are valid again, erased people are back, "
     "mails and events that were sent may be sent again"
 )
 
 
-def _list_carried(carried: Restoration) -> Sequence[str]:
+def _list_carried_over(outcome: Restoration) -> Sequence[str]:
     lines = {
-        "revoked, removed or used since, and still so": carried.ended,
-        "suppressions, lines of the mail log and the like were taken over": carried.remembered,
-        "mails and events had been sent since, and are not sent again": carried.sent,
+        "revoked, removed or used since, and still so": outcome.ended,
+        "suppressions, lines of the mail log and the like were taken over": outcome.remembered,
+        "mails and events had been sent since, and are not sent again": outcome.sent,
     }
-    for table, number in carried.lost.items():
+    for table, number in outcome.lost.items():
         lines[f"{table} came since, and are in the former store alone"] = number
-    for table, number in carried.back.items():
+    for table, number in outcome.back.items():
         lines[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
             number
         )

@@ -28,7 +28,7 @@ from edge_api.http.server import (
     listen,
     raise_descriptor_limit,
     serve_until,
-    start_on,
+    start_server,
 )
 from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
@@ -42,11 +42,11 @@ try:
 except ImportError:  # it does not install everywhere; the stock loop does the same work
     from asyncio import new_event_loop  # type: ignore[assignment]
 
-WORKERS_MOST: Final = 64  # each worker has ten connections to the database
+MAX_WORKERS: Final = 64  # each worker has ten connections to the database
 LOCAL_OWNER: Final = "owner@localhost"
-"""The owner if mail only goes into a folder, and nobody is named."""
+"""The owner's address if mail goes into a folder, and none is set."""
 
-DEVELOPMENT: Final = "development"  # the name of the development key in the store
+DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key in the store
 DEFAULT_DEVELOPMENT_KEY_PATH: Final = Path("var/edge.dev-key")
 """The path of the development key if the store is on a server."""
 
@@ -72,40 +72,40 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Returns 0, 1 if it cannot start, 2 for wrong usage."""
-    refusal = _refuse_workers(arguments.workers, settings)
+    refusal = _check_workers(arguments.workers, settings)
     if refusal:
         sys.stderr.write(f"--workers: {refusal}\n")
         return 2
     inherited: InheritedFds | None = arguments.inherited
     configure_logging(settings.log_format, inherited.number if inherited else None)
     raise_descriptor_limit()
-    if inherited is None and (complaint := check_dotenv_permissions()):
-        _log.warning("%s", complaint)
+    if inherited is None and (error := check_dotenv_permissions()):
+        _log.warning("%s", error)
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
     try:
-        settings = _keep_mail(settings, arguments.keep_mail)
+        settings = _with_maildir(settings, arguments.keep_mail)
     except Refused as refused:
         sys.stderr.write(f"--keep-mail: {refused.message}\n")
         return 2
     if inherited:
-        serving = _work(inherited, arguments.host, settings)
+        serving = _serve_worker(inherited, arguments.host, settings)
     else:
         serving = _serve(arguments, settings)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(serving)
 
 
-def _refuse_workers(count: int, settings: Settings) -> str:
+def _check_workers(count: int, settings: Settings) -> str:
     if count != 1 and settings.database_path is not None:
         return (
             "SQLite has one writer, so one process serves it; "
             "more than one worker needs PostgreSQL: set DATABASE_URL"
         )
-    return "" if 1 <= count <= WORKERS_MOST else f"must be a number from 1 to {WORKERS_MOST}"
+    return "" if 1 <= count <= MAX_WORKERS else f"must be a number from 1 to {MAX_WORKERS}"
 
 
-def _keep_mail(settings: Settings, relay: str | None) -> Settings:
+def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     """Return the settings with a maildir as relay, if they have no relay. Raises Refused."""
     if relay is None or settings.smtp_url is not None:
         return settings
@@ -134,7 +134,7 @@ def _port(text: str) -> int:
 
 
 async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Open the sockets for the workers, and run these with the same command line."""
+    """Open the sockets, and run the workers with the same command line."""
     sockets = await _listen(arguments, settings)
     if not sockets:
         return 1
@@ -148,7 +148,7 @@ async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
 
 
 async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:
-    """Return the listening sockets, or none after an error message."""
+    """Return the listening sockets, or none after printing an error."""
     host, port = arguments.host, arguments.port or settings.port
     try:
         return await listen(host, port)
@@ -166,49 +166,49 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
         sockets = await _listen(arguments, settings)
         if not sockets:
             return 1
-        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
+        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         await print_startup(assembly, arguments.host, server.port)
         await serve_until(ending, server, assembly.service[Health].start_draining)
     return 0
 
 
-async def _work(inherited: InheritedFds, host: str, settings: Settings) -> int:
-    """Serve on the inherited sockets until SIGTERM, or until the line ends. Returns 0, or 2."""
+async def _serve_worker(inherited: InheritedFds, host: str, settings: Settings) -> int:
+    """Serve on the inherited sockets until SIGTERM or retirement. Returns 0, or 2."""
     try:
-        end, sockets = inherited.take()
+        end, sockets = inherited.open_sockets()
     except OSError:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
-    ending, line = handle_signals(), await ControlSocket.open(end)
+    ending, control = handle_signals(), await ControlSocket.open(end)
     async with assemble(settings, exclusive=True) as assembly:
         report = await assembly.service[Health].report()
-        line.say(str(report.get("error", "")))
-        if not await line.wanted():
-            line.close()
+        control.report_ready(str(report.get("error", "")))
+        if not await control.wait_activation():
+            control.close()
             return 0
-        server = await start_on(assembly.app.handle, sockets, assembly.app.refuse)
-        if inherited.greets:
+        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
+        if inherited.announce:
             await print_startup(assembly, host, server.port)
-        leaving = asyncio.create_task(_refuse_after(line, server, ending))
+        retiring = asyncio.create_task(_stop_when_retired(control, server, ending))
         await serve_until(ending, server, assembly.service[Health].start_draining)
-        leaving.cancel()
-    line.close()
+        retiring.cancel()
+    control.close()
     return 0
 
 
-async def _refuse_after(line: ControlSocket, server: Server, ending: asyncio.Event) -> None:
-    """Refuse new connections at once when the line ends: this worker is retired.
+async def _stop_when_retired(control: ControlSocket, server: Server, ending: asyncio.Event) -> None:
+    """Stop accepting connections when the supervisor retires this worker.
 
     Connections that were accepted have all the time of the drain, and the port is free for the
     next supervisor.
     """
-    await line.wait_closed()
-    server.refuse()
+    await control.wait_closed()
+    server.stop_accepting()
     ending.set()
 
 
 async def print_startup(assembly: Assembly, host: str, port: int) -> None:
-    """Print the address, and the development key if this machine alone can use it."""
+    """Print the address, and the development key if only this machine can use it."""
     service = assembly.service
     print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
     if service.settings.smtp_url:
@@ -224,17 +224,17 @@ async def print_startup(assembly: Assembly, host: str, port: int) -> None:
 
 
 def development_key_path(settings: Settings) -> Path:
-    """Return where the development key is stored."""
+    """Return the path of the development key."""
     path = settings.database_path
     return path.with_suffix(".dev-key") if path else DEFAULT_DEVELOPMENT_KEY_PATH
 
 
 async def development_key(store: Store, path: Path, clock: Clock) -> str:
     """Return the valid secret in the file at `path`, or issue one and store it there."""
-    keys, kept = Keys(store, clock), _read(path)
-    if kept and await keys.allows(kept, frozenset(SCOPES)):
-        return kept
-    issued = await keys.issue(NewKey(DEVELOPMENT, scopes=tuple(SCOPES)))
+    keys, stored = Keys(store, clock), _read(path)
+    if stored and await keys.allows(stored, frozenset(SCOPES)):
+        return stored
+    issued = await keys.issue(NewKey(DEVELOPMENT_KEY_NAME, scopes=tuple(SCOPES)))
     _write(path, issued.secret)
     return issued.secret
 

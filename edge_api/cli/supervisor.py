@@ -1,4 +1,4 @@
-"""The supervisor of `serve --workers`: it serves nothing and opens no store.
+"""The supervisor of `serve --workers`, which starts and replaces the worker processes.
 
 A worker inherits the sockets, so that a connection made while one is being replaced waits in the
 kernel until another takes it.
@@ -30,28 +30,28 @@ class InheritedFds:
     """The file descriptors that a worker inherits."""
 
     number: int  # from 1 on
-    greets: bool  # whether it prints the startup message
-    line: int
+    announce: bool  # whether it prints the startup message
+    control: int
     sockets: tuple[int, ...]
 
     def as_options(self) -> list[str]:
-        """Return the option for the worker."""
-        numbers = (self.number, int(self.greets), self.line, *self.sockets)
+        """Return the option for the worker's command line."""
+        numbers = (self.number, int(self.announce), self.control, *self.sockets)
         return [_OPTION, ",".join(map(str, numbers))]
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Return the value of the option. Raises ValueError."""
-        number, greets, line, first, *more = map(int, text.split(","))
-        return cls(number, bool(greets), line, (first, *more))
+        """Parse the value of the option. Raises ValueError."""
+        number, announce, control, first, *more = map(int, text.split(","))
+        return cls(number, bool(announce), control, (first, *more))
 
-    def take(self) -> tuple[socket.socket, list[socket.socket]]:
-        """Return the line and the listening sockets, uninheritable. Raises OSError without any."""
-        descriptors = (self.line, *self.sockets)
+    def open_sockets(self) -> tuple[socket.socket, list[socket.socket]]:
+        """Return the control socket and the listening ones, not inheritable. Raises OSError."""
+        descriptors = (self.control, *self.sockets)
         for descriptor in descriptors:
             os.set_inheritable(descriptor, False)  # noqa: FBT003  the standard library's own form
-        line, *sockets = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-        return line, sockets
+        control, *sockets = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+        return control, sockets
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:
@@ -60,9 +60,9 @@ def add_option(parser: argparse.ArgumentParser) -> None:
 
 
 class ControlSocket:
-    """One end of the line between supervisor and worker.
+    """One end of the control connection between supervisor and worker.
 
-    The worker reports once that it can serve, and waits until it is wanted. When the supervisor
+    The worker reports once that it can serve, and waits for its activation. When the supervisor
     closes its end, or dies, the worker is retired.
     """
 
@@ -72,31 +72,31 @@ class ControlSocket:
 
     @classmethod
     async def open(cls, end: socket.socket) -> Self:
-        """Return the line of a socket."""
+        """Return the connection of a socket."""
         return cls(*await asyncio.open_connection(sock=end))
 
-    def say(self, error: str) -> None:
-        """Report to the supervisor that this worker can serve, and its error, if any."""
+    def report_ready(self, error: str) -> None:
+        """Report that this worker can serve, and its error, if any."""
         self._writer.write(f"{' '.join(error.splitlines())}\n".encode())
 
-    async def hear(self) -> str | None:
-        """Return the worker's error, empty if it has none; `None` if it ends first."""
-        said = await self._reader.readline()
-        return said.decode().strip() if said.endswith(b"\n") else None
+    async def read_report(self) -> str | None:
+        """Wait for the worker's report; return its error, or `None` if it ends first."""
+        line = await self._reader.readline()
+        return line.decode().strip() if line.endswith(b"\n") else None
 
-    def want(self) -> None:
-        """Have the worker take connections."""
+    def activate(self) -> None:
+        """Let the worker accept connections."""
         self._writer.write(b"\n")
 
-    async def wanted(self) -> bool:
-        """Wait for the supervisor's decision; return whether the worker is wanted."""
+    async def wait_activation(self) -> bool:
+        """Wait for the activation; return `False` if the supervisor closes the connection."""
         with suppress(OSError):
             return bool(await self._reader.read(1))
         return False
 
     async def wait_closed(self) -> None:
         """Wait until the other side closes its end, or dies."""
-        with suppress(OSError):  # what was said to it and not heard, when it died
+        with suppress(OSError):  # unread data, when it died
             await self._reader.read()
 
     def close(self) -> None:
@@ -105,21 +105,21 @@ class ControlSocket:
 
 
 START_SECONDS: Final = 90.0
-"""Until a worker serves: longer than it waits for others to migrate."""
-END_SECONDS: Final = 30.0
-"""Until a worker ends: requests, mail and the store take less together."""
+"""Time limit for a worker's start: longer than a migration by another may take."""
+STOP_SECONDS: Final = 30.0
+"""Time limit for a worker's end: more than requests, mail and the store need."""
 
 
 class WorkerProcess:
     """A process of `serve` that has inherited the listening sockets."""
 
-    def __init__(self, number: int, process: Process, line: ControlSocket) -> None:
+    def __init__(self, number: int, process: Process, control: ControlSocket) -> None:
         self.number = number
         self.error: str | None = None
-        """What is wrong with it now that it can serve, empty if nothing is; `None` until then."""
-        self._is_wanted = False
+        """Its reported error, empty if it has none; `None` until it has reported."""
+        self._is_active = False
         self._process = process
-        self._line = line
+        self._control = control
         self._started_at = time.monotonic()
 
     @classmethod
@@ -127,17 +127,17 @@ class WorkerProcess:
         cls,
         number: int,
         sockets: Sequence[socket.socket],
-        words: Sequence[str],
+        argv: Sequence[str],
         *,
-        greets: bool = False,
+        announce: bool = False,
     ) -> Self:
-        """Start it with our command line, in a process group that Ctrl-C does not reach."""
+        """Start a worker in a process group of its own, which Ctrl-C does not reach."""
         ours, theirs = socket.socketpair()
         with theirs:
             descriptors = tuple(each.fileno() for each in sockets)
-            inheritance = InheritedFds(number, greets, theirs.fileno(), descriptors)
+            inheritance = InheritedFds(number, announce, theirs.fileno(), descriptors)
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "edge_api", *words, *inheritance.as_options()),
+                *(sys.executable, "-m", "edge_api", *argv, *inheritance.as_options()),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *descriptors),
                 process_group=0,
@@ -155,13 +155,13 @@ class WorkerProcess:
         return self._process.returncode is not None
 
     @property
-    def serves(self) -> bool:
-        """Return whether it takes requests."""
-        return self._is_wanted and not self.has_ended
+    def is_serving(self) -> bool:
+        """Return whether it accepts requests."""
+        return self._is_active and not self.has_ended
 
     @property
     def is_ready(self) -> bool:
-        """Return whether it ever reported that it can serve."""
+        """Return whether it has reported that it can serve."""
         return self.error is not None
 
     @property
@@ -169,32 +169,32 @@ class WorkerProcess:
         """Seconds since its start."""
         return time.monotonic() - self._started_at
 
-    async def begin(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until it can serve, has ended, or took too long."""
         try:
             async with asyncio.timeout(START_SECONDS):
-                self.error = await self._line.hear()
+                self.error = await self._control.read_report()
         except TimeoutError:
             self.kill()
         if not self.is_ready:
             await self.wait()
 
-    def want(self) -> None:
-        """Have it take connections from now on."""
-        self._is_wanted = True
-        self._line.want()
+    def activate(self) -> None:
+        """Let it accept connections from now on."""
+        self._is_active = True
+        self._control.activate()
         _log.info("%s serves%s", self.name, self.error and f", but: {self.error}")
 
-    def end(self) -> None:
-        """Have it report not ready for a while, finish its requests, and end."""
+    def stop(self) -> None:
+        """Let it report not ready for a while, finish its requests, and end."""
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
-        if not self._is_wanted:  # it waits at the line
-            self._line.close()
+        if not self._is_active:  # it waits for its activation
+            self._control.close()
 
     def retire(self) -> None:
-        """Have it leave connections to the others from now on, finish, and end."""
-        self._line.close()
+        """Let it stop accepting connections, finish its requests, and end."""
+        self._control.close()
 
     def kill(self) -> None:
         """End it now."""
@@ -202,23 +202,23 @@ class WorkerProcess:
             self._process.kill()
 
     async def wait(self) -> int:
-        """Return its exit status once it has ended, negative for a signal."""
+        """Wait for its end; return the exit status, negative for a signal."""
         status = await self._process.wait()
-        self._line.close()
+        self._control.close()
         mark_worker_dead(self._process.pid)
         return status
 
-    async def wait_at_most(self) -> int:
-        """Wait for its end; kill it after `END_SECONDS`."""
+    async def wait_or_kill(self) -> int:
+        """Wait for its end; kill it after `STOP_SECONDS`."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(END_SECONDS):
+            async with asyncio.timeout(STOP_SECONDS):
                 return await self.wait()
         self.kill()
         return await self.wait()
 
 
 def describe_status(status: int) -> str:
-    """Return in words how a process ended."""
+    """Return a description of how a process ended."""
     if status >= 0:
         return f"ended with status {status}"
     return f"was ended by {signal.Signals(-status).name}"
@@ -227,15 +227,15 @@ def describe_status(status: int) -> str:
 EARLY_EXIT_SECONDS: Final = 10.0
 """A worker that ends sooner has failed to start: the next may too."""
 MAX_EARLY_EXITS: Final = 5
-"""So many in a row, while no other worker serves, end the service."""
-PAUSE_SECONDS: Final = 0.25
+"""This many in a row, while no other worker serves, end the service."""
+FIRST_PAUSE_SECONDS: Final = 0.25
 """Before the second start in a row; doubled before each further one."""
-PAUSE_MOST: Final = 30.0
+MAX_PAUSE_SECONDS: Final = 30.0
 STANDARD_INPUT: Final = 0  # may be a terminal
 
 
 class _WorkerSlot:
-    """The slot of a worker. The holder of the lock may replace the worker."""
+    """The slot of a worker; `lock` is held while the worker is replaced."""
 
     def __init__(self, number: int, worker: WorkerProcess) -> None:
         self.number = number
@@ -244,55 +244,55 @@ class _WorkerSlot:
 
 
 class Supervisor:
-    """Workers on `sockets`, each started with the command line `words`."""
+    """Workers on `sockets`, each started with the command line `argv`."""
 
-    def __init__(self, sockets: Sequence[socket.socket], words: Sequence[str]) -> None:
+    def __init__(self, sockets: Sequence[socket.socket], argv: Sequence[str]) -> None:
         self._sockets = sockets
-        self._words = words
+        self._argv = argv
         self._slots: list[_WorkerSlot] = []
         self._started: list[WorkerProcess] = []
         self._stop = asyncio.Event()
-        self._renewal = asyncio.Event()
+        self._restart = asyncio.Event()
         self._status = 0
 
     async def run(self, count: int) -> int:
         """Keep `count` workers until SIGTERM or SIGINT, and return the exit status.
 
-        SIGHUP renews them, one after the other. A second signal to end kills them.
+        SIGHUP replaces them, one after the other. A second signal to end kills them.
         """
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._heed_end)
-        loop.add_signal_handler(signal.SIGHUP, self._heed_hangup)
-        working = asyncio.create_task(self._work(count))
+            loop.add_signal_handler(number, self._handle_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._handle_hangup)
+        running = asyncio.create_task(self._run_workers(count))
         stopping = asyncio.create_task(self._stop.wait())
-        await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
         stopping.cancel()
-        working.cancel()
-        await asyncio.wait({working})
+        running.cancel()
+        await asyncio.wait({running})
         for worker in self._started:
-            worker.end()
-        statuses = await asyncio.gather(*(worker.wait_at_most() for worker in self._started))
+            worker.stop()
+        statuses = await asyncio.gather(*(worker.wait_or_kill() for worker in self._started))
         if -signal.SIGKILL in statuses:
             self._status = 1
-        if not working.cancelled():
-            working.result()  # a fault of ours is not passed over
+        if not running.cancelled():
+            running.result()  # raises an error of ours
         return self._status
 
-    def _heed_end(self) -> None:
+    def _handle_stop(self) -> None:
         if self._stop.is_set():
             for worker in self._started:
                 worker.kill()
         self._stop.set()
 
-    def _heed_hangup(self) -> None:
-        """Renew the workers, or end if the terminal was closed."""
-        (self._stop if _terminal_is_gone() else self._renewal).set()
+    def _handle_hangup(self) -> None:
+        """Replace the workers, or end if the terminal was closed."""
+        (self._stop if _terminal_is_gone() else self._restart).set()
 
-    async def _work(self, count: int) -> None:
+    async def _run_workers(self, count: int) -> None:
         """Start the first worker alone: if it cannot serve, the others cannot either."""
-        first = await self._start(1, greets=True)
-        if not first.serves:
+        first = await self._start(1, announce=True)
+        if not first.is_serving:
             return self._give_up(first, await first.wait())
         self._slots.append(_WorkerSlot(1, first))
         rest = [self._start(number) for number in range(2, count + 1)]
@@ -300,28 +300,28 @@ class Supervisor:
             self._slots.append(_WorkerSlot(worker.number, worker))
         async with asyncio.TaskGroup() as group:
             for slot in self._slots:
-                group.create_task(self._keep(slot))
-            group.create_task(self._renew_on_demand())
+                group.create_task(self._respawn(slot))
+            group.create_task(self._restart_on_demand())
         return None
 
-    async def _start(self, number: int, *, greets: bool = False) -> WorkerProcess:
-        """Start a worker, and return it when it serves or has ended."""
-        worker = await self._try(number, greets=greets)
+    async def _start(self, number: int, *, announce: bool = False) -> WorkerProcess:
+        """Start and activate a worker; return it when it serves or has ended."""
+        worker = await self._start_ready(number, announce=announce)
         if worker.is_ready:
-            worker.want()
+            worker.activate()
         return worker
 
-    async def _try(self, number: int, *, greets: bool = False) -> WorkerProcess:
-        """Start a worker, and return it when it could serve or has ended."""
-        worker = await WorkerProcess.start(number, self._sockets, self._words, greets=greets)
+    async def _start_ready(self, number: int, *, announce: bool = False) -> WorkerProcess:
+        """Start a worker; return it when it is ready or has ended."""
+        worker = await WorkerProcess.start(number, self._sockets, self._argv, announce=announce)
         self._started = [each for each in self._started if not each.has_ended]
         self._started.append(worker)
-        await worker.begin()
+        await worker.wait_until_ready()
         return worker
 
-    async def _keep(self, slot: _WorkerSlot) -> None:
+    async def _respawn(self, slot: _WorkerSlot) -> None:
         """Replace the worker of a slot whenever it has ended."""
-        deaths = 0
+        early_exits = 0
         while True:
             worker = slot.worker
             status = await worker.wait()
@@ -329,30 +329,30 @@ class Supervisor:
                 if slot.worker is not worker:
                     continue
                 is_early = not worker.is_ready or worker.age < EARLY_EXIT_SECONDS
-                deaths = deaths + 1 if is_early else 0
+                early_exits = early_exits + 1 if is_early else 0
                 _log.warning("%s %s; a new one replaces it", worker.name, describe_status(status))
-                any_serves = any(each.worker.serves for each in self._slots)
-                if deaths >= MAX_EARLY_EXITS and not any_serves:
+                any_serves = any(each.worker.is_serving for each in self._slots)
+                if early_exits >= MAX_EARLY_EXITS and not any_serves:
                     return self._give_up(worker, status)
-                pause = PAUSE_SECONDS * 2 ** (deaths - 1) if deaths else 0.0
-                await asyncio.sleep(min(PAUSE_MOST, pause))
+                pause = FIRST_PAUSE_SECONDS * 2 ** (early_exits - 1) if early_exits else 0.0
+                await asyncio.sleep(min(MAX_PAUSE_SECONDS, pause))
                 try:
                     slot.worker = await self._start(slot.number)
                 except OSError as error:  # the system cannot start one now
                     _log.error("worker %d cannot be started: %s", slot.number, error.strerror)
-                    await asyncio.sleep(PAUSE_MOST)
+                    await asyncio.sleep(MAX_PAUSE_SECONDS)
 
     def _give_up(self, worker: WorkerProcess, status: int) -> None:
-        """End, since no worker serves and another would not either."""
+        """End, since workers fail to start."""
         _log.error("no worker serves: %s %s", worker.name, describe_status(status))
         self._status = max(status, 1)
         self._stop.set()
 
-    async def _renew_on_demand(self) -> None:
-        """Replace one worker after the other on demand, up to the first that is not ready."""
+    async def _restart_on_demand(self) -> None:
+        """Replace the workers one by one on SIGHUP; stop at the first that is not ready."""
         while True:
-            await self._renewal.wait()
-            self._renewal.clear()
+            await self._restart.wait()
+            self._restart.clear()
             try:
                 for slot in self._slots:
                     if not await self._replace(slot):
@@ -363,18 +363,18 @@ class Supervisor:
                 _log.error("the other workers stay as they are: %s", error.strerror)
 
     async def _replace(self, slot: _WorkerSlot) -> bool:
-        """Start another worker for a slot, and retire the old one if it is as good."""
+        """Start another worker for a slot, and retire the old one if the new one is ready."""
         async with slot.lock:
-            fresh = await self._try(slot.number)
-            if fresh.error not in ("", slot.worker.error):
-                _log.error("the other workers stay as they are: %s is not ready", fresh.name)
-                fresh.end()
-                await fresh.wait_at_most()
+            new = await self._start_ready(slot.number)
+            if new.error not in ("", slot.worker.error):
+                _log.error("the other workers stay as they are: %s is not ready", new.name)
+                new.stop()
+                await new.wait_or_kill()
                 return False
-            fresh.want()
-            old, slot.worker = slot.worker, fresh
+            new.activate()
+            old, slot.worker = slot.worker, new
         old.retire()
-        await old.wait_at_most()
+        await old.wait_or_kill()
         return True
 
 

@@ -15,7 +15,7 @@ from edge_api.cli import (
     EXAMPLE_ID,
     Columns,
     add_command,
-    add_for_one,
+    add_id_command,
     add_json,
     add_list,
     print_list,
@@ -32,8 +32,8 @@ from edge_api.webhooks.endpoints import (
 )
 
 _HOUR: Final = timedelta(hours=1)
-_OVERLAP_MOST: Final = 30 * 24  # hours
-_SHOWN: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
+_MAX_OVERLAP: Final = 30 * 24  # hours
+_MEMBERS: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
 """The members of a listed endpoint: all columns but its secrets."""
 _COLUMNS: Columns = {
     "ID": "id",
@@ -48,7 +48,7 @@ _ID: Final = "of an endpoint, as `webhooks list` shows it"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    add_one = partial(add_for_one, actions, help_text=_ID, metavar="ID")
+    add_one = partial(add_id_command, actions, help_text=_ID, metavar="ID")
     add = "notify an address of new leads; print its id and secret, once"
     adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
     adding.add_argument("url", metavar="URL", help="an https address that is public")
@@ -74,8 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for a test that failed; raises Problem."""
     async with command_store(settings, create=arguments.action == "add") as store:
-        wrapping = SecretBox(secret_key(settings), PURPOSE)
-        endpoints = Endpoints(store, system_clock, wrapping, partial(_open_sender, settings))
+        box = SecretBox(secret_key(settings), PURPOSE)
+        endpoints = Endpoints(store, system_clock, box, partial(_open_sender, settings))
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
 
@@ -91,7 +91,7 @@ async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 
 async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    found = [_shown(each) for each in await endpoints.all()]
+    found = [_to_json(each) for each in await endpoints.all()]
     none = "there are no webhook endpoints yet; nobody is notified of new leads"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
 
@@ -141,8 +141,8 @@ _ACTIONS: Mapping[str, _Action] = {
 
 
 def _hours(text: str) -> timedelta:
-    if not text.isascii() or not text.isdigit() or int(text[:9]) > _OVERLAP_MOST:
-        raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_OVERLAP_MOST}")
+    if not text.isascii() or not text.isdigit() or int(text[:9]) > _MAX_OVERLAP:
+        raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_MAX_OVERLAP}")
     return int(text) * _HOUR
 
 
@@ -156,8 +156,8 @@ def _show(endpoint: EndpointWithSecret, *, as_json: bool) -> None:
     sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
 
 
-def _shown(status: EndpointStatus) -> dict[str, Any]:
-    members = {name: status.row[name] for name in _SHOWN}
+def _to_json(status: EndpointStatus) -> dict[str, Any]:
+    members = {name: status.row[name] for name in _MEMBERS}
     return {**members, "waiting": status.waiting, "given_up": status.dead}
 
 

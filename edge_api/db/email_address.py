@@ -16,7 +16,7 @@ import email_validator
 from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate_email
 
 from edge_api.db.tables import MAX_EMAIL_LENGTH
-from edge_api.schema.environment import PORT_MOST
+from edge_api.schema.environment import MAX_PORT
 
 Security = Literal["offered", "starttls", "tls"]
 """TLS where the relay offers it; by STARTTLS or not at all; from the first octet on."""
@@ -71,8 +71,8 @@ def parse_relay(text: str) -> SmtpRelay | MailFolder:
         raise ValueError(_RELAY_FORMAT)
     security, usual_port = _SCHEMES[found["scheme"]]
     port = int(found["port"] or usual_port)
-    if not 1 <= port <= PORT_MOST:
-        raise ValueError(f"must have a port from 1 to {PORT_MOST}")
+    if not 1 <= port <= MAX_PORT:
+        raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     host = found["host"] or _read_ipv6(found["six"])
     return SmtpRelay(security, host, port, _decode(found["user"]), _decode(found["password"]))
 

@@ -18,21 +18,21 @@ _log = logging.getLogger("edge_api.access")
 class AccessLog:
     """Writes a line for each request, as an observer of all of them."""
 
-    def __init__(self, form: str) -> None:
+    def __init__(self, log_format: str) -> None:
         """Take `combined`, the format of web servers, or `json`."""
-        self._write: Callable[[Mapping[str, Any]], str] = _FORMS[form]
+        self._write: Callable[[Mapping[str, Any]], str] = _FORMATTERS[log_format]
 
     def __call__(
         self, request: Request, route: str, response: web.StreamResponse, seconds: float
     ) -> None:
-        """Write one line."""
+        """Write the line of one request."""
         size = response.body_length
         if isinstance(response, PreparedResponse):
             size = len(response.sent_body)
-        facts = {
+        entry = {
             "time": time.time(),
             "method": request.method,
-            "path": show_path(request.rel_url.raw_path),
+            "path": redact_path(request.rel_url.raw_path),
             "operation": route,
             "status": response.status,
             "bytes": 0 if request.method == "HEAD" else size,
@@ -41,10 +41,10 @@ class AccessLog:
             "agent": request.headers.get("User-Agent", "-"),
             "version": f"{request.version.major}.{request.version.minor}",
         }
-        _log.info("%s", self._write(facts))
+        _log.info("%s", self._write(entry))
 
 
-def show_path(path: str) -> str:
+def redact_path(path: str) -> str:
     """Return a path with `-` in place of a token."""
     for folder in _TOKEN_FOLDERS:
         if path.startswith(folder):
@@ -52,11 +52,11 @@ def show_path(path: str) -> str:
     return path
 
 
-def _combined(facts: Mapping[str, Any]) -> str:
-    at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(facts["time"]))
-    line = f"{facts['method']} {facts['path']} HTTP/{facts['version']}"
-    quoted = "".join(_escape(each) for each in facts["agent"])
-    return f'- - - [{at}] "{line}" {facts["status"]} {facts["bytes"] or "-"} "-" "{quoted}"'
+def _combined(entry: Mapping[str, Any]) -> str:
+    at = time.strftime("%d/%b/%Y:%H:%M:%S +0000", time.gmtime(entry["time"]))
+    line = f"{entry['method']} {entry['path']} HTTP/{entry['version']}"
+    quoted = "".join(_escape(each) for each in entry["agent"])
+    return f'- - - [{at}] "{line}" {entry["status"]} {entry["bytes"] or "-"} "-" "{quoted}"'
 
 
 def _escape(character: str) -> str:
@@ -64,12 +64,12 @@ def _escape(character: str) -> str:
     return character if is_plain else f"\\x{ord(character):02x}"
 
 
-def _json(facts: Mapping[str, Any]) -> str:
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(facts["time"]))
-    return orjson.dumps({**facts, "time": at}).decode()
+def _json(entry: Mapping[str, Any]) -> str:
+    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(entry["time"]))
+    return orjson.dumps({**entry, "time": at}).decode()
 
 
-_FORMS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+_FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
     "combined": _combined,
     "json": _json,
 }

@@ -23,7 +23,7 @@ _NONE: Final[tuple[str, ...]] = ()
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request that may go on."""
+    """The sender of a request that passed admission."""
 
     actor: Actor | None = None
     """`None` where no credential was sent and none is needed."""
@@ -53,16 +53,16 @@ class Admission:
         if operation.check_sender is not None:
             peer = request.remote or ""
             operation.check_sender(self._service, HeaderFields(request.headers), peer)
-        secret = None if operation.credential == "none" else secret_of(request.headers)
+        secret = None if operation.credential == "none" else read_credential(request.headers)
         if secret is None and operation.credential != "required":
-            return await self._admit_anybody(operation, request)
+            return await self._admit_anonymous(operation, request)
         actor = await self._identify(operation, request, secret)
         self.count(request, actor)
         authorise(operation, self._service.access, actor, operation.audience)
         return Admitted(actor, secret or "")
 
-    async def _admit_anybody(self, operation: AnyOperation, request: Request) -> Admitted:
-        if not operation.limit and not operation.needs_address:
+    async def _admit_anonymous(self, operation: AnyOperation, request: Request) -> Admitted:
+        if not operation.limit and not operation.counts_by_address:
             return UNAUTHENTICATED
         address = self._address_of(request)
         if operation.limit:
@@ -84,10 +84,10 @@ class Admission:
 
     def count(self, request: Request, actor: Actor) -> None:
         """Count one request, or one more message of it. Raises Problem `too_many_requests`."""
-        _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.holder))
+        _set_limit_headers(request, self._service.limiter.count(AUTHENTICATED, actor.limit_key))
 
     async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
-        """Return whether a credential is still good for an operation whose answer goes on."""
+        """Return whether a credential is still valid for an operation whose answer is a stream."""
         try:
             actor = await self._service.access.authenticate(secret, operation.audience)
         except Problem:
@@ -106,7 +106,7 @@ def _set_limit_headers(request: Request, quota: Quota | None) -> None:
         move_limit_headers(request, quota.headers)
 
 
-def secret_of(headers: CIMultiDictProxy[str]) -> str | None:
+def read_credential(headers: CIMultiDictProxy[str]) -> str | None:
     """Return the credential that was sent, or `None` (RFC 6750, section 2.1).
 
     Raises Problem `invalid` for two that differ; other schemes than Bearer are ignored.

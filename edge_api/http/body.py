@@ -1,4 +1,4 @@
-"""The body of a request, from bytes on a slow wire to a checked value."""
+"""The body of a request: read within limits of size and time, decoded and validated."""
 
 import asyncio
 from collections.abc import Mapping
@@ -20,33 +20,33 @@ CODINGS: Final = ("gzip", "deflate", "br")
 _CHARSETS: Final = (None, "utf-8", "utf8")
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Of a body that was not read to its end, nobody knows where the next request begins."""
-FORM_FIELDS_MOST: Final = 100
+MAX_FORM_FIELDS: Final = 100
 """Members of a form; none of ours has a third of that."""
-BODY_SECONDS: Final = 10.0
-"""A body that drips in for longer is cut off: aiohttp itself waits for ever."""
+BODY_TIMEOUT_SECONDS: Final = 10.0
+"""Time limit for the whole body: aiohttp itself has none."""
 
 
-async def read_bytes(request: Request, most: int) -> bytes:
+async def read_bytes(request: Request, max_bytes: int) -> bytes:
     """Return the whole body.
 
-    Raises Problem `too_large` beyond `most` bytes (after decompression), `body_timeout`,
+    Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
     `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
     """
     _check_coding(request)
-    if (request.content_length or 0) > most:
-        raise _too_large(most)
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
     _meet_expectation(request)
     try:
         if request.content.is_eof():  # it has arrived already, so nothing is waited for
-            return await _collect(request, most)
-        async with asyncio.timeout(BODY_SECONDS):
-            return await _collect(request, most)
+            return await _collect(request, max_bytes)
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+            return await _collect(request, max_bytes)
     except TimeoutError:
         raise Problem("body_timeout", headers=_CLOSE) from None
     except (HttpProcessingError, web.RequestPayloadError):
         message = "The body's transfer or content coding is broken"
         raise Problem("invalid", message, headers=_CLOSE) from None
-    except ConnectionError:  # nobody is left to read this, and it is no fault of ours
+    except ConnectionError:  # nobody is left to read this, and it is no error of ours
         raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
 
 
@@ -73,23 +73,23 @@ def _meet_expectation(request: Request) -> None:
         request.transport.write(_CONTINUE)
 
 
-async def _collect(request: Request, most: int) -> bytes:
+async def _collect(request: Request, max_bytes: int) -> bytes:
     chunks = bytearray()
     async for chunk in request.content.iter_any():
         chunks += chunk
-        if len(chunks) > most:
-            raise _too_large(most)
+        if len(chunks) > max_bytes:
+            raise _too_large(max_bytes)
     return bytes(chunks)
 
 
-def _too_large(most: int) -> Problem:
-    message = f"The body is larger than {most // 1024} KiB"
+def _too_large(max_bytes: int) -> Problem:
+    message = f"The body is larger than {max_bytes // 1024} KiB"
     return Problem("too_large", message, headers=_CLOSE)
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:
     """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
-    if "Content-Type" not in request.headers and not body.media_type_needed:
+    if "Content-Type" not in request.headers and not body.requires_media_type:
         return
     charset = request.charset
     if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:
@@ -97,7 +97,7 @@ def check_media_type(request: Request, body: Body[Any]) -> None:
 
 
 def decode(raw: bytes, body: Body[Any]) -> Any:
-    """Return the checked JSON or form. Raises Problem `invalid` that names the faulty place."""
+    """Return the validated JSON or form. Raises Problem `invalid` that names the member."""
     try:
         value = read_form(raw) if body.media_type == FORM else orjson.loads(raw)
     except orjson.JSONDecodeError as error:
@@ -112,10 +112,10 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
             raw.decode("ascii"),
             keep_blank_values=True,
             errors="strict",
-            max_num_fields=FORM_FIELDS_MOST,
+            max_num_fields=MAX_FORM_FIELDS,
         )
     except ValueError:
-        message = f"The form is not in UTF-8, or has more than {FORM_FIELDS_MOST} members"
+        message = f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS} members"
         raise Problem("invalid", message) from None
     return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 

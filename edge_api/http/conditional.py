@@ -22,7 +22,7 @@ _ENTITY_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\U0010ffff]*"'
 _LISTED_TAG: Final = re.compile(rf"[ \t]*+({_ENTITY_TAG})?[ \t]*+(?:,|\Z)")
 """Possessive, so that a header of nothing but blanks costs no more than its length."""
 _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
-_DIGITS_MOST: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
+_MAX_DIGITS: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
 
 
 def etag_matches(condition: str, etag: str) -> bool:
@@ -46,7 +46,7 @@ def _opaque_tags(condition: str) -> frozenset[str]:
     return frozenset(tags)
 
 
-def range_holds(condition: str | None, etag: str) -> bool:
+def range_applies(condition: str | None, etag: str) -> bool:
     """Return whether an `If-Range` is absent, or the same strong validator (section 13.1.5)."""
     return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
 
@@ -62,7 +62,7 @@ class ByteRange(NamedTuple):
         return f"bytes {self.start}-{self.start + self.length - 1}/{size}"
 
 
-def requested_range(header: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
+def parse_range(header: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
     """Return the part of `size` bytes that a `Range` asks for (section 14.1.2).
 
     `whole` for another unit, broken syntax and several ranges at once.
@@ -82,48 +82,48 @@ def _number(digits: str) -> int | None:
     if not digits:
         return None
     digits = digits.lstrip("0") or "0"
-    return int(digits) if len(digits) <= _DIGITS_MOST else 10**_DIGITS_MOST
+    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
 
 
 def _span(first: int, last: int, size: int) -> ByteRange | Literal["unsatisfiable"]:
     return ByteRange(first, last - first + 1) if first < size else "unsatisfiable"
 
 
-SMALLEST_CODED: Final = 1024
-"""Bytes up to which compressing saves no packet."""
+COMPRESSION_THRESHOLD: Final = 1024
+"""Smaller bodies are not compressed: that would save no packet."""
 
-CODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
     "gzip": lambda body: gzip.compress(body, 6, mtime=0),
 }
 """For what is made here; a build has the time to compress harder."""
-_CODINGS: Final = tuple(CODERS)
+_CODINGS: Final = tuple(ENCODERS)
 
 
-class DocumentAnswers:
-    """Wire forms of documents, made on first use."""
+class DocumentResponses:
+    """The responses to requests for documents, made on first use and cached."""
 
     def __init__(self, cache: SizedCache[PreparedResponse]) -> None:
         self._cache = cache
 
     async def answer(
-        self, document: Document, request: Request, always: Headers = API_HEADERS
+        self, document: Document, request: Request, common: Headers = API_HEADERS
     ) -> PreparedResponse:
-        """Return the best form of `document`, with the headers `always`, or 304 (section 13.2)."""
+        """Return the best form of `document` with `common`, or 304 (section 13.2)."""
         coding = _coding(document.body, request)
         condition = joined_header(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
-            return PreparedResponse(304, _validators(document, coding, always))
+            return PreparedResponse(304, _validators(document, coding, common))
         kept = self._cache.get((id(document), coding))
-        return kept or await self._make(document, coding, always)
+        return kept or await self._make(document, coding, common)
 
-    async def _make(self, document: Document, coding: str, always: Headers) -> PreparedResponse:
-        coder = CODERS.get(coding)
+    async def _make(self, document: Document, coding: str, common: Headers) -> PreparedResponse:
+        coder = ENCODERS.get(coding)
         body = await asyncio.to_thread(coder, document.body) if coder else document.body
         coded = [("Content-Encoding", coding)] if coding else []
         content = [("Content-Type", document.media_type), *coded]
-        response = PreparedResponse(200, [*content, *_validators(document, coding, always)], body)
-        if document.is_reused:
+        response = PreparedResponse(200, [*content, *_validators(document, coding, common)], body)
+        if document.is_cached:
             size = len(body) + len(document.body)
             self._cache.put((id(document), coding), response, size, owner=document)
         return response
@@ -136,28 +136,28 @@ def coded_etag(etag: str, coding: str) -> str:
 
 def _coding(body: bytes, request: Request) -> str:
     accepted = joined_header(request.headers, ACCEPT_ENCODING)
-    if accepted is None or len(body) <= SMALLEST_CODED:
+    if accepted is None or len(body) <= COMPRESSION_THRESHOLD:
         return ""
     return best_coding(accepted, _CODINGS)
 
 
 async def compress(answer: PreparedResponse, request: Request) -> PreparedResponse:
-    """Return the best form of an answer that is made for this request alone."""
-    if len(answer.sent_body) <= SMALLEST_CODED:
+    """Return an answer that is made for this request alone, compressed if that is worth it."""
+    if len(answer.sent_body) <= COMPRESSION_THRESHOLD:
         return answer
     varies = ("Vary", "Accept-Encoding")
     coding = _coding(answer.sent_body, request)
     if not coding:
-        return answer.coded(varies)
-    body = await asyncio.to_thread(CODERS[coding], answer.sent_body)
-    return answer.coded(varies, ("Content-Encoding", coding), body=body)
+        return answer.with_headers(varies)
+    body = await asyncio.to_thread(ENCODERS[coding], answer.sent_body)
+    return answer.with_headers(varies, ("Content-Encoding", coding), body=body)
 
 
-def _validators(document: Document, coding: str, always: Headers) -> list[Header]:
+def _validators(document: Document, coding: str, common: Headers) -> list[Header]:
     return [
         ("ETag", coded_etag(document.etag, coding)),
         ("Cache-Control", document.cache_control),
         ("Vary", ", ".join((*document.varies, "Accept-Encoding"))),
         *document.headers,
-        *always,
+        *common,
     ]

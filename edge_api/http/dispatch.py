@@ -21,12 +21,12 @@ from edge_api.db.problems import Code, Problem
 from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
 from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
-from edge_api.http.conditional import DocumentAnswers
-from edge_api.http.endpoint import Endpoint, options, preflight
+from edge_api.http.conditional import DocumentResponses
+from edge_api.http.endpoint import Endpoint, options_response, preflight_response
 from edge_api.http.errors import error_page, error_response, report_internal_error
-from edge_api.http.headers import transport
-from edge_api.http.request import Request, joined_header, mark
-from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers, send
+from edge_api.http.headers import transport_headers
+from edge_api.http.request import Request, assign_request_id, joined_header
+from edge_api.http.response import PreparedResponse, close_if_last, header_lines, move_limit_headers
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
@@ -35,22 +35,22 @@ API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
-"""Takes the variable parts of the path beside the request. Raises Problem."""
+"""Takes the request, the variable parts of its path, and its sender. Raises Problem."""
 Target = TypeVar("Target")
 
 _VARIABLE: Final = re.compile(r"\\{(\w+)\\}")
-_REMEMBERED_MOST: Final = 4096
-_REMEMBERED_LONGEST: Final = 256
-"""Characters: a path comes from anybody, and none that is remembered may cost much."""
+_MAX_CACHED_PATHS: Final = 4096
+_MAX_CACHED_PATH_LENGTH: Final = 256
+"""Characters: clients choose the paths, so the cache has to be bounded."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What answers one method of a path."""
+    """The handler of one method of a path, and what it needs."""
 
     name: str
     """Of the operation; in metrics and in the access log."""
-    answer: RouteHandler
+    handler: RouteHandler
     error_format: ErrorFormat = "plain"
     operation: AnyOperation | None = None
     """What the sender is checked for; `None`: anybody may ask."""
@@ -62,14 +62,14 @@ class Observer(Protocol):
     def __call__(
         self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
     ) -> None:
-        """Note one request."""
+        """Record one request."""
 
 
 class Resource:
     """All methods of one path, each of them a route."""
 
     def __init__(self, routes: Mapping[str, Route], site: Route) -> None:
-        """Take a route a method; a page whose form is taken here is read from the site."""
+        """`routes` are by method; a page whose form is posted here is read from the site."""
         first = next(iter(routes.values()))
         self._is_page = first.operation is not None and first.operation.is_page
         self._methods = dict(routes)
@@ -78,48 +78,48 @@ class Resource:
             self._methods = {"GET": get, "HEAD": get, **routes}
         elif "GET" in routes:
             self._methods["HEAD"] = routes["GET"]
-        self._methods["OPTIONS"] = Route("options", self._offer)
+        self._methods["OPTIONS"] = Route("options", self._answer_options)
         self._allow = ", ".join(self._methods)
-        self._refusal = Route("method_not_allowed", self._refuse, first.error_format)
+        self._not_allowed = Route("method_not_allowed", self._reject_method, first.error_format)
 
     def find(self, method: str) -> Route:
-        """Return what answers a method; for one that is not there, what refuses it."""
-        return self._methods.get(method, self._refusal)
+        """Return the route of a method; one that answers 405 for a method that is not there."""
+        return self._methods.get(method, self._not_allowed)
 
-    async def _offer(self, *_: Any) -> PreparedResponse:
-        return options(self._allow) if self._is_page else preflight(self._allow)
+    async def _answer_options(self, *_: Any) -> PreparedResponse:
+        return options_response(self._allow) if self._is_page else preflight_response(self._allow)
 
-    async def _refuse(self, *_: Any) -> PreparedResponse:
+    async def _reject_method(self, *_: Any) -> PreparedResponse:
         raise Problem("method_not_allowed", headers={"Allow": self._allow})
 
 
 class App:
-    """The application: every request passes `handle`, what cannot be parsed `refuse`."""
+    """The application: requests go to `handle`, malformed messages to `reject_malformed`."""
 
     def __init__(
         self,
         service: Service,
         operations: Sequence[AnyOperation],
         site: Site,
-        answers: Mapping[str, RouteHandler] = MappingProxyType({}),
+        handlers: Mapping[str, RouteHandler] = MappingProxyType({}),
         observers: Sequence[Observer] = (),
     ) -> None:
-        """Take `answers` in place of the handlers of the operations of these names."""
-        documents = DocumentAnswers(SizedCache())
+        """`handlers` replace the handlers of the operations of these names."""
+        documents = DocumentResponses(SizedCache())
         self.admission = Admission(service)
         self._pages = service.pages
         self._health = service[Health]
         self._observers = observers
-        self._always = transport(service.settings.site_url)
-        self._always_lines = header_lines(self._always)
+        self._headers = transport_headers(service.settings.site_url)
+        self._header_lines = header_lines(self._headers)
         origin = urlsplit(service.settings.site_url)
         is_loopback = service.settings.is_loopback
         self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
         self._site = Route("site", site.answer)
         by_path: dict[str, dict[str, Route]] = defaultdict(dict)
         for each in operations:
-            answer = answers.get(each.name) or Endpoint(each, service, documents).answer
-            route = Route(each.name, answer, each.error_format, each)
+            handler = handlers.get(each.name) or Endpoint(each, service, documents).answer
+            route = Route(each.name, handler, each.error_format, each)
             by_path[each.path][each.method] = route
         self._routes = Routes(
             {path: Resource(routes, self._site) for path, routes in by_path.items()}
@@ -127,29 +127,29 @@ class App:
 
     async def handle(self, request: Request) -> web.StreamResponse:
         """Answer one request, whatever happens."""
-        begun = perf_counter()
-        mark(request)
-        request.always, request.extra_lines = self._always, self._always_lines
-        request.is_last = self._health.draining
+        started = perf_counter()
+        assign_request_id(request)
+        request.origin_headers, request.extra_header_lines = (self._headers, self._header_lines)
+        request.closes_connection = self._health.draining
         route, variables = self._find(request)
         try:
             admitted = UNAUTHENTICATED
             if route.operation is not None:
                 admitted = await self.admission.admit(route.operation, request)
-            response = await route.answer(request, variables, admitted)
+            response = await route.handler(request, variables, admitted)
         except Problem as problem:
-            response = await self._explain(problem, route, request)
-        except Exception as fault:  # noqa: BLE001  the last place that can answer
-            response = await self._explain(report_internal_error(fault), route, request)
+            response = await self._on_error(problem, route, request)
+        except Exception as error:  # noqa: BLE001  the last place that can answer
+            response = await self._on_error(report_internal_error(error), route, request)
         if isinstance(response, PreparedResponse):
-            response = send(response, request)
+            response = close_if_last(response, request)
         for observe in self._observers:
-            observe(request, route.name, response, perf_counter() - begun)
+            observe(request, route.name, response, perf_counter() - started)
         return response
 
-    def refuse(self, request: Request, problem: Problem) -> PreparedResponse:
-        """Answer what never became a request, and close the connection."""
-        mark(request)
+    def reject_malformed(self, request: Request, problem: Problem) -> PreparedResponse:
+        """Answer a message that could not be parsed, and close the connection."""
+        assign_request_id(request)
         response = error_response(problem).closing()
         for observe in self._observers:
             observe(request, "malformed", response, 0.0)
@@ -167,7 +167,7 @@ class App:
             return _NO_ENDPOINT, _NO_VARIABLES
         return (self._site if request.path.startswith("/") else _NO_TARGET), _NO_VARIABLES
 
-    async def _explain(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
+    async def _on_error(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)
         if route.error_format == "page":
             accepted = joined_header(request.headers, "Accept") or ""
@@ -175,7 +175,7 @@ class App:
         return error_response(problem, route.error_format)
 
 
-def _refusing(name: str, code: Code, message: str) -> Route:
+def _failing_route(name: str, code: Code, message: str) -> Route:
     async def refuse(*_: Any) -> PreparedResponse:
         raise Problem(code, message)
 
@@ -183,14 +183,14 @@ def _refusing(name: str, code: Code, message: str) -> Route:
 
 
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
-_MISDIRECTED: Final = _refusing(
+_MISDIRECTED: Final = _failing_route(
     "misdirected",
     "misdirected",
     "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other",
 )
 """For a foreign host name, whose pages must not read answers (DNS rebinding)."""
-_NO_ENDPOINT: Final = _refusing("none", "not_found", "No such endpoint: see /api/public/v1/")
-_NO_TARGET: Final = _refusing("none", "not_found", "There is nothing at this target")
+_NO_ENDPOINT: Final = _failing_route("none", "not_found", "No such endpoint: see /api/public/v1/")
+_NO_TARGET: Final = _failing_route("none", "not_found", "There is nothing at this target")
 
 
 class Match(NamedTuple, Generic[Target]):
@@ -202,7 +202,7 @@ class Match(NamedTuple, Generic[Target]):
 
 
 class Routes(Generic[Target]):
-    """Targets by their paths, with variable parts in braces (`/posts/{slug}`); results are kept."""
+    """Targets by path, with variable parts in braces (`/posts/{slug}`); matches are cached."""
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
         fixed = {path: target for path, target in targets.items() if "{" not in path}
@@ -212,19 +212,19 @@ class Routes(Generic[Target]):
             for path, target in targets.items()
             if path not in fixed
         ]
-        self._remembered: dict[str, Match[Target] | None] = dict(self._fixed)
+        self._cached: dict[str, Match[Target] | None] = dict(self._fixed)
 
     def find(self, url: URL) -> Match[Target] | None:
         """Return the target of the path of `url`."""
         path = url.raw_path
-        if path in self._remembered:
-            return self._remembered[path]
+        if path in self._cached:
+            return self._cached[path]
         decoded = url.path_safe
         found = self._fixed.get(decoded) or self._match(decoded)
-        if len(path) <= _REMEMBERED_LONGEST:
-            if len(self._remembered) >= _REMEMBERED_MOST:
-                self._remembered = dict(self._fixed)
-            self._remembered[path] = found
+        if len(path) <= _MAX_CACHED_PATH_LENGTH:
+            if len(self._cached) >= _MAX_CACHED_PATHS:
+                self._cached = dict(self._fixed)
+            self._cached[path] = found
         return found
 
     def _match(self, decoded: str) -> Match[Target] | None:

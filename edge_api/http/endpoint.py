@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from edge_api.db.problems import Problem
 from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, decode, read_bytes
-from edge_api.http.conditional import DocumentAnswers, compress
+from edge_api.http.conditional import DocumentResponses, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
 from edge_api.http.request import HeaderFields, Request
 from edge_api.http.response import PreparedResponse, move_limit_headers
@@ -24,24 +24,24 @@ _ALLOWED_HEADERS: Final = (
     "If-None-Match, Range, If-Range, Cache-Control, "
     "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
 )
-_SECONDS: Final = 86400
-"""How long a browser may remember that it may ask; browsers cap it themselves."""
+_PREFLIGHT_MAX_AGE: Final = 86400
+"""How long a browser may cache the permission; browsers cap it themselves."""
 
 
-def preflight(allow: str) -> PreparedResponse:
+def preflight_response(allow: str) -> PreparedResponse:
     """Return the answer to `OPTIONS`: any origin may ask, without cookies (Fetch, 3.2)."""
     headers = [
         ("Allow", allow),
         ("Access-Control-Allow-Methods", allow),
         ("Access-Control-Allow-Headers", _ALLOWED_HEADERS),
-        ("Access-Control-Max-Age", str(_SECONDS)),
+        ("Access-Control-Max-Age", str(_PREFLIGHT_MAX_AGE)),
         *API_HEADERS,
     ]
     return PreparedResponse(204, headers)
 
 
-def options(allow: str) -> PreparedResponse:
-    """Return the answer to `OPTIONS` where no other origin's script has any business."""
+def options_response(allow: str) -> PreparedResponse:
+    """Return the answer to `OPTIONS` of a path that no other origin's script may call."""
     return PreparedResponse(204, [("Allow", allow), *PAGE_HEADERS])
 
 
@@ -49,7 +49,7 @@ class Endpoint:
     """One declared operation, ready to answer requests."""
 
     def __init__(
-        self, operation: AnyOperation, service: Service, documents: DocumentAnswers
+        self, operation: AnyOperation, service: Service, documents: DocumentResponses
     ) -> None:
         self.operation = operation
         self._service = service
@@ -60,8 +60,8 @@ class Endpoint:
     ) -> PreparedResponse:
         """Return the answer to a request that was admitted. Raises Problem."""
         operation = self.operation
-        if operation.check_names is not None:
-            operation.check_names(request.query)
+        if operation.check_query_names is not None:
+            operation.check_query_names(request.query)
         asked = OperationRequest(
             actor=admitted.actor,
             address=admitted.address,
@@ -74,7 +74,7 @@ class Endpoint:
         request.cancel_on_disconnect = operation.cancel_on_disconnect
         result = await operation.handler(self._service, asked)
         if isinstance(result.value, Document):
-            return await self._documents.answer(result.value, request, _always(result))
+            return await self._documents.answer(result.value, request, _base_headers(result))
         result.headers = move_limit_headers(request, result.headers)
         response = encode(result)
         if operation.is_page or operation.returns_secret:
@@ -83,7 +83,7 @@ class Endpoint:
 
     async def _body(self, request: Request, body: Body[Any]) -> Any:
         check_media_type(request, body)
-        raw = await read_bytes(request, body.most)
+        raw = await read_bytes(request, body.max_bytes)
         if body.verify_signature is not None:
             body.verify_signature(self._service, HeaderFields(request.headers), raw)
         return decode(raw, body)
@@ -107,16 +107,16 @@ def _default(model: type[BaseModel]) -> BaseModel:
 
 
 def encode(result: OperationResult) -> PreparedResponse:
-    """Return a reply in its wire form."""
+    """Return the result as a response."""
     body = result.value if isinstance(result.value, bytes) else orjson.dumps(result.value)
     headers = [
         *([("Content-Type", result.media_type)] if result.media_type else []),
         ("Cache-Control", result.cache_control),
-        *_always(result),
+        *_base_headers(result),
         *result.headers.items(),
     ]
     return PreparedResponse(result.status, headers, body)
 
 
-def _always(result: OperationResult) -> Headers:
+def _base_headers(result: OperationResult) -> Headers:
     return page_headers(result.form_action) if isinstance(result, HtmlResult) else API_HEADERS

@@ -30,7 +30,7 @@ def _plain(problem: Problem) -> dict[str, str]:
 
 
 def _postgrest(problem: Problem) -> dict[str, str | None]:
-    """Return the members of PostgREST's errors too, unless the credential is at fault."""
+    """Return the members of PostgREST's errors too, unless the credential is invalid."""
     if problem.code == "unauthenticated":
         return {"error": problem.message}
     return {
@@ -76,9 +76,9 @@ def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> Pre
     return PreparedResponse(problem.status, headers, error_body(problem, error_format))
 
 
-def report_internal_error(fault: BaseException) -> Problem:
+def report_internal_error(error: BaseException) -> Problem:
     """Log an unexpected exception with its trace; return a problem without details."""
-    _log.error("internal error", exc_info=fault)
+    _log.error("internal error", exc_info=error)
     return Problem("internal")
 
 

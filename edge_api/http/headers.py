@@ -4,10 +4,10 @@ from typing import Final
 
 from edge_api.schema import paths
 from edge_api.schema.site_policy import (
-    ALWAYS,
-    EMBEDDED_HERE,
+    COMMON_HEADERS,
+    SAME_ORIGIN_RESOURCE,
+    SITE_CSP,
     SITE_HEADERS,
-    SITE_POLICY,
     Header,
     Headers,
 )
@@ -21,11 +21,11 @@ API_LINKS: Final = (
     f'<{paths.DOCS}>; rel="service-doc"; type="text/html"',
     f'<{paths.AUDIENCES["rest"]}/readiness>; rel="status"; type="application/json"',
 )
-"""Where programs find more (RFC 8288, RFC 8631, RFC 9727), whatever page they came upon."""
+"""Links to the API's documents (RFC 8288, RFC 8631, RFC 9727), sent with every page."""
 
 _LINK: Final[Header] = ("Link", ", ".join(API_LINKS))
-PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, EMBEDDED_HERE, _LINK)
-"""For a page that is no file."""
+PAGE_HEADERS: Final[Headers] = (*SITE_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
+"""For a page that is rendered here."""
 
 EXPOSED: Final = (
     "Content-Location",
@@ -47,8 +47,8 @@ CORS_HEADERS: Final[Headers] = (ANY_ORIGIN, ("Access-Control-Expose-Headers", ",
 
 API_HEADERS: Final[Headers] = (
     ("Content-Security-Policy", DATA_POLICY),
-    *ALWAYS,
-    EMBEDDED_HERE,
+    *COMMON_HEADERS,
+    SAME_ORIGIN_RESOURCE,
     *CORS_HEADERS,
 )
 """For every answer of an operation, errors included."""
@@ -62,16 +62,16 @@ def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
     if not form_action:
         return PAGE_HEADERS
     allowed = " ".join(("form-action 'self'", *form_action))
-    policy = SITE_POLICY.replace("form-action 'self'", allowed)
-    return (("Content-Security-Policy", policy), *ALWAYS, EMBEDDED_HERE, _LINK)
+    policy = SITE_CSP.replace("form-action 'self'", allowed)
+    return (("Content-Security-Policy", policy), *COMMON_HEADERS, SAME_ORIGIN_RESOURCE, _LINK)
 
 
 def resource_policy(media_type: str) -> Header:
-    """Return how far other origins may embed a file: pictures and feeds are made for that."""
+    """Return the header that lets other origins embed pictures and feeds, and no other file."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
-    return ("Cross-Origin-Resource-Policy", "cross-origin") if is_shared else EMBEDDED_HERE
+    return ("Cross-Origin-Resource-Policy", "cross-origin") if is_shared else SAME_ORIGIN_RESOURCE
 
 
-def transport(site_url: str) -> Headers:
-    """Return what an origin demands of the way to it."""
+def transport_headers(site_url: str) -> Headers:
+    """Return the header that makes browsers use https, if the site does."""
     return (STRICT_TRANSPORT,) if site_url.startswith("https://") else ()

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 import jinja2
 
 from edge_api.db.problems import Problem
-from edge_api.http.try_out import SCRIPTS, SHEETS, read_parts
+from edge_api.http.try_out import SCRIPTS, STYLESHEETS, read_assets
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, SiteFile
 from edge_api.operation.reference.pages import write_markdown
@@ -37,7 +37,7 @@ _RETRY_SECONDS = 60
 
 
 class EdgePages:
-    """Renders with the templates of the current build, beside the event loop."""
+    """Renders pages with the templates of the current build, in threads."""
 
     def __init__(self, builds: BuildManager) -> None:
         self._builds = builds
@@ -46,12 +46,12 @@ class EdgePages:
         """Return a whole page. Raises Problem `unavailable` where the build has no template."""
         return await self._make(partial(_render, name=name, title=title, values=values))
 
-    async def refill(self, form: Form, **values: Any) -> bytes:
-        """Return the contact page with one of its forms filled in anew. Raises as `render`."""
-        return await self._make(partial(_refill, form=form, values=values))
+    async def render_form(self, form: Form, **values: Any) -> bytes:
+        """Return the contact page with one of its forms filled in. Raises as `render`."""
+        return await self._make(partial(_render_form, form=form, values=values))
 
     async def _make(self, make: Callable[[Path], bytes]) -> bytes:
-        """Make a page of the current build; once more if that was swapped and cleared meanwhile."""
+        """Render a page of the current build; retry once if that was replaced meanwhile."""
         for _ in range(2):
             folder = self._builds.build().folder
             try:
@@ -74,7 +74,7 @@ def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) ->
     return f"{before}{content}{after}".encode()
 
 
-def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
+def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     try:
         page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
         template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
@@ -82,10 +82,10 @@ def _refill(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
         check_folder(folder)
         message = "The form could not be taken, and its page cannot be shown: try again later"
         raise unavailable_page(message) from None
-    before, _, rest = page.partition(form.opening)
-    _, _, after = rest.partition(form.closing)
+    before, _, rest = page.partition(form.start_marker)
+    _, _, after = rest.partition(form.end_marker)
     filled = template.render(values)
-    return f"{before}{form.opening}\n{filled}\n{form.closing}{after}".encode()
+    return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
 
 
 def check_folder(folder: Path) -> None:
@@ -104,7 +104,7 @@ def _templates(folder: Path) -> jinja2.Environment:
 
 
 def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environment:
-    """Return what templates that a build hands over are rendered with."""
+    """Return the Jinja environment for the templates of a build."""
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
@@ -117,7 +117,7 @@ MakePages = Callable[[str | None], tuple[ReferencePage, ...]]
 
 
 class RenderContext(NamedTuple):
-    """What of a build the reference is made with."""
+    """The parts of a build that the reference is rendered with."""
 
     folder: Path
     """Of the build."""
@@ -125,7 +125,7 @@ class RenderContext(NamedTuple):
 
 
 class _TemplateSources(NamedTuple):
-    """All that decides what the files say."""
+    """The inputs of the rendered files; equal inputs give equal files."""
 
     shell: str | None
     docs: str | None
@@ -136,34 +136,34 @@ class _TemplateSources(NamedTuple):
 
 
 class Reference:
-    """Makes the files of the reference, whichever build is current."""
+    """Renders the files of the API reference with the current build's templates."""
 
     def __init__(self, make_pages: MakePages, site_url: str) -> None:
         self._make_pages = make_pages
         self._site_url = site_url
-        self._parts = {**read_parts(SHEETS), **read_parts(SCRIPTS)}
-        self._turn = asyncio.Lock()
+        self._assets = {**read_assets(STYLESHEETS), **read_assets(SCRIPTS)}
+        self._lock = asyncio.Lock()
         self._renderer: _ReferenceRenderer | None = None
         pages = [address for path in DOCS_PAGES for address in (path, f"{path}{MARKDOWN_INDEX}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
                 each: SiteFile(_name(each), tuple(CODINGS))
-                for each in (*pages, TRY_OUT_PATH, *self._parts)
+                for each in (*pages, TRY_OUT_PATH, *self._assets)
             }
         )
-        """What there is, by the path at which it answers."""
-        self._own = frozenset(self.files.values())
+        """The files by URL path."""
+        self._own_files = frozenset(self.files.values())
 
     def has(self, file: SiteFile) -> bool:
-        """Return whether it is a file of the reference."""
-        return file in self._own
+        """Return whether `file` belongs to the reference."""
+        return file in self._own_files
 
     async def read(self, file: SiteFile, context: RenderContext) -> bytes:
         """Return the content of a file. Raises Problem, OSError where the build is gone."""
-        part = self._parts.get(f"/{file.name}")
-        if part is not None:
-            return part
-        async with self._turn:
+        asset = self._assets.get(f"/{file.name}")
+        if asset is not None:
+            return asset
+        async with self._lock:
             return await asyncio.to_thread(self._read, file.name, context)
 
     def _read(self, name: str, context: RenderContext) -> bytes:
@@ -176,7 +176,7 @@ class Reference:
 
 
 class _ReferenceRenderer:
-    """Renders each page of one build's templates when it is first asked for."""
+    """Renders each page with one build's templates on first request."""
 
     def __init__(
         self, sources: _TemplateSources, pages: tuple[ReferencePage, ...], site_url: str
@@ -200,8 +200,8 @@ class _ReferenceRenderer:
         page = self._by_folder[name.rpartition("/")[0]]
         if name.endswith(MARKDOWN_INDEX):
             return write_markdown(page, self._site_url)
-        marks = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        return _fill(self.sources.shell, marks, self._docs, page=page, pages=self._pages)
+        texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
+        return _fill(self.sources.shell, texts, self._docs, page=page, pages=self._pages)
 
     def _render_try(self) -> str:
         return _fill(
@@ -209,19 +209,19 @@ class _ReferenceRenderer:
             {SHELL_TITLE: "Try the API"},
             self._try_out,
             docs=DOCS,
-            sheets=tuple(read_parts(SHEETS)),
-            scripts=tuple(read_parts(SCRIPTS)),
+            sheets=tuple(read_assets(STYLESHEETS)),
+            scripts=tuple(read_assets(SCRIPTS)),
             document=OPENAPI,
         )
 
 
 def _fill(
-    shell: str | None, marks: Mapping[str, str], template: jinja2.Template | None, **values: object
+    shell: str | None, texts: Mapping[str, str], template: jinja2.Template | None, **values: object
 ) -> str:
     if shell is None or template is None:
         raise unavailable_page()
-    for mark, text in marks.items():
-        shell = shell.replace(mark, escape(text))
+    for placeholder, text in texts.items():
+        shell = shell.replace(placeholder, escape(text))
     before, _, after = shell.partition(SHELL_CONTENT)
     return f"{before}{template.render(values)}{after}"
 
@@ -232,7 +232,7 @@ def _name(path: str) -> str:
 
 
 def _compile(source: str | None) -> jinja2.Template | None:
-    """Return the template; its source is kept, since the folder of a build may be cleared away."""
+    """Return the compiled template: the file may be deleted with its build."""
     return None if source is None else _ENVIRONMENT.from_string(source)
 
 

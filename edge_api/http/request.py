@@ -1,4 +1,4 @@
-"""A request: its id, its header fields, and what its answer has to carry."""
+"""A request: its id, its header fields, and headers for its answer."""
 
 import itertools
 import logging
@@ -15,44 +15,44 @@ from edge_api.schema.site_policy import Headers
 
 
 class Request(BaseRequest):
-    """aiohttp's request; attributes take the place of its mapping, which costs more."""
+    """aiohttp's request with attributes, which are faster than its mapping."""
 
     request_id = ""
     """The id that the answer repeats."""
-    is_last = False
-    """Whether the connection is to end with the answer, since the service is about to."""
+    closes_connection = False
+    """Whether the connection closes after the answer, since the service is stopping."""
     cancel_on_disconnect = False
-    """Whether what answers it stops when its client goes away."""
-    always: Headers = ()
-    """Headers that the origin gives to each of its answers."""
-    limits: Mapping[str, str] = MappingProxyType({})
+    """Whether its handler is cancelled when the client disconnects."""
+    origin_headers: Headers = ()
+    """Headers for every answer of this origin."""
+    limit_headers: Mapping[str, str] = MappingProxyType({})
     """The rate-limit fields of its answer."""
-    extra_lines = b""
-    """Those as lines, and what belongs to this answer alone."""
+    extra_header_lines = b""
+    """Both as header lines, with others for this answer alone."""
 
 
 ID_HEADER = istr("X-Request-ID")
-_ACCEPTED = re.compile(r"[A-Za-z0-9-]{8,64}")
+_VALID_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
 _PROCESS = secrets.token_hex(4)  # tells apart the ids of different processes
-_numbers = itertools.count(secrets.randbits(16))
-_current: ContextVar[str] = ContextVar("request_id", default="-")
+_counter = itertools.count(secrets.randbits(16))
+_current_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 
-def mark(request: Request) -> None:
-    """Give the request the id that it brought, if that is well formed, or a new one."""
+def assign_request_id(request: Request) -> None:
+    """Set the request's id: the one in its header if that is well formed, else a new one."""
     request_id = request.headers.get(ID_HEADER)
-    if request_id is None or _ACCEPTED.fullmatch(request_id) is None:
-        request_id = f"{_PROCESS}{next(_numbers):08x}"
+    if request_id is None or _VALID_ID.fullmatch(request_id) is None:
+        request_id = f"{_PROCESS}{next(_counter):08x}"
     request.request_id = request_id
-    _current.set(request_id)
+    _current_id.set(request_id)
 
 
 class RequestIdFilter(logging.Filter):
     """Puts the id of the current request into each log record, as `request_id`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Add the id; keep every record."""
-        record.request_id = _current.get()
+        """Add the id; drop no record."""
+        record.request_id = _current_id.get()
         return True
 
 

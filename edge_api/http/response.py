@@ -20,15 +20,15 @@ from edge_api.http.request import Request
 from edge_api.schema.site_policy import Header, Headers
 
 AnyResponse = web.StreamResponse
-"""What answers a request, of whichever kind."""
-_END: Final = b"\r\n\r\n"
+"""Any response of the service."""
+_HEAD_END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
-"""Among an answer's headers: no request is read behind it (RFC 9112, section 9.6)."""
-_BODILESS = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
-_JOINED_MOST: Final = 16 * 1024
-"""Bytes of a body that are sooner copied behind its head than handed over apart."""
-_DRAINED_FROM: Final = 64 * 1024
-"""Unsent bytes above which a client that reads nothing has to wait, so that it fills no memory."""
+"""Ends the connection after the answer (RFC 9112, section 9.6)."""
+_WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
+_MAX_JOINED_BYTES: Final = 16 * 1024
+"""Up to this size, copying the body behind its head is faster than a second buffer."""
+_DRAIN_THRESHOLD: Final = 64 * 1024
+"""Unsent bytes above which the handler waits for the client to read."""
 _LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -47,11 +47,11 @@ def move_limit_headers(request: Request, headers: Mapping[str, str]) -> Mapping[
     """Move the rate-limit fields from an answer's headers to the request; return the others."""
     if _LIMIT_FIELDS[0] not in headers:
         return headers
-    earlier = request.limits
-    request.limits = {name: headers[name] for name in _LIMIT_FIELDS}
-    if earlier:
-        request.limits = {name: _join_policies(earlier[name], headers[name]) for name in earlier}
-    request.extra_lines = header_lines((*request.always, *request.limits.items()))
+    limits = {name: headers[name] for name in _LIMIT_FIELDS}
+    if earlier := request.limit_headers:
+        limits = {name: _join_policies(earlier[name], headers[name]) for name in earlier}
+    request.limit_headers = limits
+    request.extra_header_lines = header_lines((*request.origin_headers, *limits.items()))
     if len(headers) == len(_LIMIT_FIELDS):  # as with nearly every request
         return _NOTHING
     return {name: value for name, value in headers.items() if name not in _LIMIT_FIELDS}
@@ -64,15 +64,15 @@ def _join_policies(*fields: str) -> str:
 
 
 class PreparedResponse(web.StreamResponse):
-    """An immutable answer, ready to be sent."""
+    """An immutable, serialized response."""
 
     def __init__(self, status: int, headers: Sequence[Header], body: bytes = b"") -> None:
-        """Serialise the head."""
+        """Serialize the head."""
         super().__init__(status=status)
         self._sent_headers = headers
         self.sent_body = body
         self._stays_open = _CLOSE not in headers
-        bodiless = status in _BODILESS
+        bodiless = status in _WITHOUT_BODY
         announced = [] if bodiless else [("Content-Length", str(len(body)))]
         start_line = f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()
         self._head = start_line + header_lines((*headers, *announced))
@@ -82,16 +82,16 @@ class PreparedResponse(web.StreamResponse):
         """Whether the connection stays open behind it."""
         return self._stays_open
 
-    def coded(self, *headers: Header, body: bytes | None = None) -> "PreparedResponse":
-        """Return the same answer with more headers, and with another form of its body."""
+    def with_headers(self, *headers: Header, body: bytes | None = None) -> "PreparedResponse":
+        """Return the same answer with more headers, and with another body if one is given."""
         sent = self.sent_body if body is None else body
         return PreparedResponse(self.status, [*self._sent_headers, *headers], sent)
 
     def closing(self) -> "PreparedResponse":
-        """Return the same answer with the connection closed behind it."""
+        """Return the same answer with `Connection: close`."""
         if not self._stays_open:
             return self
-        return self.coded(_CLOSE)
+        return self.with_headers(_CLOSE)
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         """Write the whole answer; for HEAD, its head."""
@@ -100,14 +100,14 @@ class PreparedResponse(web.StreamResponse):
             raise ConnectionResetError("the client is gone")
         asked = cast("Request", request)
         body = b"" if request.method == "HEAD" else self.sent_body
-        lines, request_id = asked.extra_lines, asked.request_id.encode()
+        lines, request_id = asked.extra_header_lines, asked.request_id.encode()
         date = _date_line(int(time.time()))
-        head = self._head, lines, date, b"X-Request-ID: ", request_id, _END
-        if len(body) <= _JOINED_MOST:
+        head = self._head, lines, date, b"X-Request-ID: ", request_id, _HEAD_END
+        if len(body) <= _MAX_JOINED_BYTES:
             transport.write(b"".join((*head, body)))
         else:
             transport.writelines((b"".join(head), body))
-        if transport.get_write_buffer_size() > _DRAINED_FROM:
+        if transport.get_write_buffer_size() > _DRAIN_THRESHOLD:
             await request.writer.drain()
         return None
 
@@ -123,7 +123,7 @@ class StreamedResponse(web.StreamResponse):
     ) -> None:
         super().__init__(status=status)
         is_delimited = length is not None or request.version >= HttpVersion11
-        self._stays_open = request.keep_alive and not request.is_last and is_delimited
+        self._stays_open = request.keep_alive and not request.closes_connection and is_delimited
         self._is_chunked = length is None and is_delimited and request.method != "HEAD"
         own = [("X-Request-ID", request.request_id), ("Date", formatdate(usegmt=True))]
         if length is not None:
@@ -167,7 +167,7 @@ class StreamedResponse(web.StreamResponse):
 
     async def write(self, data: bytes | bytearray | memoryview) -> None:
         """Send a piece; `prepare` comes first."""
-        assert self._writer is not None  # noqa: S101  a fault of the caller
+        assert self._writer is not None  # noqa: S101  an error of the caller
         await self._writer.write(data)
 
     async def write_eof(self, data: bytes = b"") -> None:
@@ -182,8 +182,8 @@ def _date_line(now: int) -> bytes:
     return f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
 
 
-def send(response: PreparedResponse, request: Request) -> PreparedResponse:
-    """Return `response`, or its closing form where the client (any of HTTP/1.0) asked for that."""
-    if request.version.minor and request.keep_alive and not request.is_last:
+def close_if_last(response: PreparedResponse, request: Request) -> PreparedResponse:
+    """Return `response`, with `Connection: close` if the client (any of HTTP/1.0) wants that."""
+    if request.version.minor and request.keep_alive and not request.closes_connection:
         return response
     return response.closing()

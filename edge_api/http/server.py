@@ -1,4 +1,4 @@
-"""The HTTP server: sockets, connection limits, and an end that loses no request."""
+"""The HTTP server: sockets, connection limits, graceful shutdown."""
 
 import asyncio
 import errno
@@ -21,79 +21,79 @@ from aiohttp.web_request import BaseRequest
 
 from edge_api.db.problems import Problem
 from edge_api.http.errors import error_response, report_internal_error
-from edge_api.http.request import Request, mark
+from edge_api.http.request import Request, assign_request_id
 
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
 DRAIN_SECONDS: Final = 2.0
-"""How long new requests are still taken after the signal, while readiness already says no."""
+"""How long new requests are accepted after the signal, while readiness already fails."""
 GRACE_SECONDS: Final = 10.0
-"""How long requests under way may take after that; then connections are broken off."""
+"""How long running requests may take after that; then connections are aborted."""
 LINGER_SECONDS: Final = 2.0
 """How long the rest of a refused body is still read, so that the answer to it arrives."""
 BACKLOG: Final = 1024
-ACCEPTED_AT_ONCE: Final = 32
-"""The most connections that are taken before any of them is looked at."""
-HEAD_SECONDS: Final = 15.0
+ACCEPT_BATCH: Final = 32
+"""How many connections are accepted in one turn of the event loop."""
+HEAD_TIMEOUT_SECONDS: Final = 15.0
 """How long the head of a request may take, from its first byte or from a new connection."""
-SEND_SECONDS: Final = 30.0
+SEND_TIMEOUT_SECONDS: Final = 30.0
 """How long a client may read nothing of its answer."""
-DESCRIPTORS_MOST: Final = 65_536
-"""Up to here the limit of open files is raised, where the system allows it."""
-DESCRIPTORS_RESERVED: Final = 128
-"""Descriptors at the least that connections leave to files, the store and its replicator."""
-REPORT_SECONDS: Final = 60.0
-"""Between two lines in the log about connections that were closed for want of descriptors."""
-REQUEST_LINE_MOST: Final = 64 * 1024
+MAX_DESCRIPTORS: Final = 65_536
+"""The limit of open files is raised to this if the system allows it."""
+RESERVED_DESCRIPTORS: Final = 128
+"""Descriptors that are left for files, the store and its replicator, at least."""
+REPORT_INTERVAL_SECONDS: Final = 60.0
+"""Between two log lines about connections that were closed to free descriptors."""
+MAX_LINE_BYTES: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
-_NOT_HERE: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
+_UNAVAILABLE_ADDRESS: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _NOT_HTTP: Final = "The request is not valid HTTP"
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
-"""What answers requests, and never raises."""
-Refuse = Callable[[Request, Problem], web.StreamResponse]
-"""What answers a message that cannot be parsed."""
+"""Answers a request, and never raises."""
+Reject = Callable[[Request, Problem], web.StreamResponse]
+"""Answers a message that cannot be parsed."""
 
 
-def refuse_plainly(request: Request, problem: Problem) -> web.StreamResponse:
-    """Return an error in the service's shape, after which the connection is closed."""
-    mark(request)
+def reject_malformed(request: Request, problem: Problem) -> web.StreamResponse:
+    """Return the error as JSON, with `Connection: close`."""
+    assign_request_id(request)
     return error_response(problem).closing()
 
 
 _log = logging.getLogger(__name__)
 
 
-class Protocol(RequestHandler):
-    """aiohttp's protocol, with counted connections and with our errors for malformed messages."""
+class ConnectionProtocol(RequestHandler):
+    """aiohttp's protocol, with a limit of connections and our errors for malformed messages."""
 
-    def __init__(self, connections: "Connections", refuse: Refuse, *args: Any, **more: Any) -> None:
+    def __init__(self, connections: "Connections", reject: Reject, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._connections = connections
-        self._refuse = refuse
-        self.under_way: tuple[Request, asyncio.Task[None]] | None = None
+        self._reject = reject
+        self.current_request: tuple[Request, asyncio.Task[None]] | None = None
         """The request that is being answered, and the task that does it."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Wait for a request, where there is room for one more connection."""
+        """Count the connection and wait for its first request."""
         # Kept here too: aiohttp lets go of a transport that it has closed and that still sends.
         self.response = cast("asyncio.Transport", transport)
         super().connection_made(transport)
         self._connections.add(self)
 
     def data_received(self, data: bytes) -> None:
-        """Note that a head begins or goes on, and read it."""
+        """Record that bytes of a head have come, and read them."""
         self._connections.note_bytes(self)
         super().data_received(data)
 
     def pause_writing(self) -> None:
-        """Wait for a client that does not read as fast as it is answered, for a limited time."""
+        """Pause for a client that reads slowly, until `SEND_TIMEOUT_SECONDS`."""
         super().pause_writing()
         self._connections.note_sending(self)
 
     def resume_writing(self) -> None:
-        """Go on, since the client has read."""
+        """Resume, since the client has read."""
         super().resume_writing()
         self._connections.note_sent(self)
 
@@ -102,16 +102,16 @@ class Protocol(RequestHandler):
     ) -> tuple[web.StreamResponse, bool]:
         """Send an answer; from then on the connection is idle."""
         finished = await super().finish_response(request, resp, start_time)
-        self.under_way = None
+        self.current_request = None
         self._connections.note_idle(self)
         return finished
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Stop what is done for nobody any more, where that is allowed."""
+        """Cancel the current request if its operation allows that."""
         super().connection_lost(exc)
         self._connections.remove(self)
-        if self.under_way is not None and self.under_way[0].cancel_on_disconnect:
-            self.under_way[1].cancel()
+        if self.current_request is not None and self.current_request[0].cancel_on_disconnect:
+            self.current_request[1].cancel()
 
     def handle_error(
         self,
@@ -120,95 +120,95 @@ class Protocol(RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,  # noqa: ARG002  aiohttp's own words are not passed on
     ) -> web.StreamResponse:
-        """Return the answer to what never reached a handler, and close the connection."""
+        """Return the answer to a message that never reached a handler, and close the connection."""
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
         is_long = isinstance(exc, LineTooLong)
         part = "The request line or a header is too long" if is_long else _NOT_HTTP
         problem = report_internal_error(exc) if is_ours and exc else Problem("invalid", part)
-        return self._refuse(cast("Request", request), problem)
+        return self._reject(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:
-        """Log a fault of ours: a body that its client spoiled is none, and was answered."""
+        """Log an exception, except for an invalid body, which was answered."""
         if not isinstance(more.get("exc_info"), RequestPayloadError):
             super().log_exception(*args, **more)
 
 
 class Connections:
-    """The connections of a server, `most` at a time, none of which waits for a head for long.
+    """The connections of a server, at most `limit`, with timeouts for heads and for sending.
 
     One more takes the place of the one whose head has been incomplete longest, else of the one idle
     longest, else of the one whose client has read nothing longest; else it is closed itself.
     """
 
-    def __init__(self, most: int, head_seconds: float) -> None:
+    def __init__(self, limit: int, head_seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._most = most
+        self._limit = limit
         self._head_seconds = head_seconds
         self._count = 0
         # Oldest first. A connection with a request under way is in neither.
-        self._incomplete: dict[Protocol, float] = {}
-        self._idle: dict[Protocol, None] = {}
+        self._incomplete: dict[ConnectionProtocol, float] = {}
+        self._idle: dict[ConnectionProtocol, None] = {}
         # Bytes that wait for a client, and since when it has taken none. Longest first.
-        self._sending: dict[Protocol, tuple[int, float]] = {}
+        self._sending: dict[ConnectionProtocol, tuple[int, float]] = {}
         self._closed = 0
         self._report_at = 0.0
         self._sweep()
 
-    def add(self, connection: Protocol) -> None:
-        """Take in a new connection, whose first request has not come."""
+    def add(self, connection: ConnectionProtocol) -> None:
+        """Add a new connection; close another if there are too many."""
         self._count += 1
         self._incomplete[connection] = self._loop.time()
-        if self._count > self._most:
+        if self._count > self._limit:
             self._closed += 1
             # The new one is the last of the incomplete ones.
-            others: Iterable[Protocol] = self._incomplete
+            others: Iterable[ConnectionProtocol] = self._incomplete
             if len(self._incomplete) == 1:
                 others = self._idle or self._sending or self._incomplete
             self._close(next(iter(others)))
 
-    def remove(self, connection: Protocol) -> None:
+    def remove(self, connection: ConnectionProtocol) -> None:
         """Forget a connection that has ended."""
         self._count -= 1
-        self._leave(connection)
+        self._forget(connection)
         self.note_sent(connection)
 
-    def note_bytes(self, connection: Protocol) -> None:
+    def note_bytes(self, connection: ConnectionProtocol) -> None:
         """Note that bytes have come: unless a request is under way, a head begins or goes on."""
         if connection in self._idle:
             del self._idle[connection]
             self._incomplete[connection] = self._loop.time()
 
-    def note_request(self, connection: Protocol) -> None:
+    def note_request(self, connection: ConnectionProtocol) -> None:
         """Note that a head is complete, and its request is under way."""
-        self._leave(connection)
+        self._forget(connection)
 
-    def note_idle(self, connection: Protocol) -> None:
+    def note_idle(self, connection: ConnectionProtocol) -> None:
         """Note that a request is answered: the connection is idle, even if a head has begun."""
-        self._leave(connection)
+        self._forget(connection)
         if connection.transport is not None:
             self._idle[connection] = None
 
-    def note_sending(self, connection: Protocol) -> None:
+    def note_sending(self, connection: ConnectionProtocol) -> None:
         """Note that an answer waits for its client to read."""
         size = connection.response.get_write_buffer_size()
         self._sending[connection] = (size, self._loop.time())
 
-    def note_sent(self, connection: Protocol) -> None:
+    def note_sent(self, connection: ConnectionProtocol) -> None:
         """Note that no answer waits any more."""
         self._sending.pop(connection, None)
 
     def close(self) -> None:
-        """Close none any more."""
+        """Stop checking timeouts."""
         self._sweeping.cancel()
 
-    def _leave(self, connection: Protocol) -> None:
+    def _forget(self, connection: ConnectionProtocol) -> None:
         self._incomplete.pop(connection, None)
         self._idle.pop(connection, None)
 
-    def _close(self, connection: Protocol) -> None:
-        self._leave(connection)
+    def _close(self, connection: ConnectionProtocol) -> None:
+        self._forget(connection)
         self.note_sent(connection)
         connection.response.abort()  # to close it would wait until the client has read its answer
         connection.force_close()
@@ -222,7 +222,7 @@ class Connections:
             if connection.response.get_write_buffer_size() < size:
                 self.note_sent(connection)
                 self.note_sending(connection)
-            elif since < now - SEND_SECONDS:
+            elif since < now - SEND_TIMEOUT_SECONDS:
                 late.append((connection, since))
         for connection, _ in late:
             self._close(connection)
@@ -231,26 +231,26 @@ class Connections:
                 "%d connections were closed to keep descriptors free: at most %d are kept; "
                 "raise the limit of open files (LimitNOFILE, ulimit -n), "
                 "or check which clients open them",
-                *(self._closed, self._most),
+                *(self._closed, self._limit),
             )
-            self._closed, self._report_at = 0, now + REPORT_SECONDS
+            self._closed, self._report_at = 0, now + REPORT_INTERVAL_SECONDS
         self._sweeping = self._loop.call_later(min(1.0, self._head_seconds / 4), self._sweep)
 
 
 def raise_descriptor_limit() -> None:
     """Let this process open as many files as the system allows, within bounds."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = DESCRIPTORS_MOST if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS_MOST)
+    wanted = MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         with suppress(OSError, ValueError):  # some systems allow less than they say
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
-def most_connections() -> int:
-    """Return how many connections this process may hold, so that descriptors are left."""
+def max_connections() -> int:
+    """Return the number of connections that this process may have, to leave descriptors."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    limit = DESCRIPTORS_MOST if soft == resource.RLIM_INFINITY else soft
-    return max(limit - max(DESCRIPTORS_RESERVED, limit // 8), limit // 2)
+    limit = MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
+    return max(limit - max(RESERVED_DESCRIPTORS, limit // 8), limit // 2)
 
 
 @dataclass(slots=True)
@@ -262,20 +262,20 @@ class Server:
     connections: Connections
     port: int
 
-    def refuse(self) -> None:
-        """Take no more connections; a socket that is shared goes on taking them for others."""
+    def stop_accepting(self) -> None:
+        """Close the listeners; a socket that is shared goes on accepting for other processes."""
         for listener in self.listeners:
             listener.close()
 
     async def stop(self) -> None:
-        """Take no more connections, let requests under way finish, close what is idle."""
-        self.refuse()
-        ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._break_off)
+        """Stop accepting, let running requests finish, close idle connections."""
+        self.stop_accepting()
+        ending = asyncio.get_running_loop().call_later(GRACE_SECONDS, self._abort_connections)
         await self.runner.cleanup()
         self.connections.close()
         ending.cancel()
 
-    def _break_off(self) -> None:
+    def _abort_connections(self) -> None:
         for connection in self.runner.server.connections if self.runner.server else ():
             if connection.transport is not None:
                 connection.transport.abort()
@@ -294,7 +294,7 @@ async def listen(host: str, port: int) -> list[socket.socket]:
         try:
             sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
         except OSError as error:
-            if error.errno not in _NOT_HERE:
+            if error.errno not in _UNAVAILABLE_ADDRESS:
                 close_all(sockets)
                 raise
             missing = error
@@ -309,17 +309,17 @@ def close_all(sockets: Sequence[socket.socket]) -> None:
         each.close()
 
 
-async def start_on(
-    handler: Handler, sockets: Sequence[socket.socket], refuse: Refuse = refuse_plainly
+async def start_server(
+    handler: Handler, sockets: Sequence[socket.socket], reject: Reject = reject_malformed
 ) -> Server:
     """Serve on sockets that are open already, and may be shared with other processes."""
     loop = asyncio.get_running_loop()
-    connections = Connections(most_connections(), HEAD_SECONDS)
+    connections = Connections(max_connections(), HEAD_TIMEOUT_SECONDS)
 
     def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
         connections.note_request(protocol)
         request = Request(message, payload, protocol, writer, task, loop)
-        protocol.under_way = request, task
+        protocol.current_request = request, task
         return request
 
     answer = cast("Callable[[BaseRequest], Awaitable[web.StreamResponse]]", handler)
@@ -327,27 +327,27 @@ async def start_on(
     runner = web.ServerRunner(server, shutdown_timeout=GRACE_SECONDS)
     await runner.setup()
     factory = partial(
-        Protocol,
+        ConnectionProtocol,
         connections,
-        refuse,
+        reject,
         server,
         loop=loop,
         access_log=None,  # that is how aiohttp switches it off
         keepalive_timeout=KEEPALIVE_SECONDS,
         lingering_time=LINGER_SECONDS,
-        max_line_size=REQUEST_LINE_MOST,
+        max_line_size=MAX_LINE_BYTES,
     )
     port = sockets[0].getsockname()[1]
     listeners = []
     for each in sockets:
         # To an event loop the backlog is also how many it accepts in one turn.
-        listeners.append(await loop.create_server(factory, sock=each, backlog=ACCEPTED_AT_ONCE))
+        listeners.append(await loop.create_server(factory, sock=each, backlog=ACCEPT_BATCH))
         each.listen(BACKLOG)
     return Server(runner, listeners, connections, port)
 
 
 def handle_signals() -> asyncio.Event:
-    """Return an event that SIGTERM or SIGINT sets from now on, in place of ending the process."""
+    """Return an event that SIGTERM or SIGINT sets instead of ending the process."""
     loop, ending = asyncio.get_running_loop(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, ending.set)
@@ -355,7 +355,7 @@ def handle_signals() -> asyncio.Event:
 
 
 async def serve_until(ending: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
-    """Serve until the event; then report that in readiness for a while before ending."""
+    """Serve until the event, then report not ready for a while, then stop."""
     await ending.wait()
     drain()
     _log.info("stopping: requests in progress are answered first")

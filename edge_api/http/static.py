@@ -13,18 +13,18 @@ from urllib.parse import quote
 from aiohttp import web
 
 from edge_api.db.problems import Problem
-from edge_api.http.conditional import CODERS, ByteRange, etag_matches, range_holds, requested_range
+from edge_api.http.conditional import ENCODERS, ByteRange, etag_matches, parse_range, range_applies
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse, StreamedResponse, send
+from edge_api.http.response import PreparedResponse, StreamedResponse, close_if_last
 from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
-from edge_api.operation.result import NEGOTIATED, REVALIDATED
+from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
-    PART_HEADERS,
     SITE_HEADERS,
+    SUBRESOURCE_HEADERS,
     Headers,
-    is_part,
+    is_subresource,
     media_type,
 )
 
@@ -33,22 +33,22 @@ _HASHED: Final = re.compile(
 )
 """Names with a hash of the content: the file never changes."""
 
-FOREVER: Final = "public, max-age=31536000, immutable"
-BRIEFLY: Final = "public, max-age=300"
+IMMUTABLE: Final = "public, max-age=31536000, immutable"
+SHORT_LIVED: Final = "public, max-age=300"
 
 _FOR_MACHINES: Final[Mapping[str, str]] = {
     "/llms.txt": 'rel="describedby"; type="text/plain"',
     "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
 }
-"""Files that every page points at, where the build has them."""
+"""Files that every page links to, if the build has them."""
 _FEEDS: Final = ("feed.xml", "feed.json")
 
 
-def caching(name: str) -> str:
-    """Return how long caches may go on giving a file out."""
+def cache_control(name: str) -> str:
+    """Return the `Cache-Control` of a file."""
     if _HASHED.fullmatch(name):
-        return FOREVER
-    return REVALIDATED if name.endswith((".html", ".md")) else BRIEFLY
+        return IMMUTABLE
+    return REVALIDATE if name.endswith((".html", ".md")) else SHORT_LIVED
 
 
 def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFile | None:
@@ -58,7 +58,7 @@ def markdown_alternate(files: Mapping[str, SiteFile], file: SiteFile) -> SiteFil
     return files.get(f"/{file.name.removesuffix('.html')}.md")
 
 
-def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
+def file_headers(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool) -> Headers:
     """Return the headers of a file; `negotiated`: `Accept` chose it in place of its page."""
     kind = media_type(file.name)
     varies = (
@@ -69,18 +69,18 @@ def describe(files: Mapping[str, SiteFile], file: SiteFile, *, negotiated: bool)
     location: Headers = (("Content-Location", quote(f"/{file.name}")),) if negotiated else ()
     return (
         ("Content-Type", kind),
-        ("Cache-Control", NEGOTIATED if negotiated else caching(file.name)),
+        ("Cache-Control", NEGOTIATED if negotiated else cache_control(file.name)),
         ("Vary", varies),
         *location,
         *_links(files, file),
         resource_policy(kind),
-        *((ANY_ORIGIN,) if is_for_scripts(file) else ()),
-        *(PART_HEADERS if is_part(kind) else SITE_HEADERS),
+        *((ANY_ORIGIN,) if allows_any_origin(file) else ()),
+        *(SUBRESOURCE_HEADERS if is_subresource(kind) else SITE_HEADERS),
     )
 
 
-def is_for_scripts(file: SiteFile) -> bool:
-    """Return whether scripts of any origin may read a file: those that are made for programs."""
+def allows_any_origin(file: SiteFile) -> bool:
+    """Return whether scripts of any origin may read a file: feeds and well-known files."""
     return file.name.startswith(f"{WELL_KNOWN}/") or media_type(file.name) in FEEDS.values()
 
 
@@ -130,17 +130,17 @@ def list_redirects(
         yield former, address
 
 
-def address_of(files: Mapping[str, SiteFile], path: str) -> str | None:
-    """Return the one address of a page that was asked for by another of its names."""
+def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
+    """Return the address of a page, given its path without the slash or with `index.html`."""
     folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
     return quote(folder) if folder in files else None
 
 
-SMALL: Final = 1024 * 1024
+MAX_IN_MEMORY_BYTES: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
-_PIECE: Final = 256 * 1024  # bytes that are read and sent at a time of a larger file
-_KNOWN: Final = frozenset({"Content-Type", "Link"})
-"""What a 304 leaves out: the client has it (RFC 9110, section 15.4.5)."""
+_CHUNK_BYTES: Final = 256 * 1024  # bytes that are read and sent at a time of a larger file
+_OMITTED: Final = frozenset({"Content-Type", "Link"})
+"""Headers that a 304 leaves out (RFC 9110, section 15.4.5)."""
 
 
 class ResponseHead(NamedTuple):
@@ -152,60 +152,60 @@ class ResponseHead(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Representation:
-    """One form of one file, ready to be sent."""
+    """One representation of a file: its bytes in one content coding, with headers."""
 
     path: Path
-    """Where its bytes lie."""
+    """The file with its bytes."""
     size: int
     etag: str
     status: int
     headers: Headers
-    """Everything that the whole is sent with, but its length."""
+    """Those of the full response, without the length."""
     body: bytes | None
-    """`None` where it is too large to be kept."""
-    whole: PreparedResponse | None
-    unchanged: PreparedResponse
+    """`None` if it is too large for memory."""
+    full_response: PreparedResponse | None
+    not_modified: PreparedResponse
 
 
-def load(folder: Path, file: SiteFile, coding: str, said: ResponseHead) -> Representation:
-    """Read one form of a file, in a thread. Raises OSError."""
+def load(folder: Path, file: SiteFile, coding: str, head: ResponseHead) -> Representation:
+    """Read one representation of a file; called in a thread. Raises OSError."""
     path = folder / f"{file.name}{CODINGS.get(coding, '')}"
-    return _represent(path, *_read(path), coding, said)
+    return _represent(path, *_read(path), coding, head)
 
 
-def encode(file: SiteFile, body: bytes, coding: str, said: ResponseHead) -> Representation:
-    """Return one form of a file that is in no folder, in a thread: it is compressed here."""
+def encode(file: SiteFile, body: bytes, coding: str, head: ResponseHead) -> Representation:
+    """Return a representation of a rendered file, compressed here; called in a thread."""
     if coding:
-        body = CODERS[coding](body)
+        body = ENCODERS[coding](body)
     etag = _quote(sha256(body).hexdigest())
-    return _represent(Path(file.name), etag, len(body), body, coding, said)
+    return _represent(Path(file.name), etag, len(body), body, coding, head)
 
 
-def _represent(  # noqa: PLR0913, PLR0917  what a form is made of
-    path: Path, etag: str, size: int, body: bytes | None, coding: str, said: ResponseHead
+def _represent(  # noqa: PLR0913, PLR0917  the parts of a representation
+    path: Path, etag: str, size: int, body: bytes | None, coding: str, head: ResponseHead
 ) -> Representation:
     coded: Headers = (("Content-Encoding", coding),) if coding else ()
-    headers = (*said.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
+    headers = (*head.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
     return Representation(
         path=path,
         size=size,
         etag=etag,
-        status=said.status,
+        status=head.status,
         headers=headers,
         body=body,
-        whole=None if body is None else PreparedResponse(said.status, headers, body),
-        unchanged=PreparedResponse(304, [field for field in headers if field[0] not in _KNOWN]),
+        full_response=None if body is None else PreparedResponse(head.status, headers, body),
+        not_modified=PreparedResponse(304, [each for each in headers if each[0] not in _OMITTED]),
     )
 
 
 def _read(path: Path) -> tuple[str, int, bytes | None]:
     digest, size, small = sha256(), 0, b""
     with path.open("rb") as file:
-        while piece := file.read(SMALL + 1):
+        while piece := file.read(MAX_IN_MEMORY_BYTES + 1):
             digest.update(piece)
             size += len(piece)
-            small = piece if size <= SMALL else b""
-    return _quote(digest.hexdigest()), size, small if size <= SMALL else None
+            small = piece if size <= MAX_IN_MEMORY_BYTES else b""
+    return _quote(digest.hexdigest()), size, small if size <= MAX_IN_MEMORY_BYTES else None
 
 
 def _quote(digest: str) -> str:
@@ -213,19 +213,19 @@ def _quote(digest: str) -> str:
 
 
 async def answer_file(form: Representation, request: Request) -> web.StreamResponse:
-    """Return the answer to a request for a form of a file; only a 200 has conditions and ranges.
+    """Return the answer to a request for a file; only a 200 has conditions and ranges.
 
     Raises Problem `range_not_satisfiable`, and OSError while nothing is sent yet.
     """
     if form.status == HTTPStatus.OK:
         condition = joined_header(request.headers, "If-None-Match")
         if condition is not None and etag_matches(condition, form.etag):
-            return send(form.unchanged, request)
+            return close_if_last(form.not_modified, request)
         span = _span(form, request)
         if span is not None:
             return await _part(form, span, request)
-    if form.whole is not None:
-        return send(form.whole, request)
+    if form.full_response is not None:
+        return close_if_last(form.full_response, request)
     return await _stream(form, form.status, form.headers, ByteRange(0, form.size), request)
 
 
@@ -233,9 +233,9 @@ def _span(form: Representation, request: Request) -> ByteRange | None:
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
         return None
-    if not range_holds(request.headers.get("If-Range"), form.etag):
+    if not range_applies(request.headers.get("If-Range"), form.etag):
         return None
-    span = requested_range(asked, form.size)
+    span = parse_range(asked, form.size)
     if span == "unsatisfiable":
         raise Problem("range_not_satisfiable", headers={"Content-Range": f"bytes */{form.size}"})
     return None if span == "whole" else span
@@ -245,7 +245,7 @@ async def _part(form: Representation, span: ByteRange, request: Request) -> web.
     headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
     if form.body is None:
         return await _stream(form, 206, headers, span, request)
-    return send(
+    return close_if_last(
         PreparedResponse(206, headers, form.body[span.start : span.start + span.length]), request
     )
 
@@ -253,7 +253,7 @@ async def _part(form: Representation, span: ByteRange, request: Request) -> web.
 async def _stream(
     form: Representation, status: int, headers: Headers, span: ByteRange, request: Request
 ) -> web.StreamResponse:
-    response = StreamedResponse(request, status, (*headers, *request.always), span.length)
+    response = StreamedResponse(request, status, (*headers, *request.origin_headers), span.length)
     with await asyncio.to_thread(form.path.open, "rb") as file:
         try:
             await response.prepare(request)
@@ -270,7 +270,7 @@ async def _copy(file: BinaryIO, span: ByteRange, response: web.StreamResponse) -
     await asyncio.to_thread(file.seek, span.start)
     left = span.length
     while left > 0:
-        piece = await asyncio.to_thread(file.read, min(_PIECE, left))
+        piece = await asyncio.to_thread(file.read, min(_CHUNK_BYTES, left))
         if not piece:
             raise EOFError
         left -= len(piece)

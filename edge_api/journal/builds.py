@@ -23,15 +23,15 @@ from edge_api.journal.site_files import HOME, SiteFile, list_site
 from edge_api.operation.result import Document
 from edge_api.schema.index import (
     CURRENT_LINK,
-    INDEX_CLOSING,
+    INDEX_END,
     INDEX_FILE,
     INDEX_FORMAT,
-    INDEX_MIDDLE,
-    INDEX_OPENING,
+    INDEX_SEPARATOR,
+    INDEX_START,
     SITE_FOLDER,
-    Findings,
     IndexHead,
     PostRecord,
+    SearchHits,
 )
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def digested(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
 def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the JSON of each post behind the head. Raises BuildRefusal for a file cut off."""
     for line in lines:
-        if line == INDEX_CLOSING:
+        if line == INDEX_END:
             return
         yield line.rstrip(b",\n")
     raise BuildRefusal("the posts index ends too early: build again")
@@ -96,7 +96,7 @@ def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
 
 def _read_head(line: bytes) -> IndexHead:
     try:
-        text = line.removeprefix(INDEX_OPENING).removesuffix(INDEX_MIDDLE)
+        text = line.removeprefix(INDEX_START).removesuffix(INDEX_SEPARATOR)
         _check_format(orjson.loads(text))
         return IndexHead.model_validate_json(text)
     except (orjson.JSONDecodeError, ValidationError):
@@ -146,7 +146,7 @@ class Search(Protocol):
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
 
-    async def search(self, words: str, limit: int, offset: int = 0) -> Findings:
+    async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
         """Return how many have all the words, and at most `limit` results, nearest ones last."""
 
     async def close(self) -> None:

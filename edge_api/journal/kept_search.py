@@ -26,7 +26,7 @@ from edge_api.db.fts import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildContents, BuildRefusal, digested, list_posts, read_head
 from edge_api.journal.posts import read_text
-from edge_api.schema.index import INDEX_FILE, Findings, SearchText
+from edge_api.schema.index import INDEX_FILE, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
@@ -133,7 +133,7 @@ class PendingSearch:
         """Return what the search finds. Raises Problem."""
         return await (await self._wait()).find(words, limit)
 
-    async def search(self, words: str, limit: int, offset: int = 0) -> Findings:
+    async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
         """Return what the search finds. Raises Problem."""
         return await (await self._wait()).search(words, limit, offset)
 

@@ -31,7 +31,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
-from edge_api.schema.index import WORDS_LONGEST, PostRecord, PostSummary
+from edge_api.schema.index import MAX_QUERY_LENGTH, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/posts"
@@ -60,7 +60,7 @@ Tag = Annotated[
     str, Field(min_length=1, max_length=200, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 AnyWords = Annotated[
-    str, Field(max_length=WORDS_LONGEST, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
+    str, Field(max_length=MAX_QUERY_LENGTH, json_schema_extra=_NO_NUL), AfterValidator(refuse_nul)
 ]
 Words = Annotated[AnyWords, Field(min_length=1)]
 
@@ -126,7 +126,7 @@ async def _list_page(build: Build, query: ListQuery) -> Document:
     following = _next(query, part)
     body = encode_list(part.entries, following)
     link = (("Link", f'<{following}>; rel="next"'),) if following else ()
-    return Document(body, cache_control=CACHING, headers=link, is_reused=False)
+    return Document(body, cache_control=CACHING, headers=link, is_cached=False)
 
 
 def _next(query: ListQuery, part: Slice) -> str | None:
@@ -199,7 +199,7 @@ def list_tool(schema: Json) -> Tool:
         schemas={
             "cursor": {"type": "string", "description": "`next_cursor` of the answer before."}
         },
-        present=_list_as_pages,
+        to_result=_list_as_pages,
         output={**schema, "properties": {**members, "next_cursor": cursor}},
     )
 
@@ -222,7 +222,7 @@ SEARCH: Final = Tool(
         }
     },
     defaults={"limit": MAX_SEARCH_RESULTS},
-    present=_as_results,
+    to_result=_as_results,
     output={
         "type": "object",
         "properties": {
@@ -248,7 +248,7 @@ FETCH: Final = Tool(
     title="Fetch a post's text",
     description="Read the whole text of one post as Markdown, by the id that search has given.",
     arguments={"id": "slug"},
-    present=_as_document,
+    to_result=_as_document,
     output={
         "type": "object",
         "properties": {

@@ -32,7 +32,7 @@ from edge_api.operation.result import (
     HTML,
     MARKDOWN,
     NEGOTIATED,
-    REVALIDATED,
+    REVALIDATE,
     Document,
     HtmlResult,
     OperationResult,
@@ -124,7 +124,7 @@ async def _make_page(
         return _document(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": PAGE_SIZE}
     body = await service.pages.render("search", title_of(words), **values)
-    return _document(body, HTML, REVALIDATED, _links(build, results))
+    return _document(body, HTML, REVALIDATE, _links(build, results))
 
 
 def _links(build: Build, results: Results) -> Headers:
@@ -138,7 +138,7 @@ def _links(build: Build, results: Results) -> Headers:
 
 def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Document:
     headers = (_ROBOTS, *links)
-    return Document(body, media_type, caching, headers, is_reused=False, varies=("Accept",))
+    return Document(body, media_type, caching, headers, is_cached=False, varies=("Accept",))
 
 
 def title_of(words: str) -> str:
@@ -167,7 +167,7 @@ async def _make_answer(build: Build, query: SearchQuery) -> Document:
         "suggestion": results.suggestion,
         "results": [_result(result) for result in results.results],
     }
-    return Document(orjson.dumps(answer), cache_control=REVALIDATED, is_reused=False)
+    return Document(orjson.dumps(answer), cache_control=REVALIDATE, is_cached=False)
 
 
 def _result(result: Result) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
 from edge_api.journal.builds import Build
-from edge_api.schema.index import WORDS_LONGEST, Finding, Segments
+from edge_api.schema.index import MAX_QUERY_LENGTH, SearchHit, Segments
 from edge_api.schema.paths import SEARCH
 
 PAGE_SIZE: Final = 10
@@ -104,7 +104,7 @@ async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE
     return Results(words, found.total, page, pages, tuple(results), found.suggestion)
 
 
-def _join(finding: Finding, summary: Mapping[str, Any]) -> Result:
+def _join(finding: SearchHit, summary: Mapping[str, Any]) -> Result:
     return Result(
         slug=finding.slug,
         title=finding.title,
@@ -118,7 +118,7 @@ def _join(finding: Finding, summary: Mapping[str, Any]) -> Result:
 
 def clean_words(text: str) -> str:
     """Return what of a text somebody may be looking for; any text is taken."""
-    return _NO_TEXT.sub(" ", text[:WORDS_LONGEST]).strip()
+    return _NO_TEXT.sub(" ", text[:MAX_QUERY_LENGTH]).strip()
 
 
 def read_page(text: str) -> int:

@@ -18,7 +18,7 @@ from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form
 
 _NAME = TextRule(100)
 _BUDGET_TIER = TextRule(50)
-_MESSAGE = TextRule(2000, lines=True)
+_MESSAGE = TextRule(2000, multiline=True)
 
 
 class LeadInput(BaseModel, strict=True, frozen=True):
@@ -81,7 +81,7 @@ _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
 
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
-    """Return the input of a posted form. Raises FormFaults."""
+    """Return the input of a posted form. Raises FormErrors."""
     given = normalize_newlines(fields)
     given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
     if not fields.get("consent_text", ""):

@@ -11,10 +11,10 @@ from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Created, Leads, Sender
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_own_form, redirect, render_form_errors
-from edge_api.operation.input import FormFaults
+from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
+from edge_api.operation.input import FormErrors
 from edge_api.operation.model import (
-    ADDS,
+    ADDITIVE,
     AnyOperation,
     Body,
     HeaderArgument,
@@ -147,7 +147,7 @@ _CREATE = Tool(
     title="Create a lead",
     description="Store an enquiry of a person who wants to be answered, with their consent. It "
     "reaches the owner of the site and cannot be taken back.",
-    hints=ADDS,
+    hints=ADDITIVE,
     headers=MappingProxyType(
         {
             "idempotency_key": HeaderArgument(
@@ -179,7 +179,7 @@ async def take_form(
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:
         created = await _take(service, request)
-    except FormFaults as faults:
+    except FormErrors as faults:
         if for_script:
             raise Problem("invalid", str(faults)) from None
         return await render_form_errors(service, CONTACT_FORM, request, faults)
@@ -209,8 +209,8 @@ FORMS: tuple[AnyOperation, ...] = (
         body=FORM_BODY,
         responses=(SuccessResponse(303, "To the thanks"),),
         error_format="form",
-        check_sender=check_own_form,
-        needs_address=True,
+        check_sender=check_same_site,
+        counts_by_address=True,
     ),
 )
 

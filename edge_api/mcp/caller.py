@@ -9,55 +9,55 @@ from typing import Final
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 
-STREAMS_MOST: Final = 200
-"""In all, by all clients together."""
-STREAMS_EACH: Final = 8
-"""At once with one credential."""
+MAX_STREAMS: Final = 200
+"""Open streams of all clients together."""
+MAX_STREAMS_PER_KEY: Final = 8
+"""Open streams of one credential."""
 RETRY_SECONDS: Final = 30
-"""When a client that found all streams taken may come again."""
+"""The `Retry-After` of a client that gets no stream."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who sent a request that was admitted."""
+    """The sender of an admitted request."""
 
     actor: Actor
-    holds: Callable[[], Awaitable[bool]]
+    is_valid: Callable[[], Awaitable[bool]]
     """Returns whether the credential is still valid; called while a stream is open."""
     count: Callable[[], None]
     """Counts one more message that came with the request. Raises Problem `too_many_requests`."""
 
 
-class Slots:
-    """Counts the streams that are open."""
+class StreamLimit:
+    """Limits the number of open streams."""
 
-    def __init__(self, most: int = STREAMS_MOST, each: int = STREAMS_EACH) -> None:
-        self._most = most
-        self._each = each
-        self._taken: Counter[str] = Counter()
+    def __init__(self, limit: int = MAX_STREAMS, per_key: int = MAX_STREAMS_PER_KEY) -> None:
+        self._limit = limit
+        self._per_key = per_key
+        self._open: Counter[str] = Counter()
 
     @property
-    def taken(self) -> int:
-        """How many streams are open."""
-        return self._taken.total()
+    def open_count(self) -> int:
+        """The number of open streams."""
+        return self._open.total()
 
     @contextmanager
-    def hold(self, key: str) -> Iterator[None]:
-        """Count one stream of `key` for as long as it is held.
+    def acquire(self, key: str) -> Iterator[None]:
+        """Count one stream of `key` until the context ends.
 
-        Raises Problem `too_many_requests` where the key has its share, `unavailable` where all
+        Raises Problem `too_many_requests` if the key has too many, `unavailable` if all
         streams are taken.
         """
         headers = {"Retry-After": str(RETRY_SECONDS)}
-        if self._taken[key] >= self._each:
-            message = f"{self._each} streams are open with this credential: close one first"
+        if self._open[key] >= self._per_key:
+            message = f"{self._per_key} streams are open with this credential: close one first"
             raise Problem("too_many_requests", message, headers=headers)
-        if self.taken >= self._most:
+        if self.open_count >= self._limit:
             raise Problem("unavailable", "All streams are taken: try again later", headers=headers)
-        self._taken[key] += 1
+        self._open[key] += 1
         try:
             yield
         finally:
-            self._taken[key] -= 1
-            if not self._taken[key]:
-                del self._taken[key]
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]

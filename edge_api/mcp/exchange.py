@@ -1,4 +1,4 @@
-"""One MCP message and its answer, by an SDK server, for all revisions.
+"""Answers one MCP message with an SDK server, for all revisions.
 
 The SDK classifies requests and runs them, so that the protocol's rules are the SDK's; HTTP, streams
 and credentials are ours. The SDK takes long to load: nothing that starts the service may import
@@ -36,7 +36,7 @@ from edge_api.operation.result import JSON, NO_STORE
 LISTEN: Final = "subscriptions/listen"
 EVENTS: Final = "text/event-stream"
 
-_ACCEPTED: Final = PreparedResponse(202, [("Cache-Control", NO_STORE), *API_HEADERS])
+_ACCEPTED_RESPONSE: Final = PreparedResponse(202, [("Cache-Control", NO_STORE), *API_HEADERS])
 """The answer to notifications."""
 _HTTP_STATUSES: Final = (401, 403, 429, 503)
 """Statuses of problems that are HTTP statuses in every revision."""
@@ -44,14 +44,14 @@ _HTTP_STATUSES: Final = (401, 403, 429, 503)
 
 @dataclass
 class RequestContext:
-    """The SDK's `DispatchContext`, which without a session cannot ask the client."""
+    """The SDK's `DispatchContext`; without a session it cannot send requests to the client."""
 
     transport: TransportContext
     request_id: RequestId
     message_metadata: ServerMessageMetadata
     progress_token: ProgressToken | None
-    outbox: EventQueue | None
-    """Takes events before the answer; `None` if the answer is no stream."""
+    events: EventQueue | None
+    """The queue of events before the answer; `None` if the answer is no stream."""
     cancel_requested: anyio.Event = field(default_factory=anyio.Event)
     can_send_request: bool = False
 
@@ -61,7 +61,7 @@ class RequestContext:
         params: Mapping[str, Any] | None,  # noqa: ARG002  the SDK's shape
         opts: CallOptions | None = None,  # noqa: ARG002  likewise
     ) -> dict[str, Any]:
-        """Refuse to ask the client. Raises NoBackChannelError."""
+        """Raise NoBackChannelError: there is no session."""
         raise NoBackChannelError(method)
 
     async def notify(
@@ -71,9 +71,9 @@ class RequestContext:
         opts: CallOptions | None = None,  # noqa: ARG002  the SDK's shape
     ) -> None:
         """Send a notification, if the request has a stream."""
-        if self.outbox is not None:
+        if self.events is not None:
             given = {} if params is None else {"params": dict(params)}
-            await self.outbox.put(Event({"jsonrpc": "2.0", "method": method, **given}))
+            await self.events.put(Event({"jsonrpc": "2.0", "method": method, **given}))
 
     async def progress(
         self, progress: float, total: float | None = None, message: str | None = None
@@ -94,45 +94,45 @@ class SdkMessageHandler:
         self._server = server
 
     async def answer(
-        self, request: Request, raw: bytes, caller: Caller, conversation: ResponseStream
+        self, request: Request, raw: bytes, caller: Caller, stream: ResponseStream
     ) -> web.StreamResponse:
-        """Return the answer to a message, or to a batch, each message of which counts."""
+        """Return the answer to a message or a batch; each message of a batch is rate-limited."""
         try:
-            said = decode(raw, request.headers)
-            if isinstance(said, list):
-                return await self._answer_batch(said, request, caller)
-            call = read_message(said, request.headers, self._server)
+            decoded = decode(raw, request.headers)
+            if isinstance(decoded, list):
+                return await self._answer_batch(decoded, request, caller)
+            call = read_message(decoded, request.headers, self._server)
         except Rejection as rejection:
             status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
-            return _json_response(status, _failure(rejection.request_id, rejection.error))
+            return _json_response(status, _error_message(rejection.request_id, rejection.error))
         if call is None:
-            return _ACCEPTED
+            return _ACCEPTED_RESPONSE
         try:
-            return await RequestExecution(self._server, call, request, caller).answer(conversation)
+            return await RequestExecution(self._server, call, request, caller).answer(stream)
         except Problem as problem:  # no stream can be had; the client waits for this id
             return _json_response(problem.status, jsonrpc_error(problem, call.id), problem.headers)
 
     async def _answer_batch(
-        self, said: list[Any], request: Request, caller: Caller
+        self, decoded: list[Any], request: Request, caller: Caller
     ) -> PreparedResponse:
-        for _ in said[1:]:
+        for _ in decoded[1:]:
             caller.count()
         answers: list[Message] = []
-        for message in said:
+        for message in decoded:
             try:
                 call = read_message(message, request.headers, self._server)
             except Rejection as rejection:
-                answers.append(_failure(rejection.request_id, rejection.error))
+                answers.append(_error_message(rejection.request_id, rejection.error))
                 continue
             if call is not None:
-                serving = RequestExecution(self._server, call, request, caller)
-                answers.append(await serving.work(None))
-                move_limit_headers(request, serving.problem.headers if serving.problem else {})
-        return _json_response(200, answers) if answers else _ACCEPTED
+                execution = RequestExecution(self._server, call, request, caller)
+                answers.append(await execution.run(None))
+                move_limit_headers(request, execution.problem.headers if execution.problem else {})
+        return _json_response(200, answers) if answers else _ACCEPTED_RESPONSE
 
 
 class RequestExecution:
-    """One request while it is served."""
+    """The execution of one request."""
 
     def __init__(self, server: Server[Any], call: Call, request: Request, caller: Caller) -> None:
         self._server = server
@@ -141,31 +141,31 @@ class RequestExecution:
         self._caller = caller
         self.problem: Problem | None = None
 
-    async def answer(self, conversation: ResponseStream) -> web.StreamResponse:
-        """Return JSON, or a stream if events come before it. Raises Problem if it cannot be."""
+    async def answer(self, stream: ResponseStream) -> web.StreamResponse:
+        """Return JSON, or a stream if events come before the answer. Raises Problem."""
         is_endless = self._call.method == LISTEN and self._call.route is not None
-        takes_events = media_weight(joined_header(self._request.headers, "Accept") or "*/*", EVENTS)
-        if is_endless and not takes_events:
+        wants_events = media_weight(joined_header(self._request.headers, "Accept") or "*/*", EVENTS)
+        if is_endless and not wants_events:
             raise Problem("not_acceptable", f"Accept {EVENTS}: the answer is a stream of events")
-        if is_endless or (takes_events and self._progress_token is not None):
-            said = await conversation.hold(self.work, is_endless=is_endless)
+        if is_endless or (wants_events and self._progress_token is not None):
+            answer = await stream.run(self.run, is_endless=is_endless)
         else:
-            said = await self.work(None)
-        return said if isinstance(said, web.StreamResponse) else self._as_json(said)
+            answer = await self.run(None)
+        return answer if isinstance(answer, web.StreamResponse) else self._as_json(answer)
 
     @property
     def _progress_token(self) -> str | int | None:
         return progress_token_from_params(self._call.params)
 
-    async def work(self, outbox: EventQueue | None) -> Message:
-        """Return the last message, whatever happens."""
+    async def run(self, events: EventQueue | None) -> Message:
+        """Return the last message, also after an error."""
         headers = self._request.headers
         context = RequestContext(
             TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
             self._call.id,
             ServerMessageMetadata(request_context=self._caller),
             self._progress_token,
-            outbox,
+            events,
         )
         try:
             result = await serve_one(
@@ -179,12 +179,12 @@ class RequestExecution:
         except Problem as problem:
             self.problem = problem
             return jsonrpc_error(problem, self._call.id)
-        except Exception as fault:  # noqa: BLE001  the SDK tells its own errors from faults
-            return _failure(self._call.id, modern_error_data(fault))
+        except Exception as error:  # noqa: BLE001  the SDK distinguishes its own errors from others
+            return _error_message(self._call.id, modern_error_data(error))
         return {"jsonrpc": "2.0", "id": self._call.id, "result": result}
 
     def _as_json(self, message: Message) -> PreparedResponse:
-        """Return a message alone, with the status of its problem and revision."""
+        """Return a message as JSON, with the HTTP status of its problem in its revision."""
         problem = self.problem
         if problem is not None and problem.status in _HTTP_STATUSES:
             return _json_response(
@@ -195,7 +195,7 @@ class RequestExecution:
         return _json_response(ERROR_CODE_HTTP_STATUS.get(message["error"]["code"], 200), message)
 
 
-def _failure(request_id: str | int | None, error: ErrorData) -> Message:
+def _error_message(request_id: str | int | None, error: ErrorData) -> Message:
     content = error.model_dump(mode="json", by_alias=True, exclude_none=True)
     return {"jsonrpc": "2.0", "id": request_id, "error": content}
 
@@ -203,5 +203,5 @@ def _failure(request_id: str | int | None, error: ErrorData) -> Message:
 def _json_response(
     status: int, message: Message | list[Message], headers: Mapping[str, str] | None = None
 ) -> PreparedResponse:
-    said = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]
-    return PreparedResponse(status, [*said, *(headers or {}).items()], orjson.dumps(message))
+    base = [("Content-Type", JSON), ("Cache-Control", NO_STORE), *API_HEADERS]
+    return PreparedResponse(status, [*base, *(headers or {}).items()], orjson.dumps(message))

@@ -1,4 +1,4 @@
-"""One message to the MCP endpoint: from bytes to a request that its revision accepts.
+"""Parses and validates one message to the MCP endpoint, as its revision requires.
 
 Revisions up to 2025-11-25 open with a handshake, which is forgotten at once; from 2026-07-28 on
 each request has all about itself in its body, and again in its headers. The header alone decides
@@ -35,23 +35,23 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIO
 from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
-from edge_api.mcp.operations import BATCH_MOST, ID_LONGEST, ID_NUMBERS
+from edge_api.mcp.operations import ID_RANGE, MAX_BATCH, MAX_ID_LEN
 
-ASSUMED_VERSION: Final = "2025-03-26"
+DEFAULT_VERSION: Final = "2025-03-26"
 """The revision of a client without the header (2025-06-18, transports)."""
-BATCHES: Final = "2025-03-26"  # the revision with batches
+BATCHING: Final = "2025-03-26"  # the revision with batches
 
-_SHAPE: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
+_FORMAT: Final = "Send one JSON-RPC 2.0 request or notification: an object with jsonrpc and method"
 _BATCH: Final = (
-    f"Send one message: a batch is of revision {BATCHES} alone, of 1 to {BATCH_MOST} messages, "
+    f"Send one message: a batch is of revision {BATCHING} alone, of 1 to {MAX_BATCH} messages, "
     "without initialize"
 )
-_ID: Final = f"id: must be an integer of 64 bits, or a string of {ID_LONGEST} characters or fewer"
+_ID: Final = f"id: must be an integer of 64 bits, or a string of {MAX_ID_LEN} characters or fewer"
 
 Headers = CIMultiDictProxy[str]
 
 
-class Rejection(Exception):  # noqa: N818  a message that is refused is no fault of ours
+class Rejection(Exception):  # noqa: N818  a rejected message is no error of ours
     """A rejected message: the error, and the id if it is known."""
 
     def __init__(self, error: ErrorData, request_id: RequestId | None = None) -> None:
@@ -62,7 +62,7 @@ class Rejection(Exception):  # noqa: N818  a message that is refused is no fault
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One well-formed request, and the revision that it belongs to."""
+    """One well-formed request, and its revision."""
 
     id: RequestId
     method: str
@@ -82,14 +82,14 @@ class Call:
 def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
     """Return the request, or `None` for a notification. Raises Rejection."""
     if not isinstance(message, dict):
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE))
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT))
     if "id" not in message:
         _check_notification(message, headers)
         return None
     request = _check_request(message)
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is None or version in HANDSHAKE_PROTOCOL_VERSIONS:
-        return Call(request.id, request.method, request.params, version or ASSUMED_VERSION, None)
+        return Call(request.id, request.method, request.params, version or DEFAULT_VERSION, None)
     meta = (request.params or {}).get("_meta")
     if not (isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta):
         _check_version(version, request.id)  # there is no envelope to compare the headers with
@@ -105,17 +105,17 @@ def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | 
 def decode(raw: bytes, headers: Headers) -> Any:
     """Return the message of a body, or the list of a batch (2025-03-26). Raises Rejection."""
     try:
-        said = orjson.loads(raw)
+        decoded = orjson.loads(raw)
     except orjson.JSONDecodeError:
         raise Rejection(
             ErrorData(code=PARSE_ERROR, message="The body is no JSON in UTF-8")
         ) from None
-    if isinstance(said, list):
-        methods = [each.get("method") for each in said if isinstance(each, dict)]
-        is_sound = 0 < len(said) <= BATCH_MOST and "initialize" not in methods
-        if headers.get(MCP_PROTOCOL_VERSION_HEADER, ASSUMED_VERSION) != BATCHES or not is_sound:
+    if isinstance(decoded, list):
+        methods = [each.get("method") for each in decoded if isinstance(each, dict)]
+        is_valid = 0 < len(decoded) <= MAX_BATCH and "initialize" not in methods
+        if headers.get(MCP_PROTOCOL_VERSION_HEADER, DEFAULT_VERSION) != BATCHING or not is_valid:
             raise Rejection(ErrorData(code=INVALID_REQUEST, message=_BATCH))
-    return said
+    return decoded
 
 
 def _check_version(version: str, request_id: RequestId | None = None) -> None:
@@ -134,7 +134,7 @@ def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
     try:
         JSONRPCNotification.model_validate(message)
     except ValidationError:
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT)) from None
     version = headers.get(MCP_PROTOCOL_VERSION_HEADER)
     if version is not None:
         _check_version(version)
@@ -143,23 +143,23 @@ def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
 def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
     given = message["id"]
     # JSON knows one kind of number: 1.0 is 1. Integers over 64 bits come as floats too.
-    if isinstance(given, float) and given.is_integer() and abs(given) < ID_NUMBERS.stop:
+    if isinstance(given, float) and given.is_integer() and abs(given) < ID_RANGE.stop:
         message = {**message, "id": int(given)}
     given = message["id"]
-    is_text = isinstance(given, str) and len(given) <= ID_LONGEST
-    is_number = isinstance(given, int) and not isinstance(given, bool) and given in ID_NUMBERS
+    is_text = isinstance(given, str) and len(given) <= MAX_ID_LEN
+    is_number = isinstance(given, int) and not isinstance(given, bool) and given in ID_RANGE
     if not (is_text or is_number):
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_ID))
     try:
         return JSONRPCRequest.model_validate(message)
     except ValidationError:
-        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_SHAPE)) from None
+        raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT)) from None
 
 
 def _route(
     message: Mapping[str, Any], headers: Headers
 ) -> InboundModernRoute | InboundLadderRejection:
-    """Return the route of a request, if its body and its headers agree."""
+    """Return the route of a request, or a rejection if its body and its headers disagree."""
     repeated = find_duplicated_routing_header(headers.items())
     if repeated is not None:
         return InboundLadderRejection(HEADER_MISMATCH, f"{repeated} header appears more than once")
@@ -170,7 +170,7 @@ def _route(
 def _compare_arguments(
     request: JSONRPCRequest, headers: Headers, server: Server[Any]
 ) -> InboundLadderRejection | None:
-    """Return what is wrong with headers that repeat arguments of a tool, if anything."""
+    """Return the error of headers that repeat arguments of a tool, if there is one."""
     find, params = server.get_tool_input_schema, request.params or {}
     name, arguments = params.get("name"), params.get("arguments") or {}
     if find is None or request.method != "tools/call" or not isinstance(name, str):

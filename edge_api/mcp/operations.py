@@ -29,16 +29,16 @@ from edge_api.operation.service import Service
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
 from edge_api.settings import is_loopback
 
-ID_LONGEST: Final = 256  # characters; clients get it back, and log it
-BATCH_MOST: Final = 50  # messages
-ID_NUMBERS: Final = range(-(2**63), 2**63)
-"""Greater numbers come out of JSON as floats (RFC 8259, section 6)."""
+MAX_ID_LEN: Final = 256  # characters; clients get it back, and log it
+MAX_BATCH: Final = 50  # messages
+ID_RANGE: Final = range(-(2**63), 2**63)
+"""Greater numbers are parsed as floats (RFC 8259, section 6)."""
 
 _ID: Final = {
     "type": ["string", "integer"],
-    "maxLength": ID_LONGEST,
-    "minimum": ID_NUMBERS[0],
-    "maximum": ID_NUMBERS[-1],
+    "maxLength": MAX_ID_LEN,
+    "minimum": ID_RANGE[0],
+    "maximum": ID_RANGE[-1],
     "description": "Given back.",
 }
 _URI: Final = {"type": "string", "format": "uri"}
@@ -73,12 +73,12 @@ _ANSWER: Final = {
     "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
     "additionalProperties": False,
 }
-MESSAGE: Final[dict[str, Any]] = {
-    "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": BATCH_MOST, "items": {}}]
+MESSAGE_SCHEMA: Final[dict[str, Any]] = {
+    "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}}]
 }
 """One message, or a batch; an invalid item of a batch gets an error."""
-ANSWER: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
-CARD: Final[dict[str, Any]] = {
+ANSWER_SCHEMA: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
+CARD_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["$schema", "name", "version", "description", "remotes"],
     "properties": {
@@ -103,15 +103,15 @@ CARD: Final[dict[str, Any]] = {
     },
     "additionalProperties": False,
 }
-EARLIER_CARD: Final[dict[str, Any]] = {
-    **CARD,
-    "required": [*CARD["required"], "serverInfo", "transport", "capabilities"],
+WELL_KNOWN_CARD_SCHEMA: Final[dict[str, Any]] = {
+    **CARD_SCHEMA,
+    "required": [*CARD_SCHEMA["required"], "serverInfo", "transport", "capabilities"],
     "properties": {
-        **CARD["properties"],
+        **CARD_SCHEMA["properties"],
         **{name: {"type": "object"} for name in ("serverInfo", "transport", "capabilities")},
     },
 }
-CATALOG: Final[dict[str, Any]] = {
+CATALOG_SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["specVersion", "entries"],
     "properties": {
@@ -155,10 +155,10 @@ PATH: Final = AUDIENCES["mcp"]
 CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
-"""Of the protocol, the oldest first."""
+"""Supported revisions of the protocol, the oldest first."""
 NAME: Final = "fore-edge"
 TITLE: Final = "Journal"  # the title while there is no build that names the site
-_TITLES_MOST: Final = 4  # whose documents are cached: a build may change the title
+_MAX_TITLES: Final = 4  # whose documents are cached: a build may change the title
 SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
@@ -168,7 +168,7 @@ _QUERIES: Final = (
     "Fetch the newest post and sum it up.",
     "What does this journal say about keeping data safe?",
 )
-"""Questions that this server helps with: catalogs find it by such sentences."""
+"""Example questions, by which catalogs find the server."""
 
 # The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
 # of their values goes with each body, while their point is that they repeat what the body says.
@@ -177,7 +177,7 @@ One JSON-RPC message. The protocol's two eras are supported: revisions {REVISION
 {REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose
 requests say the revision, the client's capabilities and the method in `params._meta` and again in
 the headers `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the
-revision is 2025-03-26, the one that has batches: an array of up to {BATCH_MOST} messages, each of
+revision is 2025-03-26, the one that has batches: an array of up to {MAX_BATCH} messages, each of
 which counts as a request, is answered with an array.
 
 The answer is JSON; with `subscriptions/listen`, or where progress is reported, a stream of events,
@@ -198,19 +198,19 @@ def site_title(service: Service) -> str:
 
 
 def _name_host(site_url: str) -> str:
-    """Return the host, without the colons of an IPv6 address, which would split a name."""
+    """Return the host with hyphens for the colons of an IPv6 address."""
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
-@lru_cache(_TITLES_MOST)
+@lru_cache(_MAX_TITLES)
 def server_card(site_url: str, title: str) -> Document:
-    """Return the server card (SEP-2127): how to connect, and not what there is."""
+    """Return the server card (SEP-2127), which describes how to connect."""
     return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE)
 
 
-@lru_cache(_TITLES_MOST)
+@lru_cache(_MAX_TITLES)
 def well_known_card(site_url: str, title: str) -> Document:
-    """Return the card with the members of clients from before the extension was settled."""
+    """Return the card with members for clients of drafts of the extension."""
     card = _describe_server(site_url, title)
     earlier = {
         "serverInfo": {"name": card["name"], "title": title, "version": VERSION},
@@ -238,9 +238,9 @@ def _describe_server(site_url: str, title: str) -> dict[str, Any]:
     }
 
 
-@lru_cache(_TITLES_MOST)
+@lru_cache(_MAX_TITLES)
 def ai_catalog(site_url: str, title: str) -> Document:
-    """Return the catalog that leads to the server card."""
+    """Return the catalog that links to the server card."""
     host = _name_host(site_url)
     entry = {
         "identifier": f"urn:air:{host}:mcp:{NAME}",
@@ -264,20 +264,20 @@ def ai_catalog(site_url: str, title: str) -> Document:
     return Document(orjson.dumps(catalog), CATALOG_TYPE)
 
 
-Give = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]
+Handler = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]
 
 
-def _give(make: Callable[[str, str], Document]) -> Give:
-    """Return the handler that answers with a document about the site."""
+def _document_handler(make: Callable[[str, str], Document]) -> Handler:
+    """Return the handler of a document about the site."""
 
-    async def give(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+    async def handle(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
         return OperationResult(make(service.settings.site_url, site_title(service)))
 
-    return give
+    return handle
 
 
 def check_origin(service: Service, headers: Mapping[str, str], _peer: str) -> None:
-    """Raise Problem `forbidden` for a page of another origin, which a browser would let ask.
+    """Raise Problem `forbidden` for a request from a page of another origin.
 
     Our own pages and those of this machine may; programs send no origin (2026-07-28, transports,
     security).
@@ -296,15 +296,15 @@ def _is_local(origin: str) -> bool:
 
 
 async def exchange(_service: Service, _request: OperationRequest[Any, Any]) -> OperationResult:
-    """Refuse: this operation is routed to a handler of its own."""
+    """Raise Problem `internal`: `McpEndpoint` handles this operation."""
     raise Problem("internal")
 
 
-MESSAGE_MOST: Final = analyze.BODY_MOST + 16 * 1024
-"""Bytes: the largest argument of a tool, and the message around it."""
+MAX_MESSAGE_BYTES: Final = analyze.MAX_BODY + 16 * 1024
+"""The largest argument of a tool, and the message around it."""
 BODY: Final = Body(
     TypeAdapter(dict[str, Any]),
-    MESSAGE,
+    MESSAGE_SCHEMA,
     {
         "list": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"},
         "call": {
@@ -314,7 +314,7 @@ BODY: Final = Body(
             "params": {"name": "search", "arguments": {"query": "journal"}},
         },
     },
-    most=MESSAGE_MOST,
+    max_bytes=MAX_MESSAGE_BYTES,
 )
 
 MCP: Final = Operation(
@@ -335,7 +335,7 @@ MCP: Final = Operation(
         SuccessResponse(
             200,
             "The response, or a stream of events with the response last",
-            ANSWER,
+            ANSWER_SCHEMA,
             media_types=(JSON, "text/event-stream"),
         ),
         SuccessResponse(202, "The notification is taken"),
@@ -349,9 +349,9 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=SERVER_CARD,
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
-        handler=_give(server_card),
+        handler=_document_handler(server_card),
         responses=(
-            SuccessResponse(200, "The card", CARD, media_types=(CARD_TYPE,)),
+            SuccessResponse(200, "The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
             NOT_MODIFIED,
         ),
     ),
@@ -360,17 +360,17 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=WELL_KNOWN_CARD,
         summary="The server card for clients that look for it in the root",
         tag="mcp",
-        handler=_give(well_known_card),
-        responses=(SuccessResponse(200, "The card", EARLIER_CARD), NOT_MODIFIED),
+        handler=_document_handler(well_known_card),
+        responses=(SuccessResponse(200, "The card", WELL_KNOWN_CARD_SCHEMA), NOT_MODIFIED),
     ),
     Operation(
         name="ai_catalog",
         path=AI_CATALOG,
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
-        handler=_give(ai_catalog),
+        handler=_document_handler(ai_catalog),
         responses=(
-            SuccessResponse(200, "The catalog", CATALOG, media_types=(CATALOG_TYPE,)),
+            SuccessResponse(200, "The catalog", CATALOG_SCHEMA, media_types=(CATALOG_TYPE,)),
             NOT_MODIFIED,
         ),
     ),

@@ -1,4 +1,4 @@
-"""The journal as an agent reads it: resources, which are pages in Markdown, and prompts.
+"""MCP resources, which are pages in Markdown, and prompts.
 
 The URI of a resource is the address of its page, which a person can open. Posts come by the
 operations of REST.
@@ -41,7 +41,7 @@ from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import next_cursor
 from edge_api.journal.site_files import MARKDOWN_INDEX
-from edge_api.mcp.tools import make_request, operation_inputs, perform
+from edge_api.mcp.tools import make_request, operation_inputs, run_operation
 from edge_api.operation.model import AnyOperation, Json, authorise
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
@@ -50,16 +50,16 @@ from edge_api.schema.index import SITE_FOLDER
 SCOPE: Final[Scope] = "posts:read"
 
 
-def find_slug(form: str, path: str) -> str:
-    """Return the slug in a path of the form, or nothing."""
-    part = {"slug": "(?P<slug>[^/]+)"}
-    named = re.sub(r"\\{(\w+)\\}", lambda found: part.get(found[1], "[^/]+"), re.escape(form))
+def find_slug(template: str, path: str) -> str:
+    """Return the slug in a path that matches the template, or `""`."""
+    page = {"slug": "(?P<slug>[^/]+)"}
+    named = re.sub(r"\\{(\w+)\\}", lambda found: page.get(found[1], "[^/]+"), re.escape(template))
     found = re.fullmatch(named, path)
     return found["slug"] if found else ""
 
 
 class Journal:
-    """The current build, for an actor."""
+    """Reads the current build on behalf of an actor."""
 
     def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
         by_name = {operation.name: operation for operation in operations}
@@ -69,24 +69,24 @@ class Journal:
 
     @property
     def build(self) -> Build:
-        """The current build. Raises Problem `unavailable` while there is none."""
+        """The current build. Raises Problem `unavailable` if there is none."""
         return self._service[BuildManager].build()
 
-    def is_open_to(self, actor: Actor) -> bool:
+    def can_read(self, actor: Actor) -> bool:
         """Return whether the actor may read posts."""
         return SCOPE in actor.scopes
 
-    def demand(self, actor: Actor) -> None:
+    def require_scope(self, actor: Actor) -> None:
         """Raise Problem `insufficient_scope` unless the actor may read posts."""
         self._service.access.authorise(actor, SCOPE, "mcp")
 
-    async def posts(self, actor: Actor, **question: Any) -> Json:
-        """Return a part of the list, as REST does. Raises Problem."""
-        return await self._ask(self._list, actor, question)
+    async def posts(self, actor: Actor, **query: Any) -> Json:
+        """Return a page of the list, as REST does. Raises Problem."""
+        return await self._call(self._list, actor, query)
 
     async def post(self, actor: Actor, slug: str) -> Json:
         """Return a post, as REST does. Raises Problem."""
-        return await self._ask(self._get, actor, {"slug": slug})
+        return await self._call(self._get, actor, {"slug": slug})
 
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
@@ -97,9 +97,9 @@ class Journal:
         file = build.files.get(alternate)
         if file is None:
             raise Problem("not_found", "No page has this address")
-        where = build.folder / SITE_FOLDER / file.name
+        file_path = build.folder / SITE_FOLDER / file.name
         try:
-            return await asyncio.to_thread(where.read_text, encoding="utf-8")
+            return await asyncio.to_thread(file_path.read_text, encoding="utf-8")
         except OSError:
             raise Problem("unavailable", "The page cannot be read now: ask again") from None
 
@@ -108,7 +108,7 @@ class Journal:
         return [entry.cursor.slug for entry in self.build.posts.entries]
 
     def tags(self) -> tuple[str, ...]:
-        """Return the name of every tag, in the order of the alphabet."""
+        """Return the name of every tag in alphabetical order."""
         build = self.build
         if build not in self._tags:
             summaries = (orjson.loads(entry.summary) for entry in build.posts.entries)
@@ -118,14 +118,14 @@ class Journal:
 
     def tag_slugs(self) -> list[str]:
         """Return the slug of each tag, sorted."""
-        form = self.build.head.tag_path
-        return sorted(filter(None, (find_slug(form, path) for path in self.build.files)))
+        template = self.build.head.tag_path
+        return sorted(filter(None, (find_slug(template, path) for path in self.build.files)))
 
-    async def _ask(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
+    async def _call(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
         authorise(operation, self._service.access, actor, "mcp")
         inputs = {item.name: item for item in operation_inputs(operation)}
         request = make_request(operation, inputs, given, actor)
-        answer: Json = await perform(operation, self._service, request)
+        answer: Json = await run_operation(operation, self._service, request)
         return answer
 
 
@@ -136,20 +136,20 @@ NOT_FOUND = -32002
 
 
 def actor_of(context: Context) -> Actor:
-    """Return the actor, which the transport puts beside the request."""
-    holder: Any = context.request
-    actor: Actor = holder.actor
+    """Return the actor of a request."""
+    caller: Any = context.request
+    actor: Actor = caller.actor
     return actor
 
 
-def refuse_cursor(params: PaginatedRequestParams | None) -> None:
-    """Raise MCPError for a cursor of a list that has one page."""
+def reject_cursor(params: PaginatedRequestParams | None) -> None:
+    """Raise MCPError for a cursor: the list has one page."""
     if params is not None and params.cursor is not None:
         raise MCPError(INVALID_PARAMS, "cursor: no answer gave this one")
 
 
-def refuse(problem: Problem, context: Context, *, is_resource: bool = False) -> NoReturn:
-    """Raise MCPError for an error of the client, else the problem."""
+def raise_error(problem: Problem, context: Context, *, is_resource: bool = False) -> NoReturn:
+    """Raise MCPError for a client error, else the problem."""
     if problem.code == "not_found" and is_resource:
         is_modern = context.protocol_version in MODERN_PROTOCOL_VERSIONS
         raise MCPError(INVALID_PARAMS if is_modern else NOT_FOUND, problem.message) from None
@@ -158,7 +158,7 @@ def refuse(problem: Problem, context: Context, *, is_resource: bool = False) -> 
     raise problem
 
 
-DIGESTED: Final = 50  # the newest posts of a digest
+MAX_DIGEST_POSTS: Final = 50  # the newest posts of a digest
 
 SUMMARIZE: Final = Prompt(
     name="summarize_post",
@@ -186,7 +186,7 @@ DIGEST: Final = Prompt(
 PROMPTS: Final = (SUMMARIZE, DIGEST)
 
 MARKDOWN: Final = "text/markdown"
-PAGE: Final = 50  # resources of one answer
+PAGE_SIZE: Final = 50  # resources of one answer
 
 
 class ResourceHandlers:
@@ -212,13 +212,13 @@ class ResourceHandlers:
     ) -> ListResourcesResult:
         """List the posts, newest first, page by page."""
         actor = actor_of(context)
-        if not self._journal.is_open_to(actor):
+        if not self._journal.can_read(actor):
             return ListResourcesResult(resources=[])
         cursor = params.cursor if params else None
         try:
-            part = await self._journal.posts(actor, limit=PAGE, cursor=cursor)
+            page = await self._journal.posts(actor, limit=PAGE_SIZE, cursor=cursor)
         except Problem as problem:
-            refuse(problem, context)
+            raise_error(problem, context)
         resources = [
             Resource(
                 uri=post["url"],
@@ -228,16 +228,16 @@ class ResourceHandlers:
                 mime_type=MARKDOWN,
                 annotations=Annotations(last_modified=post["updatedAt"]),
             )
-            for post in part["posts"]
+            for post in page["posts"]
         ]
-        return ListResourcesResult(resources=resources, next_cursor=next_cursor(part))
+        return ListResourcesResult(resources=resources, next_cursor=next_cursor(page))
 
     async def list_templates(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListResourceTemplatesResult:
         """List the templates of posts and tags."""
-        refuse_cursor(params)
-        if not self._journal.is_open_to(actor_of(context)):
+        reject_cursor(params)
+        if not self._journal.can_read(actor_of(context)):
             return ListResourceTemplatesResult(resource_templates=[])
         return ListResourceTemplatesResult(resource_templates=self._templates())
 
@@ -247,13 +247,13 @@ class ResourceHandlers:
         try:
             text = await self.text(actor_of(context), uri)
         except Problem as problem:
-            refuse(problem, context, is_resource=True)
+            raise_error(problem, context, is_resource=True)
         contents = TextResourceContents(uri=uri, mime_type=MARKDOWN, text=text)
         return ReadResourceResult(contents=[contents])
 
     async def text(self, actor: Actor, uri: str) -> str:
         """Return the Markdown of the page at `uri`. Raises Problem."""
-        self._journal.demand(actor)
+        self._journal.require_scope(actor)
         path = self._path(uri)
         head = self._journal.build.head
         if slug := find_slug(head.post_path, path):
@@ -263,7 +263,7 @@ class ResourceHandlers:
         raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
 
     async def _post(self, actor: Actor, slug: str, path: str) -> str:
-        """Return a post in the Markdown of its page, or as it was written."""
+        """Return the Markdown of a post's page, or else of the post itself."""
         post = await self._journal.post(actor, slug)
         try:
             return await self._journal.markdown(path)
@@ -273,7 +273,7 @@ class ResourceHandlers:
             return f"# {post['title']}\n\n{post['content']}\n"
 
     def _path(self, uri: str) -> str:
-        """Return the decoded path of one of our addresses, else nothing."""
+        """Return the decoded path of a URI of this site, else `""`."""
         if not uri.startswith(f"{self._site_url}/"):
             return ""
         try:
@@ -311,8 +311,8 @@ class PromptHandlers:
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         """List the prompts that the caller may use."""
-        refuse_cursor(params)
-        is_open = self._journal.is_open_to(actor_of(context))
+        reject_cursor(params)
+        is_open = self._journal.can_read(actor_of(context))
         return ListPromptsResult(prompts=list(PROMPTS) if is_open else [])
 
     async def get(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
@@ -321,7 +321,7 @@ class PromptHandlers:
         if prompt is None:
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
         actor = actor_of(context)
-        self._journal.demand(actor)
+        self._journal.require_scope(actor)
         given = params.arguments or {}
         _check(prompt, given)
         try:
@@ -330,7 +330,7 @@ class PromptHandlers:
             else:
                 messages = await self._digest(actor, given)
         except Problem as problem:
-            refuse(problem, context)
+            raise_error(problem, context)
         return GetPromptResult(description=prompt.description, messages=messages)
 
     async def _summarize(self, actor: Actor, slug: str) -> list[PromptMessage]:
@@ -338,7 +338,7 @@ class PromptHandlers:
         text = await self._resources.text(actor, post["url"])
         contents = TextResourceContents(uri=post["url"], mime_type=MARKDOWN, text=text)
         return [
-            _say(
+            _user_message(
                 f"Summarize the post \u201c{post['title']}\u201d in at most five sentences: what "
                 "it claims, on what grounds, and for whom it matters. Cite its address."
             ),
@@ -346,16 +346,16 @@ class PromptHandlers:
         ]
 
     async def _digest(self, actor: Actor, given: Mapping[str, str]) -> list[PromptMessage]:
-        part = await self._journal.posts(actor, limit=DIGESTED, **given)
+        page = await self._journal.posts(actor, limit=MAX_DIGEST_POSTS, **given)
         about = f" on {given['tag']}" if "tag" in given else ""
         since = f" since {given['since']}" if "since" in given else ""
-        if not part["posts"]:
-            return [_say(f"Say that the journal has published nothing{about}{since}.")]
+        if not page["posts"]:
+            return [_user_message(f"Say that the journal has published nothing{about}{since}.")]
         return [
-            _say(
+            _user_message(
                 f"Say in a few paragraphs what the journal has published{about}{since}: what the "
                 "posts have in common, and which to read first. Cite their addresses.\n\n"
-                + "\n".join(_line(post) for post in part["posts"])
+                + "\n".join(_line(post) for post in page["posts"])
             )
         ]
 
@@ -370,7 +370,7 @@ def _check(prompt: Prompt, given: Mapping[str, str]) -> None:
             raise MCPError(INVALID_PARAMS, f"{name}: is required")
 
 
-def _say(text: str) -> PromptMessage:
+def _user_message(text: str) -> PromptMessage:
     return PromptMessage(role="user", content=TextContent(text=text))
 
 

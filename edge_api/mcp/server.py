@@ -1,4 +1,4 @@
-"""The MCP server of the official SDK: tools, resources, prompts, announcements.
+"""The MCP server of the official SDK: tools, resources, prompts, change notifications.
 
 The SDK takes long to load: nothing that starts the service may import this module.
 """
@@ -45,19 +45,19 @@ from edge_api.mcp.resources import (
     PromptHandlers,
     ResourceHandlers,
     actor_of,
-    refuse_cursor,
+    reject_cursor,
 )
 from edge_api.mcp.tools import BoundTool, Toolbox
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
 
-POLL_SECONDS: Final = 0.5  # between two checks for a new build
+POLL_INTERVAL_SECONDS: Final = 0.5  # between two checks for a new build
 
 _log = logging.getLogger(__name__)
 
 
-class Announcements:
-    """Serves listeners, and announces changes."""
+class ChangeNotifier:
+    """Notifies subscribed clients of changed posts."""
 
     def __init__(self, service: Service, journal: Journal) -> None:
         self._service = service
@@ -65,46 +65,46 @@ class Announcements:
         self._bus = InMemorySubscriptionBus()
         self._handler = ListenHandler(self._bus)
         self._listeners = 0
-        self._looking: asyncio.Task[None] | None = None
+        self._poll_task: asyncio.Task[None] | None = None
 
     async def listen(
         self, context: Context, params: SubscriptionsListenRequestParams
     ) -> SubscriptionsListenResult:
-        """Serve one listener until either side ends it."""
-        if not self._journal.is_open_to(actor_of(context)):
+        """Serve one subscription until either side ends it."""
+        if not self._journal.can_read(actor_of(context)):
             nothing = {"resources_list_changed": None, "resource_subscriptions": None}
             wanted = params.notifications.model_copy(update=nothing)
             params = params.model_copy(update={"notifications": wanted})
-        async with self._watching():
+        async with self._polling():
             return await self._handler(context, params)
 
     @asynccontextmanager
-    async def _watching(self) -> AsyncIterator[None]:
-        """Check for new builds while there is a listener."""
+    async def _polling(self) -> AsyncIterator[None]:
+        """Poll for new builds while there is a subscription."""
         self._listeners += 1
-        if self._looking is None:
-            self._looking = asyncio.create_task(self._look())
+        if self._poll_task is None:
+            self._poll_task = asyncio.create_task(self._poll())
         try:
             yield
         finally:
             self._listeners -= 1
-            if not self._listeners and self._looking is not None:
-                self._looking.cancel()
-                self._looking = None
+            if not self._listeners and self._poll_task is not None:
+                self._poll_task.cancel()
+                self._poll_task = None
 
-    async def _look(self) -> None:
-        """Announce each new build; close the listeners when the service ends."""
+    async def _poll(self) -> None:
+        """Publish the changes of each new build; close the subscriptions when the service stops."""
         before = self._service[BuildManager].current
         while not self._service[Health].draining:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(POLL_INTERVAL_SECONDS)
             now = self._service[BuildManager].current
             if now is not before:
-                await self._announce(before, now)
+                await self._publish_changes(before, now)
                 before = now
         self._handler.close()
 
-    async def _announce(self, before: Build | None, now: Build | None) -> None:
-        """Announce the differences; a failure does not stop later ones."""
+    async def _publish_changes(self, before: Build | None, now: Build | None) -> None:
+        """Publish the differences of two builds; log a failure."""
         try:
             for event in differences(before, now):
                 await self._bus.publish(event)
@@ -113,7 +113,7 @@ class Announcements:
 
 
 def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent]:
-    """Yield the events for what differs between two builds."""
+    """Yield the events for the differences of two builds."""
     old, new = _entries(before), _entries(now)
     if _listed(old) != _listed(new):
         yield ResourcesListChanged()
@@ -133,8 +133,8 @@ def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
     return [entry.summary for entry in entries.values()]
 
 
-FRESH_MS: Final = 60_000
-"""The cache life of what a client read. The answers depend on its scopes, so they are private."""
+CACHE_TTL_MS: Final = 60_000
+"""How long clients may cache answers. They depend on the scopes, so they are private."""
 
 _INSTRUCTIONS: Final = """\
 A journal's posts, and the enquiries (leads) that reach its owner. Start with search, then fetch \
@@ -142,12 +142,11 @@ the text of a result by its id; list_posts pages through all posts, newest first
 by tag and date. Each post is a resource too, in Markdown, at the address of its page: cite that \
 address. create_lead stores a real enquiry that a person will answer: ask before you call it. \
 Tools are listed only as far as your token's scopes reach. All times are UTC."""
-VALUES_MOST: Final = 100  # the protocol's bound
+MAX_VALUES: Final = 100  # the protocol's bound
 
 Source = Callable[[], Iterable[str]]
-_ABOUT_THE_CALLER: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
-"""Problems that other arguments would not fix: HTTP reports them to the client, not to the model.
-"""
+_CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
+"""Problems that other arguments would not fix: reported to the client, not to the model."""
 
 
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
@@ -156,7 +155,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
     tools = ToolHandlers(service, Toolbox(operations))
     resources = ResourceHandlers(journal, service.settings.site_url)
     prompts = PromptHandlers(journal, resources)
-    hint = CacheHint(ttl_ms=FRESH_MS, scope="private")
+    hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
     server: Server[Any] = Server(
         server_name(service.settings.site_url),
@@ -175,7 +174,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         on_list_prompts=prompts.list_prompts,
         on_get_prompt=prompts.get,
         on_completion=CompletionHandler(journal, resources).complete,
-        on_subscriptions_listen=Announcements(service, journal).listen,
+        on_subscriptions_listen=ChangeNotifier(service, journal).listen,
     )
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
     return server
@@ -188,7 +187,7 @@ class CompletionHandler:
         self._journal, self._resources = journal, resources
 
     def _sources(self) -> Mapping[tuple[str, str], Source]:
-        """Return the source of the values of each argument and variable."""
+        """Return the function that lists the values of each argument and variable."""
         journal = self._journal
         return {
             (SUMMARIZE.name, "slug"): journal.slugs,
@@ -200,21 +199,21 @@ class CompletionHandler:
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
         """Return the matching values, best first. Raises MCPError and Problem."""
-        self._journal.demand(actor_of(context))
+        self._journal.require_scope(actor_of(context))
         ref = params.ref
         name = ref.name if isinstance(ref, PromptReference) else ref.uri
         source = self._sources().get((name, params.argument.name))
         if source is None:
             raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
         values = matching(source(), params.argument.value)
-        some = values[:VALUES_MOST]
+        some = values[:MAX_VALUES]
         return CompleteResult(
             completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
         )
 
 
 def matching(values: Iterable[str], typed: str) -> list[str]:
-    """Return the values that begin with what was typed, in any case, then other matches."""
+    """Return the values that begin with the typed text, in any case, then other matches."""
     wanted = typed.casefold()
     hits = [value for value in values if wanted in value.casefold()]
     return sorted(hits, key=lambda value: not value.casefold().startswith(wanted))
@@ -232,7 +231,7 @@ class ToolHandlers:
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """List the tools that the caller may call."""
-        refuse_cursor(params)
+        reject_cursor(params)
         offered = self._toolbox.offered(actor_of(context))
         return ListToolsResult(tools=[self._listed[item.tool.name] for item in offered])
 
@@ -244,7 +243,7 @@ class ToolHandlers:
         try:
             result = await tool.call(self._service, actor_of(context), params.arguments or {})
         except Problem as problem:
-            if problem.code in _ABOUT_THE_CALLER:
+            if problem.code in _CALLER_PROBLEMS:
                 raise
             return CallToolResult(content=[TextContent(text=problem.message)], is_error=True)
         text = TextContent(text=orjson.dumps(result).decode())

@@ -1,4 +1,4 @@
-"""The declared operations as tools: their arguments, and calls.
+"""Operations as MCP tools: their arguments and calls.
 
 A call has the scope, the checks and the function of its REST operation.
 """
@@ -22,13 +22,13 @@ from edge_api.operation.model import (
     check_body,
     check_query,
 )
-from edge_api.operation.openapi import present_schema
+from edge_api.operation.openapi import non_null_schema
 from edge_api.operation.result import Document, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 
 ParameterLocation = Literal["path", "query", "pairs", "body", "header"]
-"""`pairs`: a query parameter that no model declares. An object there is taken apart."""
+"""`pairs`: query parameters that no model declares; an object becomes one for each member."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +36,10 @@ class Input:
     """One input of an operation."""
 
     name: str
-    place: ParameterLocation
+    location: ParameterLocation
     schema: Schema
     required: bool = False
-    preset: int | str | None = None  # the default
+    default: int | str | None = None  # the default
     is_offered: bool = True  # whether a caller may set it
 
 
@@ -47,13 +47,13 @@ def operation_inputs(operation: AnyOperation) -> Iterator[Input]:
     """Yield the inputs of an operation, without headers."""
     for item in operation.parameters:
         schema = {**item.schema, "description": item.description}
-        if item.place == "path":
+        if item.location == "path":
             yield Input(item.name, "path", schema, required=True)
-        elif item.place == "query":
+        elif item.location == "query":
             yield Input(item.name, "pairs", schema)
     if operation.query is not None:
         for name, schema in operation.query.model_json_schema()["properties"].items():
-            yield Input(name, "query", present_schema(schema))
+            yield Input(name, "query", non_null_schema(schema))
     if operation.body is not None:
         required = operation.body.schema.get("required", ())
         for name, schema in operation.body.schema["properties"].items():
@@ -74,16 +74,16 @@ def tool_inputs(tool: Tool, operation: AnyOperation) -> Mapping[str, Input]:
 
 
 def _adapt(tool: Tool, given: Input) -> Input:
-    schema, preset = tool.schemas.get(given.name, given.schema), tool.defaults.get(given.name)
-    if preset is not None:
-        schema = {**schema, "default": preset}
+    schema, default = tool.schemas.get(given.name, given.schema), tool.defaults.get(given.name)
+    if default is not None:
+        schema = {**schema, "default": default}
     required = given.required or given.name in tool.required
-    return replace(given, schema=schema, required=required, preset=preset)
+    return replace(given, schema=schema, required=required, default=default)
 
 
 @dataclass(slots=True)
-class _Parts:
-    """The parts of a request, while they are collected."""
+class _RequestParts:
+    """The parts of a request under construction."""
 
     path: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class _Parts:
 
     def add(self, argument: str, item: Input, value: Any) -> None:
         """Add a value to its part. Raises Problem `invalid`."""
-        match item.place:
+        match item.location:
             case "body":
                 self.body[item.name] = value
             case "pairs":
@@ -109,24 +109,24 @@ class _Parts:
 def make_request(
     operation: AnyOperation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
 ) -> OperationRequest[Any, Any]:
-    """Return a request of arguments, checked like REST's. Raises Problem `invalid`."""
-    parts = _Parts()
+    """Return a request with the arguments, validated as in REST. Raises Problem `invalid`."""
+    parts = _RequestParts()
     for argument, item in inputs.items():
         value = arguments.get(argument)
-        value = item.preset if value is None else value
-        if value == "" and item.required and item.place == "query":  # as good as nothing
+        value = item.default if value is None else value
+        if value == "" and item.required and item.location == "query":  # the same as absent
             value = None
-        if value is not None or (item.place == "body" and argument in arguments):
+        if value is not None or (item.location == "body" and argument in arguments):
             parts.add(argument, item, value)
-        elif item.required and item.place != "body":  # a body tells what it lacks by itself
+        elif item.required and item.location != "body":  # `check_body` reports missing members
             raise Problem("invalid", f"{argument}: is required")
     query = None if operation.query is None else check_query(operation.query, parts.query)
     body = None if operation.body is None else check_body(operation.body.check, parts.body)
     return OperationRequest(actor, "", parts.path, query, parts.pairs, body, parts.headers, "mcp")
 
 
-def rename(problem: Problem, inputs: Mapping[str, Input]) -> None:
-    """Change the sentence of a problem to the name of the argument."""
+def use_argument_names(problem: Problem, inputs: Mapping[str, Input]) -> None:
+    """Replace the input's name in a problem's message by the argument's."""
     name, _, rest = problem.message.partition(": ")
     for argument, item in inputs.items():
         if item.name == name and rest:
@@ -145,7 +145,7 @@ def _text(argument: str, value: Any) -> str:
 
 
 def _pairs(argument: str, name: str, value: Any) -> Sequence[tuple[str, str]]:
-    """Return the pairs of a query string: of an object, one for each member and list item."""
+    """Return the pairs of a query string; of an object one for each member and list item."""
     if not isinstance(value, dict):
         return [(name, _text(argument, value))]
     return [
@@ -161,7 +161,7 @@ class BoundTool:
 
     tool: Tool
     operations: Mapping[str, AnyOperation]
-    """By the value of the tool's chooser; without one, a single operation."""
+    """By the value of the tool's discriminator; without one, a single operation."""
     inputs: Mapping[str, Input]  # by argument
 
     @property
@@ -180,7 +180,7 @@ class BoundTool:
     @property
     def input_schema(self) -> Json:
         """The JSON Schema of the arguments."""
-        properties = {name: for_models(item.schema) for name, item in self._offered.items()}
+        properties = {name: simplify_schema(item.schema) for name, item in self._offered.items()}
         required = [name for name, item in self._offered.items() if item.required]
         if self.tool.discriminator:
             choice = {"type": "string", "enum": list(self.operations)}
@@ -197,27 +197,27 @@ class BoundTool:
     def output_schema(self) -> Json:
         """The JSON Schema of the result."""
         success = self._first.responses[0].schema
-        assert success is not None  # noqa: S101  what answers nothing is no tool
-        schema: Json = for_models(self.tool.output or success)
+        assert success is not None  # noqa: S101  a tool has a result
+        schema: Json = simplify_schema(self.tool.output or success)
         return schema
 
     async def call(self, service: Service, actor: Actor, arguments: Mapping[str, Any]) -> Json:
         """Return the result of a call. Raises Problem, like REST."""
         if self.scope is not None:
             service.access.authorise(actor, self.scope, "mcp")
-        self._refuse_unknown(arguments)
-        operation = self._chosen(arguments)
+        self._reject_unknown(arguments)
+        operation = self._select_operation(arguments)
         authorise(operation, service.access, actor, "mcp")
         try:
             request = make_request(operation, self.inputs, arguments, actor)
-            answer = await perform(operation, service, request)
+            answer = await run_operation(operation, service, request)
         except Problem as problem:
-            rename(problem, self.inputs)
+            use_argument_names(problem, self.inputs)
             raise
-        result: Json = self.tool.present(answer)
+        result: Json = self.tool.to_result(answer)
         return result
 
-    def _chosen(self, arguments: Mapping[str, Any]) -> AnyOperation:
+    def _select_operation(self, arguments: Mapping[str, Any]) -> AnyOperation:
         discriminator = self.tool.discriminator
         if not discriminator:
             return self._first
@@ -228,7 +228,7 @@ class BoundTool:
             )
         return self.operations[choice]
 
-    def _refuse_unknown(self, arguments: Mapping[str, Any]) -> None:
+    def _reject_unknown(self, arguments: Mapping[str, Any]) -> None:
         """Raise Problem `invalid` for an unknown argument."""
         known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
         for name in arguments:
@@ -237,8 +237,8 @@ class BoundTool:
                 raise Problem("invalid", message)
 
 
-def for_models(schema: Any) -> Any:
-    """Return a JSON Schema without what is costly and of little use for a model.
+def simplify_schema(schema: Any) -> Any:
+    """Return a JSON Schema without titles and patterns, which are of little use for a model.
 
     Generated titles repeat names, and some clients refuse patterns that look ahead; a wrong value
     is refused in words anyway.
@@ -246,17 +246,17 @@ def for_models(schema: Any) -> Any:
     match schema:
         case Mapping():
             return {
-                name: for_models(item)
+                name: simplify_schema(item)
                 for name, item in schema.items()
                 # The schema of a member of that name is no string.
                 if not (name in ("title", "pattern") and isinstance(item, str))
             }
         case list() | tuple():
-            return [for_models(item) for item in schema]
+            return [simplify_schema(item) for item in schema]
     return schema
 
 
-async def perform(
+async def run_operation(
     operation: AnyOperation, service: Service, request: OperationRequest[Any, Any]
 ) -> Any:
     """Return the JSON of an operation's answer. Raises Problem."""

@@ -1,6 +1,6 @@
-"""The MCP endpoint as HTTP sees it: who may ask, and answers as server-sent events.
+"""The HTTP side of the MCP endpoint: requests, and answers as server-sent events.
 
-The SDK, which takes long to load and much room, is loaded with the first message that is let in.
+The SDK, which is slow to load and large, is loaded with the first admitted message.
 """
 
 import asyncio
@@ -22,21 +22,21 @@ from edge_api.http.conditional import compress
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
-from edge_api.mcp.caller import Caller, Slots
+from edge_api.mcp.caller import Caller, StreamLimit
 from edge_api.mcp.operations import BODY, MCP
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON
 from edge_api.schema.site_policy import Headers
 
-TICK_SECONDS: Final = 1.0
-"""How often it is looked whether anybody still reads, and whether the credential is still good."""
-PING_SECONDS: Final = 15.0
-"""After which a silent stream says something, since proxies close what is idle."""
-WRITE_SECONDS: Final = 20.0
-"""How long a client may take to read what it is sent."""
-OUTBOX_MOST: Final = 64
-"""Events that are queued for a slow reader before their producer has to wait."""
+CHECK_SECONDS: Final = 1.0
+"""How often the connection and the credential are checked while a stream is open."""
+PING_INTERVAL_SECONDS: Final = 15.0
+"""A silent stream sends a comment after this time, since proxies close idle connections."""
+WRITE_TIMEOUT_SECONDS: Final = 20.0
+"""How long a client may take to read an event."""
+MAX_QUEUED_EVENTS: Final = 64
+"""Events that are queued for a slow client before their producer has to wait."""
 
 _PING: Final = b": ping\n\n"
 _HEADERS: Final[Headers] = (
@@ -58,8 +58,8 @@ class Event:
 
 
 EventQueue = asyncio.Queue[Event]
-Work = Callable[[EventQueue], Awaitable[Message]]
-"""Puts events into the outbox and returns the last message; raises nothing but cancellation."""
+Producer = Callable[[EventQueue], Awaitable[Message]]
+"""Puts events into the queue and returns the last message; raises nothing but cancellation."""
 
 
 class EventStream:
@@ -70,14 +70,14 @@ class EventStream:
         self.response = StreamedResponse(request, 200, (*_HEADERS, *_own_headers(request)))
 
     @property
-    def has_begun(self) -> bool:
-        """Whether anything was sent, so that the answer cannot be anything else any more."""
+    def has_started(self) -> bool:
+        """Whether the head was sent."""
         return self.response.prepared
 
     async def send(self, data: bytes) -> None:
-        """Send one event. Raises OSError when the client is gone, or reads nothing for long."""
+        """Send one event. Raises OSError if the client is gone or too slow."""
         try:
-            async with asyncio.timeout(WRITE_SECONDS):
+            async with asyncio.timeout(WRITE_TIMEOUT_SECONDS):
                 await self.response.prepare(self._request)
                 await self.response.write(data)
         except TimeoutError:
@@ -86,7 +86,7 @@ class EventStream:
             raise
 
     async def end(self) -> web.StreamResponse:
-        """Say that nothing follows, if anybody is there to hear it."""
+        """End the response, if the client is still connected."""
         with suppress(OSError):
             await self.response.prepare(self._request)
             await self.response.write_eof()
@@ -94,41 +94,41 @@ class EventStream:
 
 
 def _own_headers(request: Request) -> Headers:
-    """Return the fields of this answer alone, which stand on the request as lines."""
-    lines = request.extra_lines.decode("latin-1").splitlines()
+    """Return the headers of this answer alone, which the request has as lines."""
+    lines = request.extra_header_lines.decode("latin-1").splitlines()
     pairs = (line.partition(": ") for line in lines)
     return tuple((name, value) for name, _, value in pairs)
 
 
 class ResponseStream:
-    """One request whose answer becomes a stream when something is said before its end."""
+    """The answer to one request, which becomes a stream if events come before the last message."""
 
     def __init__(
-        self, request: Request, caller: Caller, slots: Slots, is_draining: Callable[[], bool]
+        self, request: Request, caller: Caller, limit: StreamLimit, is_draining: Callable[[], bool]
     ) -> None:
         self._request = request
         self._caller = caller
-        self._slots = slots
+        self._streams = limit
         self._is_draining = is_draining
-        self._outbox = EventQueue(OUTBOX_MOST)
+        self._events = EventQueue(MAX_QUEUED_EVENTS)
         self._stream: EventStream | None = None
-        self._is_mute = False
-        self._silence = 0.0
-        self._farewell = False
+        self._is_suppressed = False
+        self._idle_seconds = 0.0
+        self._is_ending = False
 
-    async def hold(self, work: Work, *, is_endless: bool) -> Message | web.StreamResponse:
-        """Return the last message if it was the only one, or the stream that all of them were in.
+    async def run(self, produce: Producer, *, is_endless: bool) -> Message | web.StreamResponse:
+        """Return the last message if it was the only one, else the stream with all of them.
 
         `is_endless`: it lasts until one side ends it, so a stream must be free. Else none is
         needed: where all are taken, what would be said before the answer is left out. Raises
-        Problem of `Slots.hold`.
+        Problem of `StreamLimit.acquire`.
         """
         with ExitStack() as slot:
             if is_endless:
                 self._open(slot)
-            task = asyncio.create_task(self._do(work))
+            task = asyncio.create_task(self._produce(produce))
             try:
-                return await self._pass_on(slot, is_endless=is_endless)
+                return await self._forward(slot, is_endless=is_endless)
             except OSError:  # nobody is left to read
                 return EventStream(self._request).response
             finally:
@@ -136,65 +136,65 @@ class ResponseStream:
                 with suppress(asyncio.CancelledError):
                     await task
 
-    async def _do(self, work: Work) -> None:
-        await self._outbox.put(Event(await work(self._outbox), is_last=True))
+    async def _produce(self, produce: Producer) -> None:
+        await self._events.put(Event(await produce(self._events), is_last=True))
 
-    async def _pass_on(self, slot: ExitStack, *, is_endless: bool) -> Message | web.StreamResponse:
-        """Send events until the last, or until there is no reason to go on. Raises OSError."""
+    async def _forward(self, slot: ExitStack, *, is_endless: bool) -> Message | web.StreamResponse:
+        """Send events up to the last, or until the stream has to end. Raises OSError."""
         while True:
             event = await self._next()
             if event is None:
-                if not await self._goes_on(slot, is_endless=is_endless):
+                if not await self._should_continue(slot, is_endless=is_endless):
                     return await (self._stream or EventStream(self._request)).end()
-            elif is_endless and not await self._caller.holds():
+            elif is_endless and not await self._caller.is_valid():
                 return await (self._stream or EventStream(self._request)).end()
             elif not event.is_last:
-                await self._say(slot, _encode(event.message))
-            elif self._stream is None or not self._stream.has_begun:
+                await self._send(slot, _encode(event.message))
+            elif self._stream is None or not self._stream.has_started:
                 return event.message
             else:
                 await self._stream.send(_encode(event.message))
                 return await self._stream.end()
 
     async def _next(self) -> Event | None:
-        """Return the next event, or nothing after a while."""
+        """Return the next event, or `None` after `CHECK_SECONDS`."""
         try:
-            async with asyncio.timeout(TICK_SECONDS):
-                event = await self._outbox.get()
+            async with asyncio.timeout(CHECK_SECONDS):
+                event = await self._events.get()
         except TimeoutError:
-            self._silence += TICK_SECONDS
+            self._idle_seconds += CHECK_SECONDS
             return None
-        self._silence = 0.0
+        self._idle_seconds = 0.0
         return event
 
-    async def _goes_on(self, slot: ExitStack, *, is_endless: bool) -> bool:
-        """Return whether there is a reason to wait for more; when it is due, say that we still do.
+    async def _should_continue(self, slot: ExitStack, *, is_endless: bool) -> bool:
+        """Return whether the stream goes on; send a ping when it is due.
 
         When the service is about to end, there is one tick in which the last message may come.
         """
         transport = self._request.transport
-        if transport is None or transport.is_closing() or self._farewell:
+        if transport is None or transport.is_closing() or self._is_ending:
             return False
-        if not await self._caller.holds():
+        if not await self._caller.is_valid():
             return False
-        self._farewell = is_endless and self._is_draining()
-        if self._silence >= PING_SECONDS:
-            self._silence = 0.0
-            await self._say(slot, _PING)
+        self._is_ending = is_endless and self._is_draining()
+        if self._idle_seconds >= PING_INTERVAL_SECONDS:
+            self._idle_seconds = 0.0
+            await self._send(slot, _PING)
         return True
 
-    async def _say(self, slot: ExitStack, data: bytes) -> None:
-        if not self._is_mute and self._stream is None:
+    async def _send(self, slot: ExitStack, data: bytes) -> None:
+        if not self._is_suppressed and self._stream is None:
             try:
                 self._open(slot)
             except Problem:
-                self._is_mute = True
+                self._is_suppressed = True
         if self._stream is not None:
             await self._stream.send(data)
 
     def _open(self, slot: ExitStack) -> None:
-        """Take a stream. Raises Problem of `Slots.hold`."""
-        slot.enter_context(self._slots.hold(self._caller.actor.holder))
+        """Open a stream. Raises Problem of `StreamLimit.acquire`."""
+        slot.enter_context(self._streams.acquire(self._caller.actor.limit_key))
         self._stream = EventStream(self._request)
 
 
@@ -203,26 +203,26 @@ def _encode(message: Message) -> bytes:
 
 
 class MessageHandler(Protocol):
-    """Answers messages; `mcp.exchange` has the only one."""
+    """Answers messages; implemented in `mcp.exchange`."""
 
     async def answer(
-        self, request: Request, raw: bytes, caller: Caller, conversation: ResponseStream
+        self, request: Request, raw: bytes, caller: Caller, stream: ResponseStream
     ) -> web.StreamResponse:
         """Return the answer to one message, or to a batch of them."""
 
 
-Load = Callable[[], MessageHandler]
-"""Loads the SDK, which takes half a second, and returns what answers."""
+LoadHandler = Callable[[], MessageHandler]
+"""Loads the SDK, which takes half a second, and returns the handler."""
 
 
 class CredentialChecker(Protocol):
-    """Looks after a request that was admitted: `http.admission` has it."""
+    """Checks the credential of an admitted request; implemented in `http.admission`."""
 
     async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
-        """Return whether its credential is still good."""
+        """Return whether the credential is still valid."""
 
     def count(self, request: Request, actor: Actor) -> None:
-        """Count one more message of it. Raises Problem."""
+        """Count one more message of the request. Raises Problem."""
 
 
 class McpEndpoint:
@@ -232,14 +232,14 @@ class McpEndpoint:
     """
 
     def __init__(
-        self, admission: CredentialChecker, load: Load, *, is_draining: Callable[[], bool]
+        self, admission: CredentialChecker, load: LoadHandler, *, is_draining: Callable[[], bool]
     ) -> None:
-        self.slots = Slots()
+        self.streams = StreamLimit()
         self._admission = admission
         self._load = load
         self._is_draining = is_draining
-        self._exchange: MessageHandler | None = None
-        self._turn = asyncio.Lock()
+        self._handler: MessageHandler | None = None
+        self._lock = asyncio.Lock()
 
     async def answer(
         self, request: Request, _path: Mapping[str, str], admitted: Admitted
@@ -248,11 +248,11 @@ class McpEndpoint:
         check_media_type(request, BODY)
         if media_weight(joined_header(request.headers, "Accept") or "*/*", JSON) == 0:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
-        raw = await read_bytes(request, BODY.most)
-        exchange = self._exchange or await self._loaded()
+        raw = await read_bytes(request, BODY.max_bytes)
+        handler = self._handler or await self._get_handler()
         caller = self._caller(request, admitted)
-        conversation = ResponseStream(request, caller, self.slots, self._is_draining)
-        answer = await exchange.answer(request, raw, caller, conversation)
+        stream = ResponseStream(request, caller, self.streams, self._is_draining)
+        answer = await handler.answer(request, raw, caller, stream)
         if isinstance(answer, PreparedResponse):
             return await compress(answer, request)
         return answer
@@ -266,18 +266,18 @@ class McpEndpoint:
             partial(self._admission.count, request, actor),
         )
 
-    async def _loaded(self) -> MessageHandler:
-        async with self._turn:
-            if self._exchange is None:
-                self._exchange = await asyncio.to_thread(self._load)
-            return self._exchange
+    async def _get_handler(self) -> MessageHandler:
+        async with self._lock:
+            if self._handler is None:
+                self._handler = await asyncio.to_thread(self._load)
+            return self._handler
 
 
-def load_exchange(make_server: str, *parts: Any) -> MessageHandler:
-    """Load the SDK and return what answers for one of our servers.
+def load_handler(make_server: str, *parts: Any) -> MessageHandler:
+    """Load the SDK and return the message handler of one of our servers.
 
     `make_server` is a module with a function of that name, which takes `parts`.
     """
     server = import_module(make_server).make_server(*parts)
-    exchange: MessageHandler = import_module("edge_api.mcp.exchange").SdkMessageHandler(server)
-    return exchange
+    handler: MessageHandler = import_module("edge_api.mcp.exchange").SdkMessageHandler(server)
+    return handler

@@ -1,1 +1,1 @@
-"""Connections to addresses that others name: public ones alone."""
+"""Connections to user-supplied addresses: public ones only."""

@@ -22,20 +22,20 @@ def new_secret() -> str:
     return "whsec_" + base64.b64encode(secrets.token_bytes(SECRET_BYTES)).decode()
 
 
-def sign(given: Sequence[str], message_id: str, at: datetime, body: bytes) -> dict[str, str]:
-    """Return the headers of a message, with one signature for each secret."""
+def sign(keys: Sequence[str], message_id: str, at: datetime, body: bytes) -> dict[str, str]:
+    """Return the headers of a message, with one signature for each key."""
     text = body.decode()
-    signatures = [Webhook(secret).sign(message_id, at, text) for secret in given]
+    signatures = [Webhook(secret).sign(message_id, at, text) for secret in keys]
     values = message_id, str(int(at.timestamp())), " ".join(signatures)
     return dict(zip(SIGNATURE_HEADERS, values, strict=True))
 
 
-def is_signed(given: Sequence[str], headers: Mapping[str, str], body: bytes) -> bool:
-    """Return whether a secret signed within five minutes of now; `headers`: of a request."""
+def is_signed(keys: Sequence[str], headers: Mapping[str, str], body: bytes) -> bool:
+    """Return whether one of the keys signed the request within five minutes of now."""
     found = {name: headers.get(name, "") for name in SIGNATURE_HEADERS}
     if _ID.fullmatch(found["webhook-id"]) is None:
         return False
-    for webhook in map(Webhook, given):
+    for webhook in map(Webhook, keys):
         # The library chokes on base64 that is none.
         with suppress(WebhookVerificationError, ValueError):
             webhook.verify(body, found, json_parse=False)

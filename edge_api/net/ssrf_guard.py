@@ -1,4 +1,4 @@
-"""Connections to addresses that others name: to public unicast addresses alone (SSRF).
+"""Connections to user-supplied addresses: to public unicast addresses only (SSRF).
 
 A name is resolved once, all its addresses are checked, and only those are connected to, so that the
 name cannot change its addresses in between.
@@ -22,7 +22,7 @@ from yarl import URL
 Address = IPv4Address | IPv6Address
 Allowed = Callable[[Address], bool]
 
-_TRANSLATED: Final = tuple(
+_NON_PUBLIC_NETWORKS: Final = tuple(
     ip_network(network)
     for network in (
         *("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "192.88.99.0/24"),
@@ -33,20 +33,20 @@ _TRANSLATED: Final = tuple(
 IPv4 in IPv6 (RFC 4291, 2.5.5.1); and reserved ones that Python takes for global (RFC 3879, 9637,
 6890, 9602)."""
 
-_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
+_ENDS_IN_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)\.?")
 """A host that ends in a number: only IPv4 may (WHATWG URL, section 3.5)."""
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address is public unicast and stands for itself."""
+    """Return whether an address is public unicast, and not one that is translated to another."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return False
     is_plain = address.is_global and not address.is_multicast and not address.is_reserved
-    return is_plain and not any(address in network for network in _TRANSLATED)
+    return is_plain and not any(address in network for network in _NON_PUBLIC_NETWORKS)
 
 
-def read_literal(host: str) -> Address | None:
-    """Return the address that a host is, or `None` for a name.
+def parse_ip_literal(host: str) -> Address | None:
+    """Return the IP address of a literal host, or `None` for a name.
 
     Raises ValueError for what is neither, such as 127.1 and 2130706433: programs read that in
     different ways.
@@ -54,7 +54,7 @@ def read_literal(host: str) -> Address | None:
     try:
         return ip_address(host)
     except ValueError:
-        if ":" in host or _NUMBER.fullmatch(host):
+        if ":" in host or _ENDS_IN_NUMBER.fullmatch(host):
             raise
     return None
 
@@ -62,49 +62,49 @@ def read_literal(host: str) -> Address | None:
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 """Returns the addresses of a host. Raises OSError where it has none."""
 
-CHUNK: Final = 64 * 1024  # bytes that are read at a time
-LOOKUPS_MOST: Final = 32  # at the same time
+CHUNK_BYTES: Final = 64 * 1024  # bytes that are read at a time
+MAX_LOOKUPS: Final = 32  # at the same time
 
-Found = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
+AddressInfo = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
 """As `socket.getaddrinfo` returns it."""
 
-_places = BoundedSemaphore(LOOKUPS_MOST)
+_lookup_slots = BoundedSemaphore(MAX_LOOKUPS)
 
 
-class BlockedAddress(Exception):  # noqa: N818  a refusal, no fault
+class BlockedAddress(Exception):  # noqa: N818  a refusal, no error
     """The service may not connect to this address."""
 
 
 @cache
-def system_trust() -> SSLContext:
-    """Return the certificates that the system trusts, which take 20 ms to read."""
+def system_ssl_context() -> SSLContext:
+    """Return a context with the system's certificates, which take 20 ms to read."""
     return create_default_context()
 
 
-async def ask_system(host: str, port: int) -> Sequence[str]:
+async def resolve_by_system(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a host from the system's resolver."""
-    return [str(place[0]) for _, _, _, _, place in await resolve_host(host, port)]
+    return [str(address_info[0]) for _, _, _, _, address_info in await resolve_host(host, port)]
 
 
 class SsrfGuard:
-    """Sends requests to allowed addresses alone."""
+    """Sends requests to allowed addresses only."""
 
     def __init__(
         self,
         allowed: Allowed = is_public,
         ssl: SSLContext | None = None,
-        resolve: Resolve = ask_system,
+        resolve: Resolve = resolve_by_system,
     ) -> None:
-        """Take the certificates to trust (default: those of the system)."""
+        """`ssl` has the trusted certificates (default: those of the system)."""
         self._allowed = allowed
-        self._ssl = ssl or system_trust()
+        self._ssl = ssl or system_ssl_context()
         self._resolve = resolve
 
     @asynccontextmanager
-    async def ask(
+    async def request(
         self, method: str, url: URL, headers: Mapping[str, str], body: bytes | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Give the raw answer.
+        """Send a request and yield the raw response.
 
         Raises BlockedAddress, aiohttp.ClientError, OSError or ValueError.
         """
@@ -124,7 +124,7 @@ class SsrfGuard:
         ):
             yield answer
 
-    async def find(self, host: str, port: int) -> Sequence[str]:
+    async def resolve(self, host: str, port: int) -> Sequence[str]:
         """Return the addresses of a host. Raises BlockedAddress if one is not allowed."""
         found = await self._resolve(host, port)
         if not all(self._allowed(ip_address(address)) for address in found):
@@ -132,24 +132,24 @@ class SsrfGuard:
         return found
 
     def check(self, host: str) -> None:
-        """Check an address in a URL itself, which no resolver sees. Raises BlockedAddress."""
+        """Check a literal address, which is not resolved. Raises BlockedAddress."""
         try:
-            address = read_literal(host)
+            address = parse_ip_literal(host)
         except ValueError:
             raise BlockedAddress from None
         if address is not None and not self._allowed(address):
             raise BlockedAddress
 
-    def _open_socket(self, place: aiohttp.AddrInfoType) -> socket.socket:
-        """Check the address of a connection a last time."""
-        family, kind, protocol, _, where = place
+    def _open_socket(self, address_info: aiohttp.AddrInfoType) -> socket.socket:
+        """Open a socket after a last check of its address."""
+        family, kind, protocol, _, where = address_info
         if not self._allowed(ip_address(where[0])):
             raise BlockedAddress
         return socket.socket(family, kind, protocol)
 
 
 class _Resolver(AbstractResolver):
-    """Gives aiohttp the addresses that the guard allows."""
+    """Resolves hosts for aiohttp to addresses that the guard allows."""
 
     def __init__(self, guard: SsrfGuard) -> None:
         self._guard = guard
@@ -157,7 +157,7 @@ class _Resolver(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        found = await self._guard.find(host, port)
+        found = await self._guard.resolve(host, port)
         families = {
             address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in found
         }
@@ -178,43 +178,43 @@ class _Resolver(AbstractResolver):
         """Do nothing: there is nothing to close."""
 
 
-async def read_chunks(answer: aiohttp.ClientResponse, most: int) -> AsyncIterator[bytes]:
-    """Yield the body of an answer, up to the chunk that exceeds `most` bytes."""
+async def read_chunks(answer: aiohttp.ClientResponse, max_bytes: int) -> AsyncIterator[bytes]:
+    """Yield the body of an answer, up to the chunk that exceeds `max_bytes`."""
     size = 0
-    while size <= most and (chunk := await answer.content.read(CHUNK)):
+    while size <= max_bytes and (chunk := await answer.content.read(CHUNK_BYTES)):
         size += len(chunk)
         yield chunk
 
 
 class TooManyLookupsError(OSError):
-    """Too many lookups are under way."""
+    """Too many lookups run at the same time."""
 
 
-async def resolve_host(host: str, port: int, family: int = socket.AF_UNSPEC) -> Found:
-    """Return the addresses of a host, by the system's resolver in a thread of its own.
+async def resolve_host(host: str, port: int, family: int = socket.AF_UNSPEC) -> AddressInfo:
+    """Return the addresses of a host, by the system's resolver in a new thread.
 
     A name server that never answers holds a thread for half a minute despite any timeout; a thread
     of the event loop's pool would be missing for reading files. Raises OSError if it has none,
-    UnicodeError for what cannot be a name, CrowdedError.
+    UnicodeError for what cannot be a name, TooManyLookupsError.
     """
-    if not _places.acquire(blocking=False):
+    if not _lookup_slots.acquire(blocking=False):
         raise TooManyLookupsError
-    found: asyncio.Future[Found] = asyncio.get_running_loop().create_future()
-    work = partial(_work, found, host, port, family)
-    Thread(target=work, name="lookup", daemon=True).start()  # the end of the process awaits none
+    found: asyncio.Future[AddressInfo] = asyncio.get_running_loop().create_future()
+    lookup = partial(_lookup, found, host, port, family)
+    Thread(target=lookup, name="lookup", daemon=True).start()  # the end of the process awaits none
     return await found
 
 
-def _work(found: asyncio.Future[Found], host: str, port: int, family: int) -> None:
+def _lookup(found: asyncio.Future[AddressInfo], host: str, port: int, family: int) -> None:
     try:
         answer = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
-        _settle(found, partial(found.set_result, answer))
+        _set_outcome(found, partial(found.set_result, answer))
     except (OSError, UnicodeError) as error:
-        _settle(found, partial(found.set_exception, error))
+        _set_outcome(found, partial(found.set_exception, error))
     finally:
-        _places.release()
+        _lookup_slots.release()
 
 
-def _settle(found: asyncio.Future[Found], outcome: Callable[[], None]) -> None:
+def _set_outcome(found: asyncio.Future[AddressInfo], outcome: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # the loop is closed, and nobody waits
         found.get_loop().call_soon_threadsafe(lambda: None if found.done() else outcome())

@@ -1,1 +1,1 @@
-"""The authorization server (OAuth 2.1): who may act for whom."""
+"""The authorization server (OAuth 2.1)."""

@@ -40,18 +40,18 @@ from edge_api.oauth.request import AuthRequest
 from edge_api.oauth.token_context import InvalidTargetError, TokenContext, assertion_digest
 from edge_api.schema.credentials import SCOPES
 
-REFRESH_LIFE: Final = timedelta(days=30)
-"""The life of an unused refresh token."""
+REFRESH_TOKEN_LIFETIME: Final = timedelta(days=30)
+"""The lifetime of an unused refresh token."""
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
 GRANT_TYPES: Final = ("authorization_code", "refresh_token", "client_credentials")
-UNKNOWN: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
-"""A client that is not known, as the audit log names it."""
+UNKNOWN_CLIENT: Final = Actor("", "unknown", "access_token", frozenset(), client_id="unknown")
+"""The actor of an unknown client in the audit log."""
 
 _CHALLENGE_LENGTH: Final = 43  # characters of a SHA-256 digest in base64url
-_ASSERTION_LONGEST_LIFE: Final = timedelta(hours=1)
-_ASSERTION_REPLAY_WINDOW: Final = _ASSERTION_LONGEST_LIFE + timedelta(minutes=10)
-"""The time that a used one is remembered: the library lets it be late by a minute."""
+_MAX_ASSERTION_LIFETIME: Final = timedelta(hours=1)
+_ASSERTION_REPLAY_WINDOW: Final = _MAX_ASSERTION_LIFETIME + timedelta(minutes=10)
+"""The time that a used assertion is stored: the library allows a minute of clock skew."""
 
 _TokenResponse = tuple[int, Row, list[tuple[str, str]]]
 
@@ -71,11 +71,11 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         self.register_client_auth_method("private_key_jwt", _Assertion(self))
 
     def query_client(self, client_id: str) -> Client | None:
-        """Return a client of the context."""
+        """Return a client from the context."""
         return self.context.clients.get(client_id)
 
     def create_oauth2_request(self, request: AuthRequest) -> AuthRequest:
-        """Return the request, which is Authlib's kind already."""
+        """Return the request unchanged: it is Authlib's class already."""
         return request
 
     def send_signal(self, name: str, *args: object, **more: object) -> None:
@@ -116,36 +116,36 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         }
 
     def redeem(self, request: AuthRequest, table: Table, row: Row, grant: Row, scope: str) -> Row:
-        """Return the answer to a code or refresh token, which is used up by it.
+        """Return the answer to a code or refresh token, and mark that as used.
 
         Raises InvalidTargetError (RFC 8707, section 2.2). A second use at the same moment finds a
         conflict.
         """
         client: Client = request.client
-        resource = self.check_target(request, self.issuer.within(grant["resource"]))
+        resource = self.check_target(request, self.issuer.resources_within(grant["resource"]))
         unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
-        self.queries.append(Update(table, {"used_at": self.context.now_text}, unused, at_least=1))
+        self.queries.append(Update(table, {"used_at": self.context.timestamp}, unused, at_least=1))
         answer = self.issue_token(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
             answer["refresh_token"] = self._new_refresh_token(grant)
         return answer
 
-    def check_usable_or_revoke(self, client: Client, row: Row | None) -> bool:
-        """Return whether a code or refresh token may be redeemed; a replay revokes its grant."""
+    def check_unused_or_revoke(self, client: Client, row: Row | None) -> bool:
+        """Return whether a code or refresh token may be used; a replay revokes its grant."""
         grant = self.context.grant
         if row is None or grant is None or grant["client_id"] != client.client_id:
             return False
         if row["used_at"] is not None:
             self.revoke_grant(client)
             return False
-        return bool(row["expires_at"] > self.context.now_text and self.context.grant_in_force)
+        return bool(row["expires_at"] > self.context.timestamp and self.context.is_grant_valid)
 
     def revoke_grant(self, client: Client) -> None:
-        """Revoke the grant with all that it gave (RFC 9700, sections 2.1.1 and 4.14)."""
+        """Revoke the grant with all its tokens (RFC 9700, sections 2.1.1 and 4.14)."""
         grant = self.context.grant
         if grant is not None and grant["revoked_at"] is None:
             self.queries.append(
-                revoke_grants(Filter("id", "eq", grant["id"]), self.context.now_text)
+                revoke_grants(Filter("id", "eq", grant["id"]), self.context.timestamp)
             )
             self._audit("revoke", OAUTH_GRANTS, client, RowCount(len(self.queries) - 1))
 
@@ -161,9 +161,9 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         given = {
             "id": hash_secret(secret),
             "grant_id": grant["id"],
-            "expires_at": format_instant(now + REFRESH_LIFE),
+            "expires_at": format_instant(now + REFRESH_TOKEN_LIFETIME),
         }
-        row = REFRESH_TOKENS.new_row(given, self.context.now_text, partial(new_id, now))
+        row = REFRESH_TOKENS.new_row(given, self.context.timestamp, partial(new_id, now))
         self.queries.append(Insert(REFRESH_TOKENS, [row]))
         return secret
 
@@ -173,14 +173,14 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
 
 
 class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
-    """Codes for tokens (OAuth 2.1, section 4.1)."""
+    """The authorization code grant (OAuth 2.1, section 4.1)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
     server: AuthorizationServer
 
     def query_authorization_code(self, _code: str, client: Client) -> "_Redeemable | None":
         row, grant = self.server.context.code, self.server.context.grant
-        if not self.server.check_usable_or_revoke(client, row) or row is None or grant is None:
+        if not self.server.check_unused_or_revoke(client, row) or row is None or grant is None:
             return None
         return _Redeemable(row, grant, self.request.form.get("redirect_uri"))
 
@@ -200,18 +200,18 @@ class _Challenge(CodeChallenge):  # type: ignore[misc]
     SUPPORTED_CODE_CHALLENGE_METHOD = ("S256",)
 
     def validate_code_challenge(self, grant: Any, redirect_uri: str) -> None:
-        asked = grant.request.payload.data
-        if not asked.get("code_challenge"):
+        params = grant.request.payload.data
+        if not params.get("code_challenge"):
             raise InvalidRequestError("Missing code_challenge: PKCE is required")
-        if asked.get("code_challenge_method") != "S256":
+        if params.get("code_challenge_method") != "S256":
             raise InvalidRequestError("code_challenge_method must be S256")
-        if len(asked["code_challenge"]) != _CHALLENGE_LENGTH:
+        if len(params["code_challenge"]) != _CHALLENGE_LENGTH:
             raise InvalidRequestError("code_challenge must be a SHA-256 digest in base64url")
         super().validate_code_challenge(grant, redirect_uri)
 
 
 class _Redeemable:
-    """A code or refresh token, as Authlib asks about it."""
+    """A code or refresh token with the methods that Authlib calls."""
 
     code_challenge_method = "S256"
 
@@ -222,7 +222,7 @@ class _Redeemable:
         self._redirect_uri = redirect_uri
 
     def get_redirect_uri(self) -> str:
-        """Return what must be named again: OAuth 2.1, section 10.2, asks for it no more."""
+        """Return the URI to compare; OAuth 2.1, section 10.2, lets a client leave it out."""
         return "" if self._redirect_uri is None else str(self.row["redirect_uri"])
 
     def get_scope(self) -> str:
@@ -233,7 +233,7 @@ class _Redeemable:
 
 
 class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
-    """Refresh tokens for tokens, each once (OAuth 2.1, section 4.3.1)."""
+    """The refresh token grant, with rotation (OAuth 2.1, section 4.3.1)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS
     server: AuthorizationServer
@@ -241,7 +241,7 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
     def authenticate_refresh_token(self, _token: str) -> _Redeemable | None:
         row, grant = self.server.context.refresh_token, self.server.context.grant
         if (
-            not self.server.check_usable_or_revoke(self.request.client, row)
+            not self.server.check_unused_or_revoke(self.request.client, row)
             or row is None
             or grant is None
         ):
@@ -249,7 +249,7 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
         return _Redeemable(row, grant)
 
     def create_token_response(self) -> _TokenResponse:
-        """Issue tokens, for fewer scopes if fewer are asked for."""
+        """Issue tokens, for the requested subset of the scopes."""
         token, request = self.request.refresh_token, self.request
         scope = request.payload.scope or token.get_scope()
         answer = self.server.redeem(request, REFRESH_TOKENS, token.row, token.grant, scope)
@@ -257,13 +257,13 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
 
 
 class _ClientGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]
-    """A client for itself (OAuth 2.1, section 4.2)."""
+    """The client credentials grant (OAuth 2.1, section 4.2)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = AUTH_METHODS[:3]
     server: AuthorizationServer
 
     def create_token_response(self) -> _TokenResponse:
-        """Issue an access token alone."""
+        """Issue an access token without a refresh token."""
         client: Client = self.request.client
         scope = client.get_allowed_scope(self.request.payload.scope)
         if scope is None:
@@ -273,7 +273,7 @@ class _ClientGrant(grants.ClientCredentialsGrant):  # type: ignore[misc]
 
 
 class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
-    """Clients that sign for themselves (RFC 7523, section 2.2)."""
+    """Client authentication by a signed assertion (RFC 7523, section 2.2)."""
 
     CLIENT_AUTH_METHOD = "private_key_jwt"
 
@@ -299,9 +299,9 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
     def validate_jti(self, claims: Mapping[str, Any], jti: object) -> bool:
         """Return whether the assertion is fresh, and add the query that stores its use."""
         context = self._server.context
-        if claims["exp"] > (context.now + _ASSERTION_LONGEST_LIFE).timestamp():
+        if claims["exp"] > (context.now + _MAX_ASSERTION_LIFETIME).timestamp():
             raise InvalidClientError("The client assertion must end within an hour")
-        if self._digest is None:  # what cannot be known again cannot be used once
+        if self._digest is None:  # a replay could not be recognized
             raise InvalidClientError("The client assertion cannot be read")
         if context.used_assertion or not isinstance(jti, str):
             return False

@@ -13,7 +13,7 @@ from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from edge_api.oauth.operations import Form
-from edge_api.oauth.request import host_of, is_loopback, is_nonce, pairs_of, source_of
+from edge_api.oauth.request import csp_source, display_host, form_pairs, is_loopback, is_nonce
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.model import (
     AnyOperation,
@@ -31,8 +31,8 @@ from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 
 Pairs = Sequence[tuple[str, str]]
 
-_OWN: Final = ("api_key", "granted", "decision", "seal")
-"""Members of the form that are the person's answer."""
+_ANSWER_FIELDS: Final = ("api_key", "granted", "decision", "seal")
+"""Members of the form that are no parameters of the authorization request."""
 _COOKIE: Final = "consent"
 _RESOURCES: Final[Mapping[str, str]] = {
     AUDIENCES["rest"]: "the REST API",
@@ -49,61 +49,61 @@ class Choice:
     checked: bool
 
 
-async def show_question(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Show the question, or send the browser back with the error that the client has to fix."""
+async def show_consent(service: Service, request: OperationRequest[None, None]) -> OperationResult:
+    """Show the consent page, or redirect the browser to the client with an error."""
     try:
-        asked = await service[OAuthServer].consents.read(request.pairs)
+        consent = await service[OAuthServer].consents.read(request.pairs)
     except Problem as problem:
-        return await _refusal(service, problem)
-    if isinstance(asked, ErrorRedirect):
-        if asked.is_trusted:
-            return HtmlResult(b"", status=303, headers={"Location": asked.location})
+        return await _error_page(service, problem)
+    if isinstance(consent, ErrorRedirect):
+        if consent.is_trusted:
+            return HtmlResult(b"", status=303, headers={"Location": consent.location})
         sentences = ["The program asked for something that it cannot have. Nothing was granted."]
-        link = (asked.location, f"Go back to {host_of(asked.location)}")
+        link = (consent.location, f"Go back to {display_host(consent.location)}")
         return await _notice(service, 403, sentences, link=link)
-    nonce = _nonce(request) or service[OAuthServer].guard.new_nonce()
-    return await _question(service, asked, nonce, [])
+    nonce = _nonce(request) or service[OAuthServer].csrf.new_nonce()
+    return await _consent_page(service, consent, nonce, [])
 
 
-async def take_answer(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
-    """Take the person's decision, and send the browser back to the client with it."""
-    members = pairs_of(request.body)
-    pairs = [(name, value) for name, value in members if name not in _OWN]
+async def save_decision(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
+    """Store the person's decision, and redirect the browser to the client."""
+    members = form_pairs(request.body)
+    pairs = [(name, value) for name, value in members if name not in _ANSWER_FIELDS]
     answer, consents = dict(members), service[OAuthServer].consents
     try:
-        asked = await consents.read(pairs)
-        _check_form(service, request, answer.get("seal", ""), pairs, asked)
+        consent = await consents.read(pairs)
+        _check_form(service, request, answer.get("seal", ""), pairs, consent)
     except Problem as problem:
-        return await _refusal(service, problem)
-    assert isinstance(asked, ConsentRequest)  # noqa: S101  the check has refused anything else
+        return await _error_page(service, problem)
+    assert isinstance(consent, ConsentRequest)  # noqa: S101  the check has refused anything else
     chosen = [value for name, value in members if name == "granted"]
     try:
         if answer.get("decision") == "allow":
-            holder = await _holder(service, request, answer.get("api_key", "").strip())
-            location = await consents.allow(asked, holder, chosen)
+            owner = await _key_owner(service, request, answer.get("api_key", "").strip())
+            location = await consents.allow(consent, owner, chosen)
         else:
-            location = await consents.deny(asked)
+            location = await consents.deny(consent)
     except Problem as problem:
         if problem.code not in ("invalid", "unauthenticated", "forbidden"):
             raise
-        await consents.note_refusal(asked.client)
-        return await _question(service, asked, _nonce(request), chosen, f"{problem.message}.")
+        await consents.audit_refusal(consent.client)
+        return await _consent_page(service, consent, _nonce(request), chosen, f"{problem.message}.")
     return HtmlResult(b"", status=303, headers={"Location": location})
 
 
-async def _holder(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
+async def _key_owner(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:
-        holder = await service.access.authenticate(key)
+        owner = await service.access.authenticate(key)
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
         await service.limiter.hit("failed_auth", request.address)
         raise Problem("invalid", "This is not a valid API key") from None
-    if holder.type != "api_key":
+    if owner.type != "api_key":
         raise Problem("invalid", "This is a token: paste an API key")
-    return holder
+    return owner
 
 
 def _check_form(
@@ -111,38 +111,38 @@ def _check_form(
     request: OperationRequest[None, Form],
     seal: str,
     pairs: Pairs,
-    asked: ConsentRequest | ErrorRedirect,
+    consent: ConsentRequest | ErrorRedirect,
 ) -> None:
-    """Refuse a form that was changed, or not shown to this browser. Raises Problem."""
-    if isinstance(asked, ErrorRedirect):
+    """Reject a form that was changed, or not shown to this browser. Raises Problem."""
+    if isinstance(consent, ErrorRedirect):
         raise Problem("forbidden", "The form was changed: go back to the client and start again")
-    if not service[OAuthServer].guard.holds(seal, _nonce(request), pairs, service.clock()):
+    if not service[OAuthServer].csrf.valid(seal, _nonce(request), pairs, service.clock()):
         message = "The form is too old, or cookies are switched off"
         raise Problem("forbidden", f"{message}: go back to the client and try again")
 
 
-async def _question(
-    service: Service, asked: ConsentRequest, nonce: str, chosen: Sequence[str], error: str = ""
+async def _consent_page(
+    service: Service, consent: ConsentRequest, nonce: str, chosen: Sequence[str], error: str = ""
 ) -> HtmlResult:
-    """Return the page with the question; after an error it is filled in as before."""
+    """Return the consent page; after an error it is filled in as before."""
     server = service[OAuthServer]
     body = await service.pages.render(
         "consent",
         "Allow access",
         action=AUTHORIZE,
-        hidden=[*asked.pairs, ("seal", server.guard.seal(nonce, asked.pairs, service.clock()))],
-        client_name=asked.client.row["name"],
-        client_id=asked.client.client_id,
-        client_kind=asked.client.row["kind"],
-        redirect_host=host_of(asked.redirect_uri),
-        is_loopback=is_loopback(asked.redirect_uri),
+        hidden=[*consent.pairs, ("seal", server.csrf.seal(nonce, consent.pairs, service.clock()))],
+        client_name=consent.client.row["name"],
+        client_id=consent.client.client_id,
+        client_kind=consent.client.row["kind"],
+        redirect_host=display_host(consent.redirect_uri),
+        is_loopback=is_loopback(consent.redirect_uri),
         resource=_RESOURCES.get(
-            asked.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
+            consent.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
         ),
         scopes=[
             Choice(name, SCOPES[name], name in chosen if error else True)
             for name in SCOPES
-            if name in asked.scopes
+            if name in consent.scopes
         ],
         fault=error,
     )
@@ -153,12 +153,12 @@ async def _question(
         body,
         status=400 if error else 200,
         headers={"Set-Cookie": cookie},
-        form_action=(source_of(asked.redirect_uri),),
+        form_action=(csp_source(consent.redirect_uri),),
     )
 
 
-async def _refusal(service: Service, problem: Problem) -> HtmlResult:
-    """Return the page that says why nobody is sent anywhere."""
+async def _error_page(service: Service, problem: Problem) -> HtmlResult:
+    """Return the page with an error that must not be redirected."""
     if problem.code not in ("invalid", "forbidden"):
         raise problem
     sentences = [
@@ -175,7 +175,7 @@ async def _notice(service: Service, status: int, sentences: list[str], **more: A
 
 
 def _nonce(request: OperationRequest[None, Any]) -> str:
-    """Return the value of our cookie, whatever others there are (RFC 6265, section 5.4)."""
+    """Return the value of our cookie, or `""` (RFC 6265, section 5.4)."""
     pairs = (part.strip().partition("=") for part in request.headers.get("Cookie", "").split(";"))
     return next((value for name, _, value in pairs if name == _COOKIE and is_nonce(value)), "")
 
@@ -221,7 +221,7 @@ _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
     }
 }
 _HTML: Final = (HTML.partition(";")[0],)
-_BACK: Final = SuccessResponse(
+_REDIRECT: Final = SuccessResponse(
     303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
 )
 
@@ -232,7 +232,7 @@ def _page(status: int, description: str) -> SuccessResponse:
 
 _PAGES: Final = (
     _page(200, "The question"),
-    _BACK,
+    _REDIRECT,
     _page(400, "A page that says what is wrong"),
     _page(403, "A page: nobody is sent on, for the client or the form is not known well enough"),
 )
@@ -245,7 +245,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="oauth",
         error_format="page",
         limit="token",
-        handler=show_question,
+        handler=show_consent,
         parameters=_PARAMETERS,
         responses=_PAGES,
         problems=("unavailable",),
@@ -258,7 +258,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         tag="oauth",
         error_format="page",
         limit="token",
-        handler=take_answer,
+        handler=save_decision,
         body=Body(TypeAdapter(Form), _ANSWER_FORM, _ANSWER_EXAMPLES, media_type=FORM),
         responses=_PAGES[1:],
         problems=("unavailable",),

@@ -1,4 +1,4 @@
-"""A client as Authlib sees it, and the metadata that an unvetted client gives of itself.
+"""OAuth clients for Authlib, and the metadata of unvetted clients.
 
 Metadata is sent to register (RFC 7591, section 2), or is in a document at the client's URL
 (draft-ietf-oauth-client-id-metadata-document, section 4.1). Such a client gets no secret: it is
@@ -22,7 +22,7 @@ from edge_api.auth.secrets import hash_secret
 from edge_api.db.oauth_tables import MAX_CLIENT_ID_LENGTH
 from edge_api.db.problems import Problem, format_validation_error
 from edge_api.db.table import Row
-from edge_api.oauth.request import URI_LONGEST, matches, redirect_uri_error
+from edge_api.oauth.request import MAX_URI_LENGTH, matches_uri, redirect_uri_error
 from edge_api.operation.input import TextRule
 from edge_api.schema.credentials import UNVETTED_SCOPES
 
@@ -33,11 +33,11 @@ Fetch = Callable[[str], Awaitable[bytes]]
 
 
 class UnreachableError(Problem):
-    """A document cannot be fetched now, whatever it says."""
+    """A client's document cannot be fetched."""
 
 
 class Client(ClientMixin):  # type: ignore[misc]
-    """One client; the methods answer Authlib's questions about it."""
+    """One client, with the methods that Authlib calls."""
 
     def __init__(self, row: Row) -> None:
         self.row = row
@@ -56,29 +56,29 @@ class Client(ClientMixin):  # type: ignore[misc]
         return self.client_id
 
     def get_default_redirect_uri(self) -> str | None:
-        """Return its only redirect URI, if it has one alone (OAuth 2.1, section 4.1.1)."""
+        """Return its redirect URI if it has exactly one (OAuth 2.1, section 4.1.1)."""
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None
 
-    def needs_refetch(self, present: str) -> bool:
+    def needs_refetch(self, timestamp: str) -> bool:
         """Return whether the document that describes it should be fetched again."""
-        return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= present
+        return self.row["kind"] == "document" and (self.row["fresh_until"] or "") <= timestamp
 
     def get_allowed_scope(self, scope: str | None) -> str | None:
-        """Return which of the scopes asked for it may have; all of them if none is asked for."""
+        """Return the requested scopes that it may have; all of its scopes if none is requested."""
         wanted = scope.split() if scope else self.scopes
         return " ".join(name for name in self.scopes if name in wanted) or None
 
     def check_redirect_uri(self, redirect_uri: str) -> bool:
         """Return whether the URI is one that it registered."""
-        return any(matches(registered, redirect_uri) for registered in self.redirect_uris)
+        return any(matches_uri(registered, redirect_uri) for registered in self.redirect_uris)
 
     def check_client_secret(self, client_secret: str) -> bool:
-        """Return whether the secret is its own, in constant time."""
+        """Return whether the secret is the client's, in constant time."""
         known = self.row["secret_digest"] or ""
         return hmac.compare_digest(known, hash_secret(client_secret))
 
     def check_endpoint_auth_method(self, method: str, _endpoint: str) -> bool:
-        """Return whether it may authenticate so; a secret is taken from the header or the form."""
+        """Return whether it may use the method; a secret may be in the header or the form."""
         own = self.row["auth_method"]
         return method == own or (method in SECRET_METHODS and own in SECRET_METHODS)
 
@@ -92,28 +92,28 @@ class Client(ClientMixin):  # type: ignore[misc]
 
 
 def client_actor(client: Client, grant: Row | None = None) -> Actor:
-    """Return a client as the audit log names it, with the key that it acts for."""
+    """Return a client as an actor of the audit log, with the API key that it acts for."""
     key = grant["credential_id"] if grant else ""
     return Actor(key, client.row["name"], "access_token", frozenset(), client_id=client.client_id)
 
 
-REDIRECTS_MOST: Final = 20
-KEYS_MOST: Final = 10
-MEMBER_LONGEST: Final = 4096  # characters; a modulus of 8,192 bits has 1,366
-EXPONENT_LONGEST: Final = 8  # nearly all are `AQAB`
-_PRIVATE: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
-NAME_LONGEST: Final = 200
-CLIENT_NAME: Final = TextRule(NAME_LONGEST)
+MAX_REDIRECT_URIS: Final = 20
+MAX_KEYS: Final = 10
+MAX_JWK_STRING: Final = 4096  # characters; a modulus of 8,192 bits has 1,366
+MAX_EXPONENT_LENGTH: Final = 8  # nearly all are `AQAB`
+_PRIVATE_MEMBERS: Final = frozenset(("d", "p", "q", "dp", "dq", "qi", "oth", "k"))
+MAX_NAME_LENGTH: Final = 200
+CLIENT_NAME: Final = TextRule(MAX_NAME_LENGTH)
 _INVALID: Final = "invalid_client_metadata"
 
-Uri = Annotated[str, Field(min_length=1, max_length=URI_LONGEST)]
+Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_LENGTH)]
 Name = Annotated[str, AfterValidator(CLIENT_NAME.clean)]
 
 
 class ClientMetadata(BaseModel, extra="ignore", strict=True):
     """The members that are read; others are ignored (RFC 7591, section 2)."""
 
-    redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=REDIRECTS_MOST)]
+    redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=MAX_REDIRECT_URIS)]
     client_name: Name | None = None
     token_endpoint_auth_method: str = "none"  # noqa: S105  the name of a way, no secret
     grant_types: list[str] | None = None
@@ -128,14 +128,14 @@ def read_metadata(given: Any, schemes: Iterable[str]) -> ClientMetadata:
     try:
         metadata = ClientMetadata.model_validate(given)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(map(str, fault["loc"])) or "body"
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "body"
         code = "invalid_redirect_uri" if where.startswith("redirect") else _INVALID
-        raise Problem("invalid", f"{where}: {format_validation_error(fault)}", oauth=code) from None
+        raise Problem("invalid", f"{where}: {format_validation_error(first)}", oauth=code) from None
     for uri in metadata.redirect_uris:
-        refusal = redirect_uri_error(uri, tuple(schemes))
-        if refusal is not None:
-            raise Problem("invalid", f"redirect_uris: {refusal}", oauth="invalid_redirect_uri")
+        uri_error = redirect_uri_error(uri, tuple(schemes))
+        if uri_error is not None:
+            raise Problem("invalid", f"redirect_uris: {uri_error}", oauth="invalid_redirect_uri")
     if metadata.response_types not in (None, ["code"]):
         raise Problem("invalid", "response_types: only code is known", oauth=_INVALID)
     return metadata
@@ -148,7 +148,7 @@ def public_client(client_id: str, metadata: ClientMetadata) -> Row:
     return {
         "id": client_id,
         "kind": "dynamic",
-        "name": metadata.client_name or client_id[:NAME_LONGEST],
+        "name": metadata.client_name or client_id[:MAX_NAME_LENGTH],
         "auth_method": "none",
         "redirect_uris": " ".join(metadata.redirect_uris),
         "grant_types": "authorization_code refresh_token",
@@ -201,7 +201,7 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
     return {**client, "kind": "document", "auth_method": method, "jwks": jwks}
 
 
-def registration_answer(row: Row, issued_at: int) -> Mapping[str, Any]:
+def registration_response(row: Row, issued_at: int) -> Mapping[str, Any]:
     """Return the answer to a registration (RFC 7591, section 3.2.1)."""
     return {
         "client_id": row["id"],
@@ -218,14 +218,14 @@ def registration_answer(row: Row, issued_at: int) -> Mapping[str, Any]:
 def check_keys(jwks: Any) -> None:
     """Raise Problem unless `jwks` is a set of public keys (RFC 7517, section 5)."""
     keys = jwks.get("keys") if isinstance(jwks, dict) else None
-    is_set = isinstance(keys, list) and 1 <= len(keys) <= KEYS_MOST and all(map(_is_public, keys))
+    is_set = isinstance(keys, list) and 1 <= len(keys) <= MAX_KEYS and all(map(_is_public, keys))
     try:
         if is_set:
             KeySet.import_key_set(jwks)
             return
     except (JoseError, ValueError, TypeError, KeyError):
         pass
-    message = f"jwks: must be a set of 1 to {KEYS_MOST} public keys, of ordinary size"
+    message = f"jwks: must be a set of 1 to {MAX_KEYS} public keys, of ordinary size"
     raise Problem("invalid", message, oauth=_INVALID)
 
 
@@ -236,6 +236,6 @@ def _is_public(key: Any) -> bool:
     """
     if not isinstance(key, dict) or key.get("kty") not in ("RSA", "EC", "OKP"):
         return False
-    is_small = all(len(value) <= MEMBER_LONGEST for value in key.values() if isinstance(value, str))
+    is_small = all(len(value) <= MAX_JWK_STRING for value in key.values() if isinstance(value, str))
     exponent = str(key.get("e", ""))
-    return is_small and len(exponent) <= EXPONENT_LONGEST and not _PRIVATE & key.keys()
+    return is_small and len(exponent) <= MAX_EXPONENT_LENGTH and not _PRIVATE_MEMBERS & key.keys()

@@ -32,7 +32,7 @@ from edge_api.oauth.client import (
     is_document_id,
     public_client,
     read_metadata,
-    registration_answer,
+    registration_response,
 )
 from edge_api.oauth.request import redirect_uri_error
 from edge_api.outbox import run_unless_conflict
@@ -40,21 +40,21 @@ from edge_api.schema.credentials import SCOPES
 
 AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]
 
-UNVETTED_MOST: Final = 10_000
-"""Clients that nobody vetted; beyond that the oldest ones without a token are deleted."""
-DELETED_AT_ONCE: Final = 100
+MAX_UNVETTED_CLIENTS: Final = 10_000
+"""Unvetted clients; beyond that the oldest ones without a token are deleted."""
+DELETE_BATCH: Final = 100
 UNVETTED: Final = Filter("kind", "in", ("dynamic", "document"))
 NOT_REVOKED: Final = Filter("revoked_at", "is", None)
 UNUSED: Final = (UNVETTED, NOT_REVOKED, Filter("last_used_at", "is", None))
 
-FRESH_FOR: Final = timedelta(hours=1)
-"""The time that a document is believed without fetching it again."""
-STALE_FOR: Final = timedelta(hours=24)
-"""The time that an unreachable document is believed beyond that."""
-FETCHES_MOST: Final = 8  # at the same time
-FAILED_FOR: Final = timedelta(seconds=30)
-"""The time that a failure is repeated without fetching again."""
-FAILURES_MOST: Final = 1000
+DOCUMENT_TTL: Final = timedelta(hours=1)
+"""The time that a document is fresh, so that it is not fetched again."""
+STALE_TTL: Final = timedelta(hours=24)
+"""The time after that in which an unreachable document may still be used."""
+MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
+FAILURE_TTL: Final = timedelta(seconds=30)
+"""The time that a failed fetch is cached."""
+MAX_CACHED_FAILURES: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class NewClient:
             if name not in GRANT_TYPES:
                 raise Problem("invalid", f"grants: there is no grant {name!r}")
         for uri in self.redirect_uris:
-            refusal = redirect_uri_error(uri, schemes)
-            if refusal is not None:
-                raise Problem("invalid", f"redirect URI {uri}: {refusal}")
+            uri_error = redirect_uri_error(uri, schemes)
+            if uri_error is not None:
+                raise Problem("invalid", f"redirect URI {uri}: {uri_error}")
         if "authorization_code" in self.grant_types and not self.redirect_uris:
             raise Problem("invalid", "redirect URI: codes need at least one")
         if "client_credentials" in self.grant_types and self.auth_method == "none":
@@ -89,7 +89,7 @@ class NewClient:
 
 
 @dataclass(frozen=True, slots=True)
-class Registered:
+class RegisteredClient:
     """A new client: its row, and its secret, to be shown once, if it has one."""
 
     row: Row
@@ -104,13 +104,13 @@ class ClientRows:
         self._clock = clock
 
     async def row(self, client_id: str) -> Row | None:
-        """Return a client, revoked or not."""
+        """Return a client's row, also if it is revoked."""
         where = (Filter("id", "eq", client_id),)
         (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
         return outcome.rows[0] if outcome.rows else None
 
-    async def known_row(self, client_id: str) -> Row:
-        """Return a client. Raises Problem `not_found`."""
+    async def require_row(self, client_id: str) -> Row:
+        """Return a client's row. Raises Problem `not_found`."""
         row = await self.row(client_id)
         if row is None:
             raise Problem("not_found", f"There is no client {client_id}")
@@ -128,10 +128,10 @@ class ClientRows:
         row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
         audit = audit_entry(actor, AuditChange("register", OAUTH_CLIENTS, 1), now)
         is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
-        return row if is_new else await self.known_row(row["id"])
+        return row if is_new else await self.require_row(row["id"])
 
     async def add_unvetted(self, given: Row) -> Row:
-        """Store a client that nobody vetted. Raises Problem `unavailable` if there is no room."""
+        """Store an unvetted client. Raises Problem `unavailable` if there are too many."""
         await self._make_room()
         return await self.add(given, client_actor(Client({**given, "scopes": ""})))
 
@@ -151,13 +151,13 @@ class ClientRows:
     async def _make_room(self) -> None:
         """Delete the oldest unvetted clients without a token if there are too many.
 
-        An honest client gets a token within minutes, so nobody can fill all places for long.
+        An honest client gets a token within minutes, so nobody can block others for long.
         """
         count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, with_total=True)
         (outcome,) = await self._store.run(count)
-        if (outcome.total or 0) < UNVETTED_MOST:
+        if (outcome.total or 0) < MAX_UNVETTED_CLIENTS:
             return
-        oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETED_AT_ONCE)
+        oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETE_BATCH)
         (outcome,) = await self._store.run(oldest)
         if not outcome.rows:
             message = "Too many clients made themselves known lately: try again tomorrow"
@@ -183,12 +183,12 @@ class Clients(ClientRows):
         self._documents = DocumentClients(self, clock, fetch, schemes)
 
     async def look_up(self, client_id: str) -> Client | None:
-        """Return a client that is known and not revoked, without fetching. Raises Problem."""
+        """Return a stored client that is not revoked, without fetching. Raises Problem."""
         row = await self.row(client_id)
         return Client(row) if row is not None and row["revoked_at"] is None else None
 
     async def find(self, client_id: str) -> Client | None:
-        """Return an unrevoked client, its document fetched if old. Raises Problem `invalid`."""
+        """Return an unrevoked client; fetch its document if stale. Raises Problem `invalid`."""
         row = await self.row(client_id)
         if row is not None and row["revoked_at"] is not None:
             return None
@@ -196,7 +196,7 @@ class Clients(ClientRows):
             row = await self._documents.find(client_id, row)
         return Client(row) if row else None
 
-    async def register(self, new: NewClient) -> Registered:
+    async def register(self, new: NewClient) -> RegisteredClient:
         """Store a client of the operator. Raises Problem `invalid`, naming what is wrong."""
         new.check(self._schemes)
         secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
@@ -212,42 +212,42 @@ class Clients(ClientRows):
             "scopes": " ".join(new.scopes),
             "jwks": new.jwks,
         }
-        return Registered(await self.add(given, OPERATOR), secret)
+        return RegisteredClient(await self.add(given, OPERATOR), secret)
 
-    async def register_itself(self, metadata: Any) -> Mapping[str, Any]:
+    async def register_dynamic(self, metadata: Any) -> Mapping[str, Any]:
         """Store a public client that registers itself; return the answer (RFC 7591, 3.2.1).
 
         Raises Problem with the codes of section 3.2.2, and `unavailable` if there are too many.
         """
         checked = read_metadata(metadata, self._schemes)
         row = await self.add_unvetted(public_client(str(uuid4()), checked))
-        return registration_answer(row, int(self._clock().timestamp()))
+        return registration_response(row, int(self._clock().timestamp()))
 
-    async def rotate(self, client_id: str) -> Registered:
+    async def rotate(self, client_id: str) -> RegisteredClient:
         """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
-        row = await self.known_row(client_id)
+        row = await self.require_row(client_id)
         if row["auth_method"] not in SECRET_METHODS:
             raise Problem("invalid", f"{client_id} has no secret")
         secret = mint("client_secret")
         values = {"secret_digest": hash_secret(secret), "secret_last_four": last_four(secret)}
         await self.change(client_id, "rotate", values, OPERATOR)
-        return Registered({**row, **values}, secret)
+        return RegisteredClient({**row, **values}, secret)
 
     async def revoke(self, client_id: str) -> None:
         """Revoke a client and all that it was granted. Raises Problem `not_found`."""
-        await self.known_row(client_id)
+        await self.require_row(client_id)
         now = self._clock()
-        present = format_instant(now)
+        timestamp = format_instant(now)
         where = (Filter("id", "eq", client_id), NOT_REVOKED)
         await self._store.run(
-            Update(OAUTH_CLIENTS, {"revoked_at": present}, where),
-            revoke_grants(Filter("client_id", "eq", client_id), present),
+            Update(OAUTH_CLIENTS, {"revoked_at": timestamp}, where),
+            revoke_grants(Filter("client_id", "eq", client_id), timestamp),
             audit_entry(OPERATOR, AuditChange("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
         )
 
 
 class DocumentClients:
-    """The clients of one store that documents describe, fetched again when they are old.
+    """The clients of one store that have metadata documents, fetched again when they are stale.
 
     Anyone who asks for a consent page makes this service fetch an address, so it fetches seldom:
     one request an address at a time, few in all, and after a failure not again for a while.
@@ -261,35 +261,35 @@ class DocumentClients:
         self._fetch = fetch
         self._schemes = schemes
         self._fetches: SingleFlight[Row] = SingleFlight()
-        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(FAILURES_MOST)
-        self._slots = asyncio.Semaphore(FETCHES_MOST)
+        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
 
-    async def find(self, url: str, known: Row | None) -> Row:
-        """Return the client as its document describes it, or described it lately.
+    async def find(self, url: str, stored: Row | None) -> Row:
+        """Return the client of the document at `url`, fetched again if it is stale.
 
-        A document that is unreachable is believed for a while; an invalid one is not. Raises
+        An unreachable document is used for `STALE_TTL`; an invalid one is not. Raises
         Problem `invalid` that says what is wrong with it.
         """
         now = self._clock()
-        if known is not None and _is_fresh(known, now):
-            return known
+        if stored is not None and _is_fresh(stored, now):
+            return stored
         failed = self._failures.get(url)
         try:
-            if failed is not None and now < failed[0] + FAILED_FOR:
+            if failed is not None and now < failed[0] + FAILURE_TTL:
                 raise failed[1].with_traceback(None)
-            return await self._fetches.run(url, partial(self._update, url, known))
+            return await self._fetches.run(url, partial(self._update, url, stored))
         except UnreachableError:
-            if known is not None and _is_fresh(known, self._clock() - STALE_FOR):
-                return known
+            if stored is not None and _is_fresh(stored, self._clock() - STALE_TTL):
+                return stored
             raise
 
-    async def _update(self, url: str, known: Row | None) -> Row:
-        """Fetch a document and store its client; remember what is wrong with it."""
+    async def _update(self, url: str, stored: Row | None) -> Row:
+        """Fetch a document and store its client; cache a failure."""
         try:
             async with self._slots:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
-            given["fresh_until"] = format_instant(self._clock() + FRESH_FOR)
-            if known is None:
+            given["fresh_until"] = format_instant(self._clock() + DOCUMENT_TTL)
+            if stored is None:
                 return await self._rows.add_unvetted(given)
             values = {name: given[name] for name in given if name != "id"}
             await self._rows.change(url, "update", values, SERVICE)
@@ -297,7 +297,7 @@ class DocumentClients:
             if problem.code == "invalid":
                 self._failures.put(url, (self._clock(), problem), 1)
             raise
-        return {**known, **given}
+        return {**stored, **given}
 
 
 def _is_fresh(row: Row, now: datetime) -> bool:

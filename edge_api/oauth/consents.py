@@ -19,19 +19,19 @@ from edge_api.db.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
 from edge_api.db.types import format_instant
-from edge_api.oauth.authlib_server import UNKNOWN, AuthorizationServer
+from edge_api.oauth.authlib_server import UNKNOWN_CLIENT, AuthorizationServer
 from edge_api.oauth.client import Client, client_actor
-from edge_api.oauth.request import KNOWN_PARAMETERS, VALUE_LONGEST, AuthRequest, is_loopback
+from edge_api.oauth.request import KNOWN_PARAMETERS, MAX_VALUE_LENGTH, AuthRequest, is_loopback
 from edge_api.oauth.token_context import FindClient, TokenContext, oauth_problem
 from edge_api.schema.paths import AUDIENCES
 
 Pairs = Sequence[tuple[str, str]]
-CODE_LIFE: Final = timedelta(seconds=60)
+CODE_LIFETIME: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsentRequest:
-    """An authorization request that may be put to a person."""
+    """A valid authorization request, for the consent page."""
 
     client: Client
     redirect_uri: str
@@ -44,7 +44,7 @@ class ConsentRequest:
 
 @dataclass(frozen=True, slots=True)
 class ErrorRedirect:
-    """A faulty request: the browser goes back to the client with an error."""
+    """An invalid request: the browser is redirected to the client with an error."""
 
     location: str
     is_trusted: bool
@@ -62,7 +62,7 @@ class Consents:
         self._find = find
 
     async def read(self, pairs: Pairs) -> ConsentRequest | ErrorRedirect:
-        """Return the request that the parameters make, or where a faulty one is sent back.
+        """Return the valid request, or the redirect that reports its error.
 
         Raises Problem if the client is unknown or its redirect URI is not one that it registered:
         then nobody may be sent anywhere. Refusals are in the audit log.
@@ -71,9 +71,9 @@ class Consents:
         named = dict(pairs)
         client = await self._client(named.get("client_id"))
         try:
-            redirect_uri = _redirect(client, pairs)
+            redirect_uri = _find_redirect_uri(client, pairs)
         except Problem:
-            await self.note_refusal(client)
+            await self.audit_refusal(client)
             raise
         try:
             return self._validate(client, redirect_uri, pairs)
@@ -81,9 +81,9 @@ class Consents:
             problem = oauth_problem(error)
         except Problem as found:
             problem = found
-        await self.note_refusal(client)
+        await self.audit_refusal(client)
         answer = {"error": problem.oauth, "error_description": problem.message}
-        location = self._back(redirect_uri, answer, named.get("state"))
+        location = self._redirect_to(redirect_uri, answer, named.get("state"))
         is_trusted = client.row["kind"] == "registered" or is_loopback(redirect_uri)
         return ErrorRedirect(location, is_trusted)
 
@@ -104,29 +104,29 @@ class Consents:
             pairs=pairs,
         )
 
-    async def allow(self, asked: ConsentRequest, holder: Actor, chosen: Iterable[str]) -> str:
+    async def allow(self, request: ConsentRequest, owner: Actor, chosen: Iterable[str]) -> str:
         """Grant chosen scopes of the key; return the redirect.
 
         Raises `invalid` if it is useless.
         """
-        allowed = holder.scopes.intersection(chosen)
-        scopes = tuple(name for name in asked.scopes if name in allowed)
-        if asked.resource.endswith(AUDIENCES["mcp"]) and "mcp" not in scopes:
+        allowed = owner.scopes.intersection(chosen)
+        scopes = tuple(name for name in request.scopes if name in allowed)
+        if request.resource.endswith(AUDIENCES["mcp"]) and "mcp" not in scopes:
             raise Problem("invalid", "Access to MCP needs the scope mcp: use a key that has it")
         if not scopes:
             raise Problem("invalid", "Choose at least one thing that your key may do itself")
-        code = await self._grant(asked, holder, scopes)
-        return self._back(asked.redirect_uri, {"code": code}, asked.state)
+        code = await self._grant(request, owner, scopes)
+        return self._redirect_to(request.redirect_uri, {"code": code}, request.state)
 
-    async def deny(self, asked: ConsentRequest) -> str:
-        """Audit that the person said no; return where the browser goes."""
-        await self.note_refusal(asked.client)
+    async def deny(self, request: ConsentRequest) -> str:
+        """Audit the denial; return the redirect."""
+        await self.audit_refusal(request.client)
         error = {"error": "access_denied", "error_description": "The person did not allow it"}
-        return self._back(asked.redirect_uri, error, asked.state)
+        return self._redirect_to(request.redirect_uri, error, request.state)
 
-    async def note_refusal(self, client: Client | None) -> None:
-        """Write into the audit log that a client was granted nothing. Raises Problem."""
-        actor = client_actor(client) if client else UNKNOWN
+    async def audit_refusal(self, client: Client | None) -> None:
+        """Write a refused grant into the audit log. Raises Problem."""
+        actor = client_actor(client) if client else UNKNOWN_CLIENT
         await self._store.run(
             audit_entry(actor, AuditChange("refuse", OAUTH_GRANTS, 0), self._clock())
         )
@@ -142,45 +142,45 @@ class Consents:
                 raise
             message = problem.message
         if client is None:
-            await self.note_refusal(None)
+            await self.audit_refusal(None)
             raise Problem("forbidden", message)
         return client
 
-    async def _grant(self, asked: ConsentRequest, holder: Actor, scopes: tuple[str, ...]) -> str:
+    async def _grant(self, request: ConsentRequest, owner: Actor, scopes: tuple[str, ...]) -> str:
         """Store a grant and the code for it; return the code."""
         now, code = self._clock(), mint("authorization_code")
-        present, make_id = format_instant(now), partial(new_id, now)
+        timestamp, make_id = format_instant(now), partial(new_id, now)
         granted = {
-            "client_id": asked.client.client_id,
-            "credential_id": holder.credential_id,
+            "client_id": request.client.client_id,
+            "credential_id": owner.credential_id,
             "scopes": " ".join(scopes),
-            "resource": asked.resource,
+            "resource": request.resource,
         }
-        grant = OAUTH_GRANTS.new_row(granted, present, make_id)
+        grant = OAUTH_GRANTS.new_row(granted, timestamp, make_id)
         given = {
             "id": hash_secret(code),
             "grant_id": grant["id"],
-            "redirect_uri": asked.redirect_uri,
-            "challenge": asked.challenge,
-            "expires_at": format_instant(now + CODE_LIFE),
+            "redirect_uri": request.redirect_uri,
+            "challenge": request.challenge,
+            "expires_at": format_instant(now + CODE_LIFETIME),
         }
-        row = AUTHORIZATION_CODES.new_row(given, present, make_id)
-        actor = replace(holder, client_id=asked.client.client_id)
+        row = AUTHORIZATION_CODES.new_row(given, timestamp, make_id)
+        actor = replace(owner, client_id=request.client.client_id)
         audit = audit_entry(actor, AuditChange("grant", OAUTH_GRANTS, 1), now)
         await self._store.run(
             Insert(OAUTH_GRANTS, [grant]), Insert(AUTHORIZATION_CODES, [row]), audit
         )
         return code
 
-    def _back(self, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
+    def _redirect_to(self, redirect_uri: str, answer: dict[str, str], state: str | None) -> str:
         """Return the redirect URI with an answer, the state and the issuer (RFC 9207)."""
-        if state is not None and 0 < len(state) <= VALUE_LONGEST:
+        if state is not None and 0 < len(state) <= MAX_VALUE_LENGTH:
             answer = {**answer, "state": state}
         separator = "&" if "?" in redirect_uri else "?"
         return f"{redirect_uri}{separator}{urlencode({**answer, 'iss': self._issuer.url})}"
 
 
-def _redirect(client: Client, pairs: Pairs) -> str:
+def _find_redirect_uri(client: Client, pairs: Pairs) -> str:
     """Return the one redirect URI of a request, if it is the client's. Raises Problem."""
     named = [value for name, value in pairs if name == "redirect_uri"]
     if not named and (default := client.get_default_redirect_uri()):

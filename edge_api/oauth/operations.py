@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
-from edge_api.oauth.request import URI_LONGEST, WEB, pairs_of
+from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI, form_pairs
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
 from edge_api.operation.model import (
     NOT_MODIFIED,
@@ -32,7 +32,7 @@ from edge_api.schema.paths import (
     Audience,
 )
 
-KEYS_CACHING: Final = "public, max-age=300"
+METADATA_CACHE_CONTROL: Final = "public, max-age=300"
 _TAG: Final = "oauth"
 
 Form = dict[str, str | list[str]]
@@ -112,12 +112,12 @@ async def publish_keys(service: Service, _: OperationRequest[None, None]) -> Ope
 async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Issue an access token, and perhaps a refresh token."""
     tokens = service[OAuthServer].tokens
-    return OperationResult(await tokens.issue(pairs_of(request.body), request.headers))
+    return OperationResult(await tokens.issue(form_pairs(request.body), request.headers))
 
 
 async def revoke_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Revoke a token."""
-    await service[OAuthServer].tokens.revoke(pairs_of(request.body), request.headers)
+    await service[OAuthServer].tokens.revoke(form_pairs(request.body), request.headers)
     return OperationResult({})
 
 
@@ -125,30 +125,30 @@ async def register_client(
     service: Service, request: OperationRequest[None, dict[str, Any]]
 ) -> OperationResult:
     """Register a public client."""
-    answer = await service[OAuthServer].clients.register_itself(request.body)
+    answer = await service[OAuthServer].clients.register_dynamic(request.body)
     return OperationResult(answer, status=201)
 
 
 def _public(value: Any) -> OperationResult:
     body = orjson.dumps(value)
-    return OperationResult(Document(body, cache_control=KEYS_CACHING, is_reused=False))
+    return OperationResult(Document(body, cache_control=METADATA_CACHE_CONTROL, is_cached=False))
 
 
-def _text(pattern: str, description: str, longest: int = 4096) -> dict[str, Any]:
-    return {"type": "string", "pattern": pattern, "maxLength": longest, "description": description}
+def _text(pattern: str, description: str, limit: int = 4096) -> dict[str, Any]:
+    return {"type": "string", "pattern": pattern, "maxLength": limit, "description": description}
 
 
-_PLAIN: Final = r"^[ !#-\[\]-~]*$"
+_ASCII: Final = r"^[ !#-\[\]-~]*$"
 """Printable ASCII without quotation marks and backslashes: what descriptions of errors may repeat
 (RFC 6749, section 5.2). Nothing that is handed out here has any of them."""
 _CLIENT_MEMBERS: Final = {
-    "client_id": _text(_PLAIN, "Which client asks, unless its credentials say it."),
-    "client_secret": _text(_PLAIN, "For client_secret_post."),
+    "client_id": _text(_ASCII, "Which client asks, unless its credentials say it."),
+    "client_secret": _text(_ASCII, "For client_secret_post."),
     "client_assertion_type": {
         "const": "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
         "description": "For private_key_jwt (RFC 7523).",
     },
-    "client_assertion": _text(_PLAIN, "For private_key_jwt: a JWT that the client signed.", 16384),
+    "client_assertion": _text(_ASCII, "For private_key_jwt: a JWT that the client signed.", 16384),
 }
 _BOTH_METHODS: Final = {"required": ["client_secret", "client_assertion"]}
 """No client authenticates in both (RFC 6749, section 2.3)."""
@@ -158,12 +158,12 @@ _TOKEN_FORM: Final = {
     "not": _BOTH_METHODS,
     "properties": {
         "grant_type": {"enum": list(GRANT_TYPES)},
-        "code": _text(_PLAIN, "For authorization_code: what came with the redirect."),
-        "redirect_uri": _text(_PLAIN, "For authorization_code: the same as when it was asked for."),
-        "code_verifier": _text(_PLAIN, "For authorization_code: what the challenge was made of."),
-        "refresh_token": _text(_PLAIN, "For refresh_token: each can be used once."),
-        "scope": _text(_PLAIN, "Fewer scopes than were granted; left out, all of them."),
-        "resource": _text(_PLAIN, "What the token is for (RFC 8707)."),
+        "code": _text(_ASCII, "For authorization_code: what came with the redirect."),
+        "redirect_uri": _text(_ASCII, "For authorization_code: the same as when it was asked for."),
+        "code_verifier": _text(_ASCII, "For authorization_code: what the challenge was made of."),
+        "refresh_token": _text(_ASCII, "For refresh_token: each can be used once."),
+        "scope": _text(_ASCII, "Fewer scopes than were granted; left out, all of them."),
+        "resource": _text(_ASCII, "What the token is for (RFC 8707)."),
         **_CLIENT_MEMBERS,
     },
 }
@@ -173,7 +173,7 @@ _REVOKE_FORM: Final = {
     "not": _BOTH_METHODS,
     "properties": {
         # What has no value counts as left out (RFC 6749, section 3.1).
-        "token": {**_text(_PLAIN, "The token to take back.", 8192), "minLength": 1},
+        "token": {**_text(_ASCII, "The token to take back.", 8192), "minLength": 1},
         "token_type_hint": {"enum": ["access_token", "refresh_token"]},
         **_CLIENT_MEMBERS,
     },
@@ -186,7 +186,7 @@ _CLIENT_SCHEMA: Final = {
             "type": "array",
             "minItems": 1,
             "maxItems": 20,
-            "items": {"type": "string", "pattern": f"^{WEB}$", "maxLength": URI_LONGEST},
+            "items": {"type": "string", "pattern": f"^{WEB_URI}$", "maxLength": MAX_URI_LENGTH},
             "description": "Where browsers may be sent back to: https, or http on a loopback "
             "address, where any port will do; or a private-use scheme that the operator allows.",
         },

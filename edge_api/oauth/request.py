@@ -1,4 +1,4 @@
-"""A request to the authorization server (RFC 6749): parameters, redirect URIs, the form's seal."""
+"""A request to the authorization server (RFC 6749): parameters, redirect URIs, CSRF protection."""
 
 import hmac
 import re
@@ -15,11 +15,11 @@ from authlib.oauth2.rfc6749.requests import OAuth2Payload  # type: ignore[import
 from edge_api.db.problems import Problem
 
 LOOPBACK: Final = ("127.0.0.1", "::1", "localhost")
-URI_LONGEST: Final = 2048
+MAX_URI_LENGTH: Final = 2048
 
 _LABEL = "[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _PORT = "(?:[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
-WEB: Final = (
+WEB_URI: Final = (
     rf"(?:https://{_LABEL}(?:\.{_LABEL})*|http://(?:127\.0\.0\.1|localhost|\[::1\]))"
     rf"(?::{_PORT})?(?:[/?][A-Za-z0-9._~!$&'()*+,;=:@/?%-]*)?"
 )
@@ -27,13 +27,13 @@ WEB: Final = (
 regular expressions alike: https, or http on this machine; no user, no fragment (RFC 3986)."""
 _PRINTABLE_URI: Final = re.compile(r"[!#-\[\]-~]+")
 """No blank, quotation mark, backslash or control character (RFC 3986, section 2)."""
-_DANGEROUS: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
-"""Schemes that run or show something in the browser itself, whatever a list may say."""
+_DANGEROUS_SCHEMES: Final = ("javascript", "data", "file", "vbscript", "about", "blob")
+"""Schemes that run or show content in the browser itself: never allowed."""
 
 
 def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
-    """Return why a client may not register `uri`, or `None`; `schemes` are private-use ones."""
-    if len(uri) <= URI_LONGEST and re.fullmatch(WEB, uri):
+    """Return the error of a redirect URI, or `None`; `schemes` are allowed private-use ones."""
+    if len(uri) <= MAX_URI_LENGTH and re.fullmatch(WEB_URI, uri):
         return None
     parts = _split(uri)
     if parts is None or "#" in uri:
@@ -42,13 +42,13 @@ def redirect_uri_error(uri: str, schemes: Iterable[str]) -> str | None:
         return "must be https, or http on a loopback address"
     if _is_web(parts):
         return _authority_error(parts) or "is not an address that browsers agree on"
-    if parts.scheme in schemes and parts.scheme not in _DANGEROUS:
+    if parts.scheme in schemes and parts.scheme not in _DANGEROUS_SCHEMES:
         return None
     return f"must be https, http on a loopback address, or one of {', '.join(schemes) or 'none'}"
 
 
-def matches(registered: str, named: str) -> bool:
-    """Return whether the URI in a request is the registered one: the very same string.
+def matches_uri(registered: str, named: str) -> bool:
+    """Return whether the URI in a request equals the registered one.
 
     On a loopback address any port will do, since a program takes one that is free (RFC 8252, 7.3).
     """
@@ -57,7 +57,7 @@ def matches(registered: str, named: str) -> bool:
     ours, theirs = _split(registered), _split(named)
     if ours is None or theirs is None or "#" in named or _authority_error(theirs):
         return False
-    if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB, named):
+    if ours.scheme != "http" or ours.hostname not in LOOPBACK or not re.fullmatch(WEB_URI, named):
         return False
     return all(
         getattr(ours, part) == getattr(theirs, part)
@@ -65,7 +65,7 @@ def matches(registered: str, named: str) -> bool:
     )
 
 
-def source_of(uri: str) -> str:
+def csp_source(uri: str) -> str:
     """Return a redirect URI as a source of a content security policy (CSP level 3, 2.3.1).
 
     A policy cannot name an IPv6 address; there, as for private-use schemes, the scheme has to do.
@@ -75,8 +75,8 @@ def source_of(uri: str) -> str:
     return f"{parts.scheme}://{parts.netloc}" if is_nameable else f"{parts.scheme}:"
 
 
-def host_of(uri: str) -> str:
-    """Return where a redirect goes, for a person: a host, or a program's scheme."""
+def display_host(uri: str) -> str:
+    """Return the target of a redirect for display: a host, or a private-use scheme."""
     parts = urlsplit(uri)
     return parts.netloc if _is_web(parts) else f"{parts.scheme}:"
 
@@ -92,7 +92,7 @@ def _is_web(parts: SplitResult) -> bool:
 
 
 def _split(uri: str) -> SplitResult | None:
-    if len(uri) > URI_LONGEST or _PRINTABLE_URI.fullmatch(uri) is None:
+    if len(uri) > MAX_URI_LENGTH or _PRINTABLE_URI.fullmatch(uri) is None:
         return None
     try:
         parts = urlsplit(uri)
@@ -110,7 +110,7 @@ def _authority_error(parts: SplitResult) -> str | None:
     return None
 
 
-FORM_LIFE: Final = timedelta(minutes=30)
+FORM_LIFETIME: Final = timedelta(minutes=30)
 _NONCE_BYTES: Final = 24
 
 
@@ -120,33 +120,33 @@ def is_nonce(text: str) -> bool:
 
 
 class ConsentCsrf:
-    """Makes and checks the seals of consent forms."""
+    """Makes and checks the CSRF tokens (`seal`) of consent forms."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"consent form", "sha256")
 
     def new_nonce(self) -> str:
-        """Return a value for the cookie."""
+        """Return a nonce for the cookie."""
         return secrets.token_urlsafe(_NONCE_BYTES)
 
     def seal(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
-        """Return the seal of a form that asks about a request."""
-        until = str(int((now + FORM_LIFE).timestamp()))
-        return f"{until}.{self._mac(nonce, pairs, until)}"
+        """Return the seal of a form, bound to the cookie, the request and the time."""
+        expiry = str(int((now + FORM_LIFETIME).timestamp()))
+        return f"{expiry}.{self._mac(nonce, pairs, expiry)}"
 
-    def holds(self, seal: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> bool:
-        """Return whether a form with this seal was lately shown to the holder of the cookie."""
-        until, _, mac = seal.partition(".")
-        if not nonce or not until.isdecimal() or not until.isascii():
+    def valid(self, seal: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> bool:
+        """Return whether the seal is of this cookie and request, and not expired."""
+        expiry, _, mac = seal.partition(".")
+        if not nonce or not expiry.isdecimal() or not expiry.isascii():
             return False
-        expected = self._mac(nonce, pairs, until)
-        is_late = len(until) > len(expected) or int(until) < now.timestamp()
+        expected = self._mac(nonce, pairs, expiry)
+        is_late = len(expiry) > len(expected) or int(expiry) < now.timestamp()
         return not is_late and hmac.compare_digest(mac.encode(), expected.encode())
 
-    def _mac(self, nonce: str, pairs: Sequence[tuple[str, str]], until: str) -> str:
-        # In any order: a form that is decoded into members has lost the one it was sent in.
-        said = orjson.dumps([nonce, until, sorted(list(pair) for pair in pairs)])
-        return hmac.digest(self._key, said, "sha256").hex()
+    def _mac(self, nonce: str, pairs: Sequence[tuple[str, str]], expiry: str) -> str:
+        # Sorted: a decoded form has lost the order of its members.
+        payload = orjson.dumps([nonce, expiry, sorted(list(pair) for pair in pairs)])
+        return hmac.digest(self._key, payload, "sha256").hex()
 
 
 KNOWN_PARAMETERS: Final = frozenset(
@@ -162,14 +162,14 @@ _REPEATABLE: Final = ("resource",)  # RFC 8707, section 2
 _UNRESTRICTED: Final = ("state",)  # any printable character (RFC 6749, appendix A.5)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _QUOTABLE: Final = re.compile(r'[^"\\]*')
-VALUE_LONGEST: Final = 4096  # characters
+MAX_VALUE_LENGTH: Final = 4096  # characters
 _LONGER_PARAMETERS: Final[Mapping[str, int]] = {
     "client_assertion": 16384,
     "token": 8192,
     "refresh_token": 8192,
 }
 _OFFLINE: Final = "offline_access"
-"""Asked for out of habit; whether a client gets refresh tokens is in its registration."""
+"""Ignored: whether a client gets refresh tokens is in its registration."""
 
 
 class _Payload(OAuth2Payload):  # type: ignore[misc]
@@ -204,7 +204,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
                 raise Problem("invalid", f"{name}: is given more than once")
         if "scope" in lists:
             names = [name for name in lists["scope"][0].split() if name != _OFFLINE]
-            if not names:  # else it would count as left out, which asks for all there is
+            if not names:  # else it would count as left out, which requests all scopes
                 message = "scope: names nothing that can be granted"
                 raise Problem("invalid", message, oauth="invalid_scope")
             lists["scope"] = [" ".join(names)]
@@ -225,8 +225,8 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
         return named
 
 
-def pairs_of(form: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the members of a decoded form one by one."""
+def form_pairs(form: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the members of a decoded form as pairs."""
     return [
         (name, each)
         for name, value in form.items()
@@ -238,6 +238,6 @@ def _check(name: str, value: str) -> str:
     is_printable = _PRINTABLE.fullmatch(value) is not None
     if not is_printable or (name not in _UNRESTRICTED and _QUOTABLE.fullmatch(value) is None):
         raise Problem("invalid", f"{name}: must be printable ASCII, without quotation marks")
-    if len(value) > _LONGER_PARAMETERS.get(name, VALUE_LONGEST):
+    if len(value) > _LONGER_PARAMETERS.get(name, MAX_VALUE_LENGTH):
         raise Problem("invalid", f"{name}: is too long")
     return value

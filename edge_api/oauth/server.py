@@ -23,7 +23,7 @@ from edge_api.oauth.authlib_server import (
     ASSERTION_ALGORITHMS,
     AUTH_METHODS,
     GRANT_TYPES,
-    REFRESH_LIFE,
+    REFRESH_TOKEN_LIFETIME,
 )
 from edge_api.oauth.client import Fetch
 from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
@@ -45,30 +45,30 @@ from edge_api.schema.paths import (
 
 RETENTION_AFTER_EXPIRY: Final[Mapping[Table, timedelta]] = {
     # As long as something that a replay would revoke may live.
-    AUTHORIZATION_CODES: REFRESH_LIFE,
-    REFRESH_TOKENS: REFRESH_LIFE,
+    AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
+    REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
     REVOKED_TOKENS: timedelta(0),
     USED_ASSERTIONS: timedelta(0),
 }
-"""The time that a row is kept after it expired."""
-UNUSED_FOR: Final = timedelta(days=1)
-"""The time that an unvetted client is kept without a token."""
-IDLE_FOR: Final = timedelta(days=180)
-"""The time that an unvetted client is kept after its last token."""
-GRANTS_AT_ONCE: Final = 500
+"""The time that a row is stored after it expired."""
+UNUSED_CLIENT_RETENTION: Final = timedelta(days=1)
+"""The time that an unvetted client without a token is stored."""
+IDLE_CLIENT_RETENTION: Final = timedelta(days=180)
+"""The time that an unvetted client is stored after its last token."""
+GRANT_BATCH: Final = 500
 
 
 async def _delete_expired(store: Store, now: datetime) -> None:
     for table, kept in RETENTION_AFTER_EXPIRY.items():
         expired = (Filter("expires_at", "lte", format_instant(now - kept)),)
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
-        if outcome.rows:  # nothing is written for nothing
+        if outcome.rows:  # no write without need
             await store.run(Delete(table, expired))
 
 
 async def _delete_idle_clients(store: Store, now: datetime) -> None:
-    never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_FOR)))
-    last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_FOR))
+    never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_CLIENT_RETENTION)))
+    last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_CLIENT_RETENTION))
     for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
         (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
         if outcome.rows:
@@ -76,9 +76,9 @@ async def _delete_idle_clients(store: Store, now: datetime) -> None:
 
 
 async def _delete_grants(store: Store, now: datetime) -> None:
-    """Delete old grants of which no code and no refresh token is left."""
-    old = Filter("created_at", "lte", format_instant(now - 2 * REFRESH_LIFE))
-    async for rows in read_pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANTS_AT_ONCE):
+    """Delete old grants without codes and refresh tokens."""
+    old = Filter("created_at", "lte", format_instant(now - 2 * REFRESH_TOKEN_LIFETIME))
+    async for rows in read_pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANT_BATCH):
         grants = [row["id"] for row in rows]
         theirs = (Filter("grant_id", "in", tuple(grants)),)
         tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
@@ -111,19 +111,19 @@ class OAuthServer:
         self.keys = SigningKeys(store, clock, config.secret)
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
-        self.guard = ConsentCsrf(config.secret)
+        self.csrf = ConsentCsrf(config.secret)
         self.token_validator = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
 
     async def delete_expired(self) -> None:
         """Rotate signing keys, and delete idle clients and expired rows. Raises Problem."""
-        await self.keys.tend()
+        await self.keys.maintain()
         await _delete_idle_clients(self._store, self._clock())
         await _delete_expired(self._store, self._clock())
 
     async def sweep(self) -> None:
-        """Delete unused grants. It reads all of them, so it should run seldom. Raises Problem."""
+        """Delete unused grants. This reads all grants, so run it seldom. Raises Problem."""
         await _delete_grants(self._store, self._clock())
 
 
@@ -157,7 +157,7 @@ def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any
 
 
 def agent_auth(issuer: Issuer) -> dict[str, Any]:
-    """Return how an agent without an account asks for a credential, in the words of auth.md."""
+    """Return the metadata for agents without an account, with the members of auth.md."""
     requests, claims = f"{issuer.url}{REQUEST_ACCESS}", f"{issuer.url}{CLAIM_CREDENTIAL}"
     return {
         "skill": f"{issuer.url}/auth.md",

@@ -1,4 +1,4 @@
-"""The context that a request to the token endpoint is decided on, and errors as problems."""
+"""The stored state that a token request is decided on, and OAuth errors as problems."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -41,33 +41,33 @@ class InvalidTargetError(OAuth2Error):  # type: ignore[misc]
 
 def oauth_problem(error: OAuth2Error) -> Problem:
     """Return an error as a problem: 401 for a failed authentication (RFC 6749, section 5.2)."""
-    description = _OURS.get(error.error) or error.get_error_description()
-    message = (description or _SENTENCES.get(error.error, ""))[:_SENTENCE_MOST]
+    description = _MESSAGES.get(error.error) or error.get_error_description()
+    message = (description or _DEFAULT_MESSAGES.get(error.error, ""))[:_MAX_MESSAGE_LENGTH]
     if error.error == "invalid_client":
         message = _NO_CLIENT if message.startswith(_AUTHLIB_WORDS) else message
         return Problem("unauthenticated", message, oauth=error.error, headers=BASIC)
     return Problem("invalid", message, oauth=error.error)
 
 
-_SENTENCE_MOST: Final = 200  # some of the library's sentences repeat what was sent
+_MAX_MESSAGE_LENGTH: Final = 200  # some of the library's sentences repeat what was sent
 _AUTHLIB_WORDS: Final = "The client cannot authenticate with methods"
 _NO_CLIENT: Final = "No client is known by these credentials, or it is registered for another way"
-_OURS: Final = {"unsupported_response_type": "response_type: only code is known"}
-"""In place of the library's sentence, which says it twice."""
-_SENTENCES: Final = {
+_MESSAGES: Final = {"unsupported_response_type": "response_type: only code is known"}
+"""Replaces the library's message, which repeats itself."""
+_DEFAULT_MESSAGES: Final = {
     "invalid_grant": "The code or token is unknown, expired, used, revoked, or of another client",
     "invalid_scope": "A scope is unknown, or not within what was granted",
     "unauthorized_client": "The client is not registered for this",
 }
 
-ASSERTION_LONGEST: Final = 16 * 1024  # characters
+MAX_ASSERTION_LENGTH: Final = 16 * 1024  # characters
 FindClient = Callable[[str], Awaitable[Client | None]]
 """Returns a client that may be used. Raises Problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class TokenContext:
-    """All that a decision may rest on; if it has changed since, the queries fail."""
+    """The input of a decision; if it has changed since, the queries fail."""
 
     now: datetime
     clients: Mapping[str, Client] = field(default_factory=dict)
@@ -78,22 +78,22 @@ class TokenContext:
     credential: Row | None = None  # the API key that consented to the grant
 
     @property
-    def now_text(self) -> str:
-        """The present instant, as rows have it."""
+    def timestamp(self) -> str:
+        """The current time, formatted as in rows."""
         return format_instant(self.now)
 
     @property
-    def grant_in_force(self) -> bool:
-        """Whether the grant and the API key behind it are in force."""
+    def is_grant_valid(self) -> bool:
+        """Whether the grant and its API key are neither revoked nor expired."""
         if self.grant is None or self.grant["revoked_at"] is not None or self.credential is None:
             return False
         expiry = self.credential["expires_at"]
-        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.now_text)
+        return self.credential["revoked_at"] is None and (expiry is None or expiry > self.timestamp)
 
 
 @dataclass(frozen=True, slots=True)
 class PresentedGrant:
-    """The one code or token of a request: with two, one could stand for the grant of the other."""
+    """The code or refresh token of a request: one only, so that it belongs to the grant."""
 
     kind: Literal["code", "refresh_token", "nothing"]
     secret: str | None
@@ -122,7 +122,7 @@ async def read_context(
 
 
 def client_ids(request: AuthRequest) -> tuple[str, ...]:
-    """Return every client id in the request: HTTP Basic, the form, the assertion."""
+    """Return every client id in the request: of HTTP Basic, the form, the assertion."""
     ids = (request.form.get("client_id"), _claims(request).get("sub"))
     names = (basic_client(request.headers), *ids)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
@@ -148,7 +148,7 @@ def assertion_digest(request: AuthRequest) -> str | None:
 def _claims(request: AuthRequest) -> Mapping[str, object]:
     """Return the unverified claims of an assertion."""
     text = request.form.get("client_assertion", "")
-    if not text or len(text) > ASSERTION_LONGEST:
+    if not text or len(text) > MAX_ASSERTION_LENGTH:
         return {}
     try:
         claims = orjson.loads(jws.extract_compact(text.encode()).payload)

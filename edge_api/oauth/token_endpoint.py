@@ -1,4 +1,4 @@
-"""Tokens issued and revoked: the context is read, the request decided, the decision written.
+"""Issuing and revoking tokens: read the context, decide the request, write the decision.
 
 Two requests that would use the same code or token at once meet in the store: one writes, the other
 finds a conflict, reads again, and sees a replay.
@@ -21,7 +21,7 @@ from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, Store, Update
 from edge_api.db.table import Row
-from edge_api.oauth.authlib_server import AUTH_METHODS, UNKNOWN, AuthorizationServer
+from edge_api.oauth.authlib_server import AUTH_METHODS, UNKNOWN_CLIENT, AuthorizationServer
 from edge_api.oauth.client import client_actor
 from edge_api.oauth.clients import Clients
 from edge_api.oauth.request import AuthRequest
@@ -37,7 +37,7 @@ from edge_api.oauth.token_context import (
 from edge_api.outbox import run_unless_conflict
 
 _ATTEMPTS: Final = 3
-"""The number of decisions on a request after conflicts; one suffices for a code."""
+"""Attempts to decide a request when writes conflict."""
 
 Pairs = Sequence[tuple[str, str]]
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
@@ -60,13 +60,13 @@ class TokenEndpoint:
     async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
         """Revoke a refresh token's grant, or an access token (RFC 7009, 2). Raises Problem."""
         text = dict(pairs).get("token", "")
-        published = await self.keys.published() if is_jwt(text) else None
-        claimed = read(text, self.issuer.url, published) if published else None
+        verification_keys = await self.keys.verification_keys() if is_jwt(text) else None
+        token = read(text, self.issuer.url, verification_keys) if verification_keys else None
 
         def presented(request: AuthRequest) -> PresentedGrant:
             return PresentedGrant("refresh_token", request.form.get("token"))
 
-        await self._run(pairs, headers, partial(_revoke, claimed), presented)
+        await self._run(pairs, headers, partial(_revoke, token), presented)
 
     async def _run(
         self,
@@ -78,27 +78,27 @@ class TokenEndpoint:
         for _ in range(_ATTEMPTS):
             request = AuthRequest(pairs, headers)
             context = await self._read_context(request, presented(request))
-            server = AuthorizationServer(self.issuer, context, await self.keys.signer())
+            server = AuthorizationServer(self.issuer, context, await self.keys.signing_key())
             outcome = _attempt(server, request, decide)
-            closing = _closing(context, request, outcome)
-            if await run_unless_conflict(self.store, *server.queries, *closing):
+            final = _final_queries(context, request, outcome)
+            if await run_unless_conflict(self.store, *server.queries, *final):
                 if isinstance(outcome, Problem):
                     raise outcome
                 return outcome
         raise Problem("unavailable", "Others use this at the same moment: try again")
 
     async def _read_context(self, request: AuthRequest, presented: PresentedGrant) -> TokenContext:
-        """Return the context, with the client as its document describes it now. Raises Problem.
+        """Return the context, after fetching the client's document if stale. Raises Problem.
 
         A document is only fetched for a code or token of its client: otherwise anybody could make
         this service send requests.
         """
-        look = partial(
+        load = partial(
             read_context, self.store, self.clock, self.clients.look_up, request, presented
         )
-        context = await look()
+        context = await load()
         owner = context.clients.get(context.grant["client_id"]) if context.grant else None
-        if owner is None or not owner.needs_refetch(context.now_text):
+        if owner is None or not owner.needs_refetch(context.timestamp):
             return context
         try:
             await self.clients.find(owner.client_id)
@@ -106,7 +106,7 @@ class TokenEndpoint:
             if problem.code != "invalid":
                 raise
             raise Problem("unauthenticated", problem.message, oauth="invalid_client") from None
-        return await look()
+        return await load()
 
 
 def _presented(request: AuthRequest) -> PresentedGrant:
@@ -120,7 +120,7 @@ def _presented(request: AuthRequest) -> PresentedGrant:
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:
     try:
-        _require_one_way(request)
+        _require_one_method(request)
         return decide(server, request)
     except OAuth2Error as error:
         return oauth_problem(error)
@@ -138,42 +138,42 @@ def _issue(server: AuthorizationServer, request: AuthRequest) -> Row:
     return answer
 
 
-def _revoke(claimed: AccessToken | None, server: AuthorizationServer, request: AuthRequest) -> Row:
-    """Revoke the access token `claimed`; without one, the grant of the context."""
+def _revoke(token: AccessToken | None, server: AuthorizationServer, request: AuthRequest) -> Row:
+    """Revoke an access token; without one, the grant of the context."""
     client = request.client = server.authenticate_client(request, AUTH_METHODS, "revocation")
     if "token" not in request.form:
         raise InvalidRequestError("Missing token")
     grant = server.context.grant
-    owner = claimed.client_id if claimed else grant and grant["client_id"]
+    owner = token.client_id if token else grant and grant["client_id"]
     if owner not in (None, client.client_id):
         raise InvalidGrantError
-    if claimed is not None:
-        server.revoke_token(claimed, client)
+    if token is not None:
+        server.revoke_token(token, client)
     else:
         server.revoke_grant(client)
     return {}
 
 
-def _require_one_way(request: AuthRequest) -> None:
-    """Refuse a client that authenticates in more than one way (RFC 6749, section 2.3)."""
+def _require_one_method(request: AuthRequest) -> None:
+    """Reject a client that uses more than one authentication method (RFC 6749, section 2.3)."""
     basic = basic_client(request.headers)
-    ways = [basic, request.form.get("client_secret"), request.form.get("client_assertion")]
-    if sum(way is not None for way in ways) > 1:
+    methods = [basic, request.form.get("client_secret"), request.form.get("client_assertion")]
+    if sum(method is not None for method in methods) > 1:
         raise InvalidRequestError("Authenticate the client in one way")
     if len(client_ids(request)) > 1:
         raise InvalidRequestError("Two different clients are named")
 
 
-def _closing(
+def _final_queries(
     context: TokenContext, request: AuthRequest, outcome: Row | Problem
 ) -> Iterable[Query]:
     """Return the audit entry of a refusal, or the update of the client's last use."""
     if isinstance(outcome, Problem):
         known = [context.clients[name] for name in client_ids(request) if name in context.clients]
-        actor = client_actor(known[0]) if known else UNKNOWN
+        actor = client_actor(known[0]) if known else UNKNOWN_CLIENT
         return (audit_entry(actor, AuditChange("refuse", OAUTH_GRANTS, 0), context.now),)
     client = request.client
     if client is None:
         return ()
     where = (Filter("id", "eq", client.client_id),)
-    return (Update(OAUTH_CLIENTS, {"last_used_at": context.now_text}, where),)
+    return (Update(OAUTH_CLIENTS, {"last_used_at": context.timestamp}, where),)

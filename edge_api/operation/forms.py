@@ -6,38 +6,38 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, TypeAdapter
 
 from edge_api.db.problems import Problem
-from edge_api.operation.input import FormFaults
+from edge_api.operation.input import FormErrors
 from edge_api.operation.model import Body, OperationRequest
 from edge_api.operation.result import FORM, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.page_templates import Form
 
 FormFields = dict[str, str]
-"""What was typed, by the name of the field."""
+"""The typed values by field name."""
 
 
-def _last_of_each(members: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return one text for each name: of a field that is sent twice, the last."""
+def _last_values(members: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return one value for each name; the last if a field is sent twice."""
     return {name: text[-1] if isinstance(text, list) else text for name, text in members.items()}
 
 
 BODY: Final = Body(
-    TypeAdapter(Annotated[FormFields, BeforeValidator(_last_of_each)]),
+    TypeAdapter(Annotated[FormFields, BeforeValidator(_last_values)]),
     {"type": "object", "additionalProperties": {"type": "string"}},
     media_type=FORM,
 )
 
 
-def check_own_form(service: Service, headers: Mapping[str, str], _peer: str) -> None:
-    """Refuse a form of another site (Fetch Metadata, section 2.3). Raises Problem `forbidden`."""
-    came_from = headers.get("Sec-Fetch-Site")
-    if came_from is None:
+def check_same_site(service: Service, headers: Mapping[str, str], _peer: str) -> None:
+    """Reject a form of another site (Fetch Metadata, section 2.3). Raises Problem `forbidden`."""
+    fetch_site = headers.get("Sec-Fetch-Site")
+    if fetch_site is None:
         host, site_url = headers.get("Host", ""), service.settings.site_url
         origin = headers.get("Origin", site_url)  # programs send none
-        is_own = origin in (site_url, f"http://{host}", f"https://{host}")
+        is_same_site = origin in (site_url, f"http://{host}", f"https://{host}")
     else:
-        is_own = came_from in ("same-origin", "none")
-    if not is_own:
+        is_same_site = fetch_site in ("same-origin", "none")
+    if not is_same_site:
         raise Problem("forbidden", "This form was sent from another site: use the contact page")
 
 
@@ -45,19 +45,19 @@ async def render_form_errors(
     service: Service,
     form: Form,
     request: OperationRequest[None, FormFields],
-    fault: FormFaults | Problem,
+    error: FormErrors | Problem,
 ) -> OperationResult:
-    """Return the page with the form as it was filled in, and what is wrong with it."""
-    if isinstance(fault, FormFaults):
-        problem, sentences = Problem("invalid"), _sentences(form, fault)
+    """Return the page with the form as it was filled in, and its errors."""
+    if isinstance(error, FormErrors):
+        problem, sentences = Problem("invalid"), _sentences(form, error)
     else:
-        problem, sentences = fault, {"form": f"{fault.message}."}
-    body = await service.pages.refill(form, values=request.body, faults=sentences)
+        problem, sentences = error, {"form": f"{error.message}."}
+    body = await service.pages.render_form(form, values=request.body, faults=sentences)
     return HtmlResult(body, problem.status, problem.headers)
 
 
-def _sentences(form: Form, faults: FormFaults) -> dict[str, str]:
-    found = {name: f"{text[:1].upper()}{text[1:]}." for name, text in faults.by_field.items()}
+def _sentences(form: Form, errors: FormErrors) -> dict[str, str]:
+    found = {name: f"{text[:1].upper()}{text[1:]}." for name, text in errors.by_field.items()}
     hidden = found.keys() - set(form.fields)
     whole = {"form": " ".join(f"{name}: {found[name]}" for name in sorted(hidden))}
     return {**found, **(whole if hidden else {})}

@@ -23,28 +23,28 @@ VERSION: Final = "1.0.0"
 Query = TypeVar("Query")
 """The model of the query; `None` without one."""
 Content = TypeVar("Content")
-"""What the body is checked into; `None` without one."""
+"""The type of the validated body; `None` without one."""
 Json = dict[str, Any]
 
 
 def output_schema(model: type[BaseModel]) -> Json:
-    """Return the JSON Schema of what a model writes."""
+    """Return the JSON Schema of a model's output."""
     return TypeAdapter(model).json_schema(mode="serialization")
 
 
 @dataclass(frozen=True, slots=True)
-class Hints:
-    """How careful a client had best be with a tool; all four are always said."""
+class ToolHints:
+    """MCP's annotations of a tool; all four are always sent."""
 
     read_only: bool
     destructive: bool
     idempotent: bool
     open_world: bool
-    """Whether it reaches beyond this service."""
+    """Whether it contacts other systems."""
 
 
-READS: Final = Hints(read_only=True, destructive=False, idempotent=True, open_world=False)
-ADDS: Final = Hints(read_only=False, destructive=False, idempotent=False, open_world=False)
+READ_ONLY: Final = ToolHints(read_only=True, destructive=False, idempotent=True, open_world=False)
+ADDITIVE: Final = ToolHints(read_only=False, destructive=False, idempotent=False, open_world=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,21 +66,21 @@ class Tool:
     """At most 128 letters, digits, underscores, hyphens and dots."""
     title: str
     description: str
-    hints: Hints = READS
+    hints: ToolHints = READ_ONLY
     arguments: Mapping[str, str] | None = None
     defaults: Mapping[str, int | str] = field(default_factory=lambda: MappingProxyType({}))
-    """What is asked for, by the operation's name, where the caller does not say."""
+    """Default values, by the operation's name of the argument."""
     schemas: Mapping[str, Mapping[str, Any]] = field(default_factory=lambda: MappingProxyType({}))
     """By the operation's name, in place of the operation's own schema."""
     required: tuple[str, ...] = ()
-    """What must be given, by the operation's name, though the operation could do without."""
+    """Arguments that a tool requires though its operation does not, by the operation's name."""
     headers: Mapping[str, HeaderArgument] = field(default_factory=lambda: MappingProxyType({}))
     discriminator: str = ""
-    """The argument that says which operation is meant, by the last step of its path."""
-    present: Callable[[Any], Any] = lambda answer: answer
-    """Makes the result of the answer's JSON."""
+    """The argument that selects the operation, by the last segment of its path."""
+    to_result: Callable[[Any], Any] = lambda answer: answer
+    """Converts the answer's JSON to the result."""
     scope: Scope | None = None
-    """What a credential needs where that is not what the operation needs."""
+    """The required scope if it differs from the operation's."""
     output: Mapping[str, Any] | None = None
     """The JSON Schema of the result; without it, that of the operation's first success."""
 
@@ -93,18 +93,18 @@ ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
 `jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site.
 `form`: as `plain`, for a form, which shows a person's slips in its own page."""
 
-BODY_MOST = 64 * 1024
+MAX_BODY_BYTES = 64 * 1024
 """Bytes of a body unless an operation says otherwise."""
 
 
-def shared(name: str, schema: Schema) -> Schema:
-    """Return a reference to a component of this name, and the component with it."""
+def component_ref(name: str, schema: Schema) -> Schema:
+    """Return a reference to a component of this name, with its definition in `$defs`."""
     return {"$ref": f"#/$defs/{name}", "$defs": {name: schema}}
 
 
 @dataclass(slots=True)
 class OperationRequest(Generic[Query, Content]):
-    """One request, as an operation may know it; not frozen, which would cost as much again."""
+    """One request to an operation; not frozen, which would double its cost."""
 
     actor: Actor | None
     """`None` where no credential was sent and none is needed."""
@@ -116,11 +116,11 @@ class OperationRequest(Generic[Query, Content]):
     pairs: Sequence[tuple[str, str]]
     """Every query parameter, decoded, in order; for operations whose names are columns."""
     body: Content
-    """What the operation's body adapter made of the JSON."""
+    """The body, validated by the operation's adapter."""
     headers: Mapping[str, str]
     """Request headers; look up by any case."""
     audience: Audience = "rest"
-    """Whether it came as a request of its own, or as a call of an MCP tool."""
+    """Whether it is a REST request or a call of an MCP tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class Parameter:
     """A parameter that no query model declares: in the path, in a header, or named by a column."""
 
     name: str
-    place: Literal["path", "query", "header"]
+    location: Literal["path", "query", "header"]
     schema: Schema
     description: str
     required: bool = False
@@ -142,22 +142,21 @@ class Body(Generic[Content]):
     """The body an operation takes."""
 
     check: TypeAdapter[Content]
-    """Makes `OperationRequest.body` of JSON or of a form, whose repeated members are lists."""
+    """Validates JSON, or a form (repeated members are lists), as `OperationRequest.body`."""
     schema: Schema
     examples: Mapping[str, Any] = field(default_factory=dict)
-    most: int = BODY_MOST
+    max_bytes: int = MAX_BODY_BYTES
     """Bytes; more is Problem `too_large`."""
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
-    media_type_needed: bool = True
+    requires_media_type: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
-    """Checks the signature of the bytes, given the headers, before they are parsed. Raises
-    Problem."""
+    """Checks the signature of the bytes with the headers, before parsing; raises Problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuccessResponse:
-    """One way in which an operation succeeds."""
+    """One success response of an operation."""
 
     status: int
     description: str
@@ -179,7 +178,7 @@ NOT_MODIFIED: Final = SuccessResponse(
 
 @dataclass(frozen=True, slots=True)
 class Operation(Generic[Query, Content]):
-    """One thing that the service does."""
+    """The declaration of one operation of the service."""
 
     name: str
     """The `operationId`: lower case with underscores."""
@@ -197,40 +196,39 @@ class Operation(Generic[Query, Content]):
     limit: str = ""
     """The rate limit that each call without a credential counts against; see `auth.rate_limits`."""
     success_limit: str = ""
-    """The one that each success counts against beside it."""
+    """The rate limit that each success counts against besides."""
     parameters: tuple[Parameter, ...] = ()
     query: type[Query] | None = None
     body: Body[Content] | None = None
     problems: tuple[Code, ...] = ()
     """Beyond those that credential, limit and body bring by themselves."""
     returns_secret: bool = False
-    """Whether an answer has a secret: it is never compressed, since its length would leak it
-    (BREACH)."""
+    """Whether an answer has a secret, so that it must not be compressed (BREACH)."""
     cancel_on_disconnect: bool = False
-    """Whether it stops when its client goes away: for what costs much and changes nothing."""
+    """Whether it is cancelled when its client disconnects: for expensive reads."""
     error_format: ErrorFormat = "plain"
     """The form of error answers."""
-    check_names: Callable[[Iterable[str]], None] | None = None
+    check_query_names: Callable[[Iterable[str]], None] | None = None
     """Raises Problem for a query parameter that is unknown; `None`: those are ignored."""
     check_sender: Callable[[Service, Mapping[str, str], str], None] | None = None
     """Takes the headers and the peer's address before the credential is read; raises Problem."""
-    needs_address: bool = False
+    counts_by_address: bool = False
     """Whether the handler counts by the client's address itself."""
-    admit: Callable[[Actor], None] | None = None
-    """A check of the actor before the scope is looked at; raises Problem."""
+    check_actor: Callable[[Actor], None] | None = None
+    """Checks the actor before its scope; raises Problem."""
     audience: Audience = "rest"
     """Which credentials it takes: for MCP, access tokens only."""
     tools: tuple[Tool, ...] = ()
-    """What the MCP endpoint makes of it."""
+    """The MCP tools that call it."""
 
     @property
     def limits(self) -> tuple[str, ...]:
-        """The names of the rate limits that hold for a caller without a credential."""
+        """The names of the rate limits of a caller without a credential."""
         return tuple(filter(None, (self.success_limit, self.limit)))
 
     @property
     def is_page(self) -> bool:
-        """Return whether it is for browsers alone: no script of another origin may call it."""
+        """Whether it is for browsers: no script of another origin may call it."""
         return self.error_format in ("page", "form")
 
 
@@ -240,29 +238,29 @@ AnyOperation: TypeAlias = Operation[Any, Any]
 def authorise(
     operation: AnyOperation, access: Authenticator, actor: Actor, audience: Audience = "rest"
 ) -> None:
-    """Raise Problem unless the actor may ask for the operation."""
-    if operation.admit is not None:
-        operation.admit(actor)
+    """Raise Problem unless the actor may call the operation."""
+    if operation.check_actor is not None:
+        operation.check_actor(actor)
     if operation.scope is not None:
         access.authorise(actor, operation.scope, audience)
 
 
 def check_query(model: type[BaseModel], given: Mapping[str, str]) -> BaseModel:
-    """Return the checked query. Raises Problem `invalid` that names the faulty parameter."""
+    """Return the validated query. Raises Problem `invalid` that names the invalid parameter."""
     try:
         return model.model_validate(given)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        raise Problem("invalid", f"{fault['loc'][0]}: {format_validation_error(fault)}") from None
+        first = error.errors(include_url=False)[0]
+        raise Problem("invalid", f"{first['loc'][0]}: {format_validation_error(first)}") from None
 
 
 def check_body(check: TypeAdapter[Any], value: Any) -> Any:
-    """Return what the operation makes of a body. Raises Problem `invalid` that names the member."""
+    """Return the validated body. Raises Problem `invalid` that names the invalid member."""
     try:
         return check.validate_python(value)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in fault["loc"]) or "body"
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "body"
         raise Problem(
-            "invalid", f"{where}: {format_validation_error(fault)}", sqlstate="PGRST102"
+            "invalid", f"{where}: {format_validation_error(first)}", sqlstate="PGRST102"
         ) from None

@@ -9,7 +9,7 @@ from edge_api.operation.result import JSON
 
 _WORD: Final = r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+"
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*(?:"|\\?\Z)'
-"""One that is never closed runs to the end, so that nothing is read twice."""
+"""An unclosed one extends to the end, so that matching takes linear time."""
 _ITEM: Final = re.compile(rf'(?:[^",]|{_QUOTED})+')
 _PARAMETER: Final = re.compile(rf"\s*;\s*(?:({_WORD})=({_WORD}|{_QUOTED}))?")
 _NAME: Final = re.compile(rf"\s*({_WORD}(?:/{_WORD})?)")

@@ -12,7 +12,7 @@ from edge_api.operation.model import (
     Parameter,
     Schema,
     SuccessResponse,
-    shared,
+    component_ref,
 )
 from edge_api.operation.result import JSON
 from edge_api.schema.credentials import SCOPES
@@ -34,7 +34,7 @@ RFC 3339. Lists are sorted newest first. Every answer repeats or makes an `X-Req
 service whose own address is a loopback one answers 421 to any other `Host`."""
 
 
-def _object(**members: Json) -> Json:
+def _object_schema(**members: Json) -> Json:
     return {
         "type": "object",
         "required": list(members),
@@ -43,25 +43,25 @@ def _object(**members: Json) -> Json:
     }
 
 
-_SENTENCE: Json = {"type": "string", "description": "What is wrong, and what to do."}
-_JSONRPC_ERROR = _object(
-    code={"type": "integer", "description": "JSON-RPC's or MCP's code."}, message=_SENTENCE
+_MESSAGE: Json = {"type": "string", "description": "What is wrong, and what to do."}
+_JSONRPC_ERROR = _object_schema(
+    code={"type": "integer", "description": "JSON-RPC's or MCP's code."}, message=_MESSAGE
 )
 _JSONRPC_ERROR["properties"]["data"] = {"description": "What MCP says beside it."}
 _ERRORS: Json = {
-    "Error": _object(error=_SENTENCE),
-    "AdminError": _object(
-        error=_SENTENCE,
+    "Error": _object_schema(error=_MESSAGE),
+    "AdminError": _object_schema(
+        error=_MESSAGE,
         message={"type": "string", "description": "The same as `error`."},
         code={"type": "string", "description": "PostgREST's or PostgreSQL's code."},
         details={"type": ["string", "null"]},
         hint={"type": ["string", "null"]},
     ),
-    "OAuthError": _object(
+    "OAuthError": _object_schema(
         error={"type": "string", "description": "A code of RFC 6749, 7009, 7591 or 8707."},
-        error_description=_SENTENCE,
+        error_description=_MESSAGE,
     ),
-    "JsonRpcError": _object(
+    "JsonRpcError": _object_schema(
         jsonrpc={"const": "2.0"},
         id={"type": ["string", "integer", "null"], "description": "`null` where none is known."},
         error=_JSONRPC_ERROR,
@@ -81,12 +81,12 @@ _STATUS_HEADERS: Mapping[int, Mapping[str, str]] = {
 }
 
 
-_VALUES = ("const", "default", "enum", "example", "examples")
+_DATA_KEYWORDS = ("const", "default", "enum", "example", "examples")
 """Members whose value is data, and no schema."""
 
 
 def problem_codes(operation: AnyOperation) -> tuple[Code, ...]:
-    """Return every problem the operation can answer with: its own and those of its declaration."""
+    """Return the codes of all problems that an operation can answer with."""
     codes: list[Code] = list(operation.problems)
     if operation.credential != "none":
         codes += ["invalid", "unauthenticated", "too_many_requests", "unavailable"]
@@ -104,7 +104,7 @@ def problem_codes(operation: AnyOperation) -> tuple[Code, ...]:
 def openapi_document(
     operations: Sequence[AnyOperation], site_url: str, version: str, samples: Mapping[str, str]
 ) -> Json:
-    """Return the document; `samples` gives path parameters without an example one that exists."""
+    """Return the document; `samples` has examples for path parameters that declare none."""
     components: Json = {"schemas": dict(_ERRORS), "responses": {}, "parameters": {}}
     paths: Json = {}
     for operation in operations:
@@ -143,7 +143,7 @@ def _operation(operation: AnyOperation, samples: Mapping[str, str], components: 
     return entry
 
 
-def _refer(components: Json, kind: str, name: str, value: Json) -> Json:
+def _add_component(components: Json, kind: str, name: str, value: Json) -> Json:
     components[kind][name] = value
     return {"$ref": f"#/components/{kind}/{name}"}
 
@@ -180,17 +180,17 @@ def _security(operation: AnyOperation) -> list[Json]:
 def _parameter(parameter: Parameter, samples: Mapping[str, str], components: Json) -> Json:
     entry: Json = {
         "name": parameter.name,
-        "in": parameter.place,
+        "in": parameter.location,
         "schema": dict(parameter.schema),
         "description": parameter.description,
     }
     example = parameter.example if parameter.example is not None else samples.get(parameter.name)
     if example is not None:
         entry["example"] = example
-    if parameter.required or parameter.place == "path":
+    if parameter.required or parameter.location == "path":
         entry["required"] = True
     if parameter.component:
-        return _refer(components, "parameters", parameter.component, entry)
+        return _add_component(components, "parameters", parameter.component, entry)
     return entry
 
 
@@ -198,7 +198,7 @@ def _query_parameter(name: str, schema: Json) -> Json:
     schema = {key: value for key, value in schema.items() if key != "title"}
     description = schema.pop("description", "")
     examples = schema.pop("examples", [])
-    entry: Json = {"name": name, "in": "query", "schema": present_schema(schema)}
+    entry: Json = {"name": name, "in": "query", "schema": non_null_schema(schema)}
     if description:
         entry["description"] = description
     if examples:
@@ -206,8 +206,8 @@ def _query_parameter(name: str, schema: Json) -> Json:
     return entry
 
 
-def present_schema(schema: Json) -> Json:
-    """Return the schema of a parameter that is present: absence is no `null` in a query."""
+def non_null_schema(schema: Json) -> Json:
+    """Return a query parameter's schema without `null`: an absent parameter is left out."""
     choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
     if len(choices) != 1:
         return schema
@@ -216,7 +216,7 @@ def present_schema(schema: Json) -> Json:
 
 
 def _request_body(body: Body[Any]) -> Json:
-    content: Json = {"schema": _named(body.schema)}
+    content: Json = {"schema": _ref(body.schema)}
     if body.examples:
         content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
     return {"required": True, "content": {body.media_type: content}}
@@ -231,11 +231,11 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
         prefix = _error_name(status, operation.error_format).removesuffix("Error")
         name = prefix + "Or".join(code.title().replace("_", "") for code in codes)
         failure = _failure(status, codes, operation)
-        responses[str(status)] = _refer(components, "responses", name, failure)
+        responses[str(status)] = _add_component(components, "responses", name, failure)
     for success in operation.responses:
         entry = _success(success)
         if success is NOT_MODIFIED:
-            entry = _refer(components, "responses", "Unchanged", entry)
+            entry = _add_component(components, "responses", "Unchanged", entry)
         elif "content" in (known := responses.get(str(success.status), {})):
             entry = {**known, "content": {**known["content"], **entry["content"]}}
         responses[str(success.status)] = entry
@@ -246,16 +246,16 @@ def _success(success: SuccessResponse) -> Json:
     entry: Json = {"description": success.description, **_headers(success.headers)}
     if success.schema is not None:
         example = {"example": success.example} if success.example is not None else {}
-        json, text = {"schema": _named(success.schema), **example}, {"schema": {"type": "string"}}
+        json, text = ({"schema": _ref(success.schema), **example}, {"schema": {"type": "string"}})
         entry["content"] = {kind: json if "json" in kind else text for kind in success.media_types}
     if success.links:
         entry["links"] = dict(success.links)
     return entry
 
 
-def _named(schema: Schema) -> Schema:
+def _ref(schema: Schema) -> Schema:
     """Return a model by reference, any other schema as it is."""
-    return shared(schema["title"], schema) if "title" in schema else dict(schema)
+    return component_ref(schema["title"], schema) if "title" in schema else dict(schema)
 
 
 def _failure(status: int, codes: Iterable[Code], operation: AnyOperation) -> Json:
@@ -278,10 +278,10 @@ def _error_name(status: int, error_format: ErrorFormat) -> str:
     return _ERROR_NAMES["plain" if is_plain else error_format]
 
 
-def _headers(sentences: Mapping[str, str]) -> Json:
+def _headers(descriptions: Mapping[str, str]) -> Json:
     headers = {
         name: {"description": description, "schema": {"type": "string"}}
-        for name, description in sentences.items()
+        for name, description in descriptions.items()
     }
     return {"headers": headers} if headers else {}
 
@@ -305,4 +305,4 @@ def _hoist(value: Any, definitions: Json) -> Any:
 def _hoist_member(key: str, item: Any, definitions: Json) -> Any:
     if key == "$ref":
         return item.replace("#/$defs/", "#/components/schemas/")
-    return item if key in _VALUES else _hoist(item, definitions)
+    return item if key in _DATA_KEYWORDS else _hoist(item, definitions)

@@ -11,21 +11,21 @@ JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Document:
-    """Bytes for many requests, validated by a strong ETag (RFC 9110, 8.8.3); cached by identity."""
+    """Bytes for many requests, with a strong ETag (RFC 9110, 8.8.3); cached by identity."""
 
     body: bytes
     media_type: str = JSON
     cache_control: str = "public, max-age=300"
     headers: tuple[tuple[str, str], ...] = ()
-    is_reused: bool = True
-    """Whether later requests are answered with this object, so that its forms are cached."""
+    is_cached: bool = True
+    """Whether its responses are cached, since later requests get the same object."""
     varies: tuple[str, ...] = ()
-    """Request headers that another representation would have been chosen by."""
+    """Request headers that the representation depends on, for `Vary`."""
     etag: str = field(init=False)
     """Quoted; made from the body."""
 
     def __post_init__(self) -> None:
-        """Give the document its ETag."""
+        """Compute the ETag."""
         object.__setattr__(self, "etag", f'"{sha256(self.body).hexdigest()[:24]}"')
 
 
@@ -33,8 +33,8 @@ FORM: Final = "application/x-www-form-urlencoded"
 HTML: Final = "text/html; charset=utf-8"
 MARKDOWN: Final = "text/markdown; charset=utf-8"
 
-REVALIDATED: Final = "public, no-cache"
-"""Kept, but asked for each time: what is new counts at once, and a 304 costs next to nothing."""
+REVALIDATE: Final = "public, no-cache"
+"""Cached, but revalidated each time, so that changes show at once."""
 NEGOTIATED: Final = "private, no-store"
 """Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 NO_STORE = "no-store"
@@ -54,16 +54,16 @@ class OperationResult:
 
 @dataclass(slots=True)
 class HtmlResult(OperationResult):
-    """A page for a person, or where the browser is sent on to."""
+    """A page for a person, or a redirect of the browser."""
 
     media_type: str = HTML
     form_action: tuple[str, ...] = ()
-    """Where a form of the page may lead, beside its own origin: browsers hold redirects to it."""
+    """Allowed targets of the page's form besides its own origin; browsers apply it to redirects."""
 
 
 _SPECIAL: Final = re.compile(r"([\\\[\]`*_<>#&|~])")
 
 
 def escape(text: str) -> str:
-    """Return plain text so that Markdown shows it as it is."""
+    """Return plain text escaped for Markdown."""
     return _SPECIAL.sub(r"\\\1", text)

@@ -16,24 +16,24 @@ from edge_api.settings import Settings
 
 @dataclass(frozen=True, slots=True)
 class ApiDocuments:
-    """What the service says of itself, made from the declarations of its operations."""
+    """The service's own documents, made from the declarations of its operations."""
 
     description: Document
     api_catalog: Document
     openapi: Callable[[str | None], Document]
-    """Takes the slug of a post that exists, to stand as an example."""
+    """Takes the slug of an existing post, for the examples."""
     reference: Callable[[str | None], tuple[ReferencePage, ...]]
-    """The same in pages for people; takes the same slug."""
+    """The API reference for people; takes the same slug."""
 
 
 class PageRenderer(Protocol):
-    """Pages in the look of the site that are made for one request."""
+    """Renders pages in the site's design for one request."""
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
-        """Return a whole page. Raises Problem `unavailable` where the build has none such."""
+        """Return a whole page. Raises Problem `unavailable` if the build has no template for it."""
 
-    async def refill(self, form: Form, **values: Any) -> bytes:
-        """Return the contact page with one of its forms filled in anew. Raises as `render`."""
+    async def render_form(self, form: Form, **values: Any) -> bytes:
+        """Return the contact page with one of its forms filled in. Raises as `render`."""
 
 
 Part = TypeVar("Part")
@@ -41,13 +41,13 @@ Part = TypeVar("Part")
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The parts that operations work with; `service[Leads]` is the part of that class."""
+    """The dependencies of operations; `service[Leads]` is the part of that class."""
 
     settings: Settings
     clock: Clock
     store: Store
     access: Authenticator
-    """Who holds a credential, and what it may do."""
+    """Checks credentials and their scopes."""
     limiter: Limiter
     documents: ApiDocuments
     pages: PageRenderer
@@ -58,6 +58,6 @@ class Service:
         return cast("Part", self.parts[kind])
 
 
-def parts_of(*parts: object) -> Mapping[type[Any], Any]:
+def parts_by_class(*parts: object) -> Mapping[type[Any], Any]:
     """Return parts by their class."""
     return {type(part): part for part in parts}

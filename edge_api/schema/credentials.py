@@ -1,4 +1,4 @@
-"""Credentials as values: their scopes, their rates, and the shapes of their secrets."""
+"""Values of credentials: scopes, rate limits, and the formats of secrets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ SECRET_PATTERN = f"({'|'.join(PREFIXES.values())}){BODY_PATTERN}"
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """One limit: the windows that must all have room, and how headers call them."""
+    """One limit: its windows, and their names in headers."""
 
     name: str
     items: "tuple[RateLimitItem, ...]"
@@ -47,22 +47,22 @@ class RateLimit:
 
 @dataclass(frozen=True, slots=True)
 class LimitDecision:
-    """What counting has found."""
+    """The result of counting a hit."""
 
-    taken: bool
-    """Whether every window had room; a hit that one has no room for is counted in none."""
+    allowed: bool
+    """Whether every window had room; else the hit is counted in none."""
     windows: tuple[tuple[int, float], ...]
     """For each window the hits that are left, and the seconds until one more is."""
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
-    """The hits of one edge within one moving window, where each counts by itself."""
+class WindowHits:
+    """The hits that one edge counted in memory within one moving window."""
 
     seconds: int
-    """How long the window is."""
+    """The length of the window."""
     ages: tuple[float, ...]
-    """How many seconds ago each hit was, oldest first."""
+    """The age of each hit in seconds, oldest first."""
 
 
 def read_limit(name: str, rate: str) -> RateLimit | None:
@@ -103,7 +103,7 @@ SCOPES: Mapping[Scope, str] = {
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
-"""What a key gets when its issuer names no scopes: the published, non-administrative API."""
+"""The default scopes of a key: the public, non-administrative API."""
 
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
 """The scopes granted at most where none were named: the same, and the MCP endpoint."""

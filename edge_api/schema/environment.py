@@ -13,7 +13,7 @@ from urllib.parse import unquote
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 
-PORT_MOST: Final = 65535
+MAX_PORT: Final = 65535
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(
@@ -30,21 +30,21 @@ def read_origin(text: str) -> str:
     found = _ORIGIN.fullmatch(text)
     if found is None:
         raise ValueError("must be an origin such as https://example.org, without a path or slash")
-    if found["port"] and not 1 <= int(found["port"]) <= PORT_MOST:
-        raise ValueError(f"must have a port from 1 to {PORT_MOST}")
+    if found["port"] and not 1 <= int(found["port"]) <= MAX_PORT:
+        raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     return text
 
 
 class DotenvError(Exception):
-    """The file cannot be used; `faults` has a sentence for each reason."""
+    """The file cannot be used; `errors` has a sentence for each reason."""
 
-    def __init__(self, faults: list[str]) -> None:
-        self.faults = faults
-        super().__init__("; ".join(faults))
+    def __init__(self, errors: list[str]) -> None:
+        self.errors = errors
+        super().__init__("; ".join(errors))
 
 
 def read_dotenv(path: Path) -> Mapping[str, str]:
-    """Return the variables by name, none where there is no file. Raises DotenvError."""
+    """Return the variables by name, none if there is no file. Raises DotenvError."""
     if not path.exists():
         return {}
     text = _read(path)
@@ -68,7 +68,7 @@ def _read(path: Path) -> str:
 
 
 def read_boolean(text: str) -> bool:
-    """Return what a variable that is true or false says. Raises ValueError."""
+    """Return the value of a boolean variable. Raises ValueError."""
     words = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
     if text.lower() not in words:
         raise ValueError("must be true or false")
@@ -95,7 +95,7 @@ _SENTENCE: Final = (
 
 
 def read_database(text: str) -> str:
-    """Return a setting's address of a store as it stands, checked.
+    """Return the URL of a store unchanged, validated.
 
     Raises ValueError with what to fix.
     """
@@ -105,30 +105,30 @@ def read_database(text: str) -> str:
     if found is None:
         raise ValueError(_SENTENCE)
     ports = re.findall(r":([0-9]+)(?:,|$)", found["hosts"] or "")
-    if not all(1 <= int(port) <= PORT_MOST for port in ports):
-        raise ValueError(f"must have a port from 1 to {PORT_MOST}")
+    if not all(1 <= int(port) <= MAX_PORT for port in ports):
+        raise ValueError(f"must have a port from 1 to {MAX_PORT}")
     return text
 
 
-def file_of(url: str) -> Path | None:
-    """Return the file of a SQLite store; `None` for a store that a server keeps."""
+def sqlite_file(url: str) -> Path | None:
+    """Return the file of a SQLite store; `None` for PostgreSQL."""
     return Path(url.removeprefix(_FILE)) if url.startswith(_FILE) else None
 
 
-def show_database(url: str) -> str:
-    """Return the checked address of a store, with every password hidden."""
+def redact_database(url: str) -> str:
+    """Return the URL of a store with every password hidden."""
     found = _SERVER.fullmatch(url)
     if found is None:
         return url
     user = found["user"] or ""
     password = f":{_HIDDEN}" if found["password"] else ""
-    options = "&".join(map(_show_option, (found["options"] or "").split("&")))
+    options = "&".join(map(_redact_option, (found["options"] or "").split("&")))
     return (
         f"{found['scheme']}{user}{password}{'@' if user else ''}{found['hosts'] or ''}"
         f"{found['name']}{'?' if options else ''}{options}"
     )
 
 
-def _show_option(option: str) -> str:
+def _redact_option(option: str) -> str:
     name, _, _ = option.partition("=")
     return f"{name}={_HIDDEN}" if "password" in unquote(name).lower() else option

@@ -1,4 +1,4 @@
-"""The posts index, which a build hands to the edge, and what a search in it asks and finds.
+"""The posts index, which a build writes for the edge, and the results of a search in it.
 
 The build checks every record against these models before it writes; the edge checks again when
 it opens a build. Nobody else declares these fields.
@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field
 
-WORDS_LONGEST: Final = 1000
-"""Characters of what somebody looks for; the rest is not looked at."""
+MAX_QUERY_LENGTH: Final = 1000
+"""Characters of a search query; the rest is ignored."""
 
 
 class SearchText(NamedTuple):
@@ -21,11 +21,11 @@ class SearchText(NamedTuple):
     tags: str
     prose: str
     code: str
-    """What stands in blocks of code: looked through like prose, but shown only for want of that."""
+    """The blocks of code: searched like prose, but shown only if no prose matches."""
 
 
 class TextSegment(NamedTuple):
-    """A piece of a text, which is a word that was looked for, or lies between two such."""
+    """A part of a text: a matched word, or the text between two of them."""
 
     text: str
     is_match: bool
@@ -34,35 +34,35 @@ class TextSegment(NamedTuple):
 Segments = tuple[TextSegment, ...]
 
 
-class Finding(NamedTuple):
+class SearchHit(NamedTuple):
     """A post that was found."""
 
     slug: str
     title: Segments
     snippet: Segments
-    """The place in the text that shows best why; the description where the text has none."""
+    """The best matching part of the text; the description if there is none."""
 
 
-class Findings(NamedTuple):
-    """A part of what was found, best first."""
+class SearchHits(NamedTuple):
+    """One page of search results, best first."""
 
     total: int
     """How many posts have all the words."""
-    findings: tuple[Finding, ...]
-    """Where few posts have all the words, those that come nearest follow."""
+    findings: tuple[SearchHit, ...]
+    """If few posts have all the words, those with some of them follow."""
     suggestion: str | None = None
-    """What was asked in a more frequent spelling, where hardly any post has the given one."""
+    """The query in a more frequent spelling, if hardly any post has the given one."""
 
 
 INDEX_FORMAT = 2
 """Raised whenever a reader of the older format could misread the file."""
 
 INDEX_FILE = "posts.json"
-INDEX_OPENING, INDEX_MIDDLE, INDEX_CLOSING = b'{"head":', b',"posts":[\n', b"]}\n"
-"""What stands before the head, between it and the posts (a line each, with a comma), and last."""
+INDEX_START, INDEX_SEPARATOR, INDEX_END = b'{"head":', b',"posts":[\n', b"]}\n"
+"""The text before the head, between it and the posts (a line each, with a comma), and last."""
 SITE_FOLDER = "site"
 BUILD_LOCK = ".lock"
-"""What a build leaves in BUILD_DIR where it was made, and not where a build was copied to."""
+"""A file in BUILD_DIR if builds are made there, and not copied there."""
 CURRENT_LINK = "current"
 """`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
 

@@ -32,7 +32,7 @@ class Heartbeat(BaseModel, frozen=True):
 
     @classmethod
     def read(cls, build_dir: Path) -> Self | None:
-        """Return what was reported last; None where no watcher runs, or it has ended as it should.
+        """Return the last heartbeat; None if no watcher runs, or it has ended normally.
 
         Raises OSError where the file cannot be read, and ValueError where it is damaged.
         """
@@ -50,7 +50,7 @@ class Heartbeat(BaseModel, frozen=True):
 
 
 def remove_heartbeat(build_dir: Path) -> None:
-    """Remove the file, if it is this process that has written it."""
+    """Remove the file if this process wrote it."""
     with suppress(OSError, ValueError):
         found = Heartbeat.read(build_dir)
         if found and found.pid == os.getpid():
@@ -62,7 +62,7 @@ PACKAGE = Path(__file__).resolve().parents[1]
 
 
 class InstalledCode:
-    """The files in a program's packages, compared with what they were when it started.
+    """Detects whether the files of a program's packages have changed since it started.
 
     Bytes decide: a file that is written again with the same content has not changed. Libraries do
     not count. Raises OSError where a file cannot be read.
@@ -73,14 +73,14 @@ class InstalledCode:
         self._stamps = self._read_stamps()
         self.digest = _make_digest(*self._stamps.items())
         self.has_changed = False
-        self.is_settled = True
-        """The two last looks found the same files: nobody is in the middle of an upgrade."""
+        self.is_stable = True
+        """The last two comparisons found the same files: no upgrade is in progress."""
 
     def look(self) -> None:
-        """Compare once more; file contents are only read where a size or a time has changed."""
+        """Compare again; file contents are only read if a size or a time has changed."""
         stamps = self._read_stamps()
-        self.is_settled = stamps == self._stamps
-        if not self.is_settled:
+        self.is_stable = stamps == self._stamps
+        if not self.is_stable:
             self.has_changed = _make_digest(*stamps.items()) != self.digest
             self._stamps = stamps
 
@@ -90,7 +90,7 @@ class InstalledCode:
 
 
 def list_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the path and the state of each file below a folder; hidden and compiled ones are not.
+    """Yield the path and `stat` of each file below a folder, except hidden and compiled ones.
 
     Neither are an editor's copies, `name~`. Raises OSError where a file cannot be looked at.
     """
@@ -104,7 +104,7 @@ def list_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None:
-    """Add the path below `top` and the content of each file, in the order given; none that is gone.
+    """Add the path below `top` and the content of each file in order; skip missing files.
 
     Raises OSError for a file that cannot be read.
     """

@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 TEMPLATES_FOLDER = "templates"
-"""Beside the site in a build; what lies in it is not public."""
+"""The folder beside the site in a build; its files are not public."""
 CONTACT_PAGE = "contact/index.html"
-"""The built page that the forms stand in."""
+"""The built page with the forms."""
 SHELL = "shell.html"
-"""A built page without a content of its own: the frame of what the edge renders."""
+"""A built page without content: the frame of pages that the edge renders."""
 SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
-"""Where the title goes, wherever that is; and where the content goes, once."""
+"""Placeholders of the title (any number) and of the content (one)."""
 DOCS_SHELL = "docs_shell.html"
 """Another such frame, for the pages of the API's reference."""
 DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
-"""Where that has the path of the page, with a slash at both ends, and a sentence about it."""
+"""Placeholders of the page's path, with a slash at both ends, and of its description."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Form:
     """
 
     template: str
-    opening: str
-    closing: str
-    """Between these two the form stands in the page."""
+    start_marker: str
+    end_marker: str
+    """The comments before and after the form in the page."""
     fields: tuple[str, ...]
     """Those that a person sees."""
 
@@ -64,7 +64,7 @@ PAGES: Mapping[PageName, tuple[str, ...]] = {
     "unsubscribe": ("address", "action"),
     "search": ("words", "results", "leaf_size"),
 }
-"""What the template of each page is given; its file is the name with `.html` behind it."""
+"""The variables of each page's template, which is the file `<name>.html`."""
 
 DOCS_PAGE, DOCS_TRY = "docs.html", "docs_try.html"
 REFERENCE: Mapping[str, tuple[str, ...]] = {
@@ -81,13 +81,13 @@ REFERENCE: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A built page that the edge puts something into."""
+    """A built page with placeholders that the edge fills in."""
 
     file: str
     templates: frozenset[str]
-    """File names of the templates whose pages stand in it."""
-    marks: tuple[str, ...]
-    """Each stands in it, one time or more; SHELL_CONTENT stands there once besides."""
+    """File names of the templates that are rendered into it."""
+    placeholders: tuple[str, ...]
+    """Each occurs at least once; SHELL_CONTENT occurs exactly once besides."""
 
 
 FRAMES = (

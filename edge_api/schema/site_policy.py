@@ -43,8 +43,8 @@ def media_type(name: str) -> str:
     return FEEDS.get(last) or _TYPES.get(ending, "application/octet-stream")
 
 
-def is_part(kind: str) -> bool:
-    """Return whether a media type is of what pages are put together from, and no page of its own.
+def is_subresource(kind: str) -> bool:
+    """Return whether a media type is one of style sheets, scripts and fonts.
 
     Pictures are not: one that is opened by itself may carry scripts.
     """
@@ -54,7 +54,7 @@ def is_part(kind: str) -> bool:
 Header = tuple[str, str]
 Headers = tuple[Header, ...]
 
-SITE_POLICY: Final = (
+SITE_CSP: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; media-src 'self'; connect-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
@@ -74,7 +74,7 @@ _UNUSED_FEATURES: Final = (
     "usb",
 )
 
-ALWAYS: Final[Headers] = (
+COMMON_HEADERS: Final[Headers] = (
     ("X-Content-Type-Options", "nosniff"),
     ("Referrer-Policy", "strict-origin-when-cross-origin"),
     ("Cross-Origin-Opener-Policy", "same-origin"),
@@ -82,13 +82,13 @@ ALWAYS: Final[Headers] = (
 )
 """For every answer that a browser may show by itself."""
 
-PART_HEADERS: Final[Headers] = tuple(
-    (name, value) for name, value in ALWAYS if name != "Permissions-Policy"
+SUBRESOURCE_HEADERS: Final[Headers] = tuple(
+    (name, value) for name, value in COMMON_HEADERS if name != "Permissions-Policy"
 )
 """For what is only ever part of a page. What a page may do is said by the page: said here too, it
 would be heeded by nobody, and a first visit would wait for it."""
 
-SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_POLICY), *ALWAYS)
-"""For every other file of the site; how far it may be embedded is said apart."""
+SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_CSP), *COMMON_HEADERS)
+"""For every other file of the site; `Cross-Origin-Resource-Policy` is added."""
 
-EMBEDDED_HERE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")
+SAME_ORIGIN_RESOURCE: Final[Header] = ("Cross-Origin-Resource-Policy", "same-origin")

@@ -126,7 +126,7 @@ def secrets_of(endpoint: Row, wrapping: SecretBox, now: datetime) -> Sequence[st
     if (endpoint["former_until"] or "") > format_instant(now):
         wrapped.append(endpoint["former_secret"])
     try:
-        return [wrapping.unwrap(each).decode() for each in wrapped]
+        return [wrapping.decrypt(each).decode() for each in wrapped]
     except ValueError:
         message = "its secret was kept with another SECRET_KEY: rotate it"
         raise Problem("unavailable", message) from None
@@ -168,7 +168,7 @@ class Endpoints:
         """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
         await self._make_messenger().check(url)
         secret, now = new_secret(), self._clock()
-        given = {"url": url, "secret": self._wrapping.wrap(secret.encode())}
+        given = {"url": url, "secret": self._wrapping.encrypt(secret.encode())}
         row = WEBHOOK_ENDPOINTS.new_row(given, format_instant(now), partial(new_id, now))
         try:
             await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
@@ -203,7 +203,7 @@ class Endpoints:
         """Make a secret; the present one signs too for `overlap`. Raises Problem `not_found`."""
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
-            "secret": self._wrapping.wrap(secret.encode()),
+            "secret": self._wrapping.encrypt(secret.encode()),
             "former_secret": row["secret"] if overlap else None,
             "former_until": format_instant(self._clock() + overlap) if overlap else None,
         }

@@ -18,7 +18,7 @@ from edge_api.net.ssrf_guard import (
     BlockedAddress,
     SsrfGuard,
     is_public,
-    read_literal,
+    parse_ip_literal,
 )
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import DeliveryResult
@@ -52,7 +52,7 @@ class WebhookSender:
         """Raise Problem `invalid` if `url` must not be posted to, with the reason."""
         parts = _read(url)
         try:
-            await self._guard(parts).find(parts.hostname or "", parts.port or 0)
+            await self._guard(parts).resolve(parts.hostname or "", parts.port or 0)
         except BlockedAddress:
             raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
         except UnicodeError:
@@ -77,7 +77,7 @@ class WebhookSender:
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         guard = self._guard(_read(url))
         sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
-        async with guard.ask("POST", URL(url, encoded=True), sent, body) as answer:
+        async with guard.request("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
             return DeliveryResult(answer.status, f"answered {answer.status}", again)
 
@@ -86,7 +86,7 @@ class WebhookSender:
         host, guard = parts.hostname or "", self._guards[parts.scheme]
         guard.check(host)
         # Without TLS a name leads wherever the network says, but for the one that is this machine.
-        if parts.scheme == "http" and host != "localhost" and read_literal(host) is None:
+        if parts.scheme == "http" and host != "localhost" and parse_ip_literal(host) is None:
             raise BlockedAddress
         return guard
 

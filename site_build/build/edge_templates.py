@@ -54,24 +54,24 @@ class EdgeTemplates:
 
     def with_frame(self, frame: Frame, built: str) -> "EdgeTemplates":
         """Return all this and a frame, as it was built; raises BuildError for one of no use."""
-        lacking = [mark for mark in frame.marks if mark not in built]
+        lacking = [mark for mark in frame.placeholders if mark not in built]
         if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(
                 f"{frame.file} has no place for what the edge puts in; write "
-                f"{', '.join(frame.marks)} where that goes, and {SHELL_CONTENT} once, where the "
-                "content goes"
+                f"{', '.join(frame.placeholders)} where that goes, and {SHELL_CONTENT} once, where "
+                "the content goes"
             )
         return EdgeTemplates({**self.sources, frame.file: built})
 
     def check_contact_page(self, page: str) -> None:
         """Raise BuildError when the contact page has no place for a form that is handed over."""
         for form in FORMS:
-            _, opening, rest = page.partition(form.opening)
-            if form.template in self.sources and (not opening or form.closing not in rest):
+            _, opening, rest = page.partition(form.start_marker)
+            if form.template in self.sources and (not opening or form.end_marker not in rest):
                 raise BuildError(
                     f"/{CONTACT_PAGE} has no place for the form that a reader must fix; in its "
-                    f"template put {form.opening} before and {form.closing} after the include of "
-                    f"{form.template}"
+                    f"template put {form.start_marker} before and {form.end_marker} after the "
+                    f"include of {form.template}"
                 )
 
     def write(self, folder: Path) -> None:

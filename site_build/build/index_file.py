@@ -15,11 +15,11 @@ from itertools import count
 from pathlib import Path
 
 from edge_api.schema.index import (
-    INDEX_CLOSING,
+    INDEX_END,
     INDEX_FILE,
     INDEX_FORMAT,
-    INDEX_MIDDLE,
-    INDEX_OPENING,
+    INDEX_SEPARATOR,
+    INDEX_START,
     IndexHead,
     PostRecord,
 )
@@ -124,13 +124,13 @@ class IndexFile:
         partial = self._folder / f".{INDEX_FILE}"
         lines = {}
         with partial.open("wb") as target, _Sources() as sources:
-            target.write(INDEX_OPENING + head.model_dump_json().encode() + INDEX_MIDDLE)
+            target.write(INDEX_START + head.model_dump_json().encode() + INDEX_SEPARATOR)
             offset = target.tell()
             for number, piece in enumerate(pieces, start=1):
                 target.write(sources.read(piece) + (b",\n" if number < len(pieces) else b"\n"))
                 lines[piece.slug] = Line(piece.slug, piece.key, piece.digest, offset, piece.length)
                 offset += piece.length + len(b",\n")
-            target.write(INDEX_CLOSING)
+            target.write(INDEX_END)
         partial.replace(self._folder / INDEX_FILE)
         found = (self._folder / INDEX_FILE).stat()
         return Stamp("", found.st_size, found.st_mtime_ns), lines

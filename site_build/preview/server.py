@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from watchfiles import awatch
 
-from edge_api.schema.site_policy import EMBEDDED_HERE, SITE_HEADERS, media_type
+from edge_api.schema.site_policy import SAME_ORIGIN_RESOURCE, SITE_HEADERS, media_type
 from site_build import addresses
 from site_build.checks.facts import is_of_edge
 from site_build.errors import BuildError
@@ -172,7 +172,7 @@ _HEARTBEAT_SECONDS = 15
 _PATIENCE_SECONDS = 1.0
 """How long answers may take that are under way when the preview ends."""
 
-_HEADERS = dict((*SITE_HEADERS, EMBEDDED_HERE, ("Cache-Control", "no-store")))
+_HEADERS = dict((*SITE_HEADERS, SAME_ORIGIN_RESOURCE, ("Cache-Control", "no-store")))
 
 _ELSEWHERE = draw_page(
     "Not in the preview",

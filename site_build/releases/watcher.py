@@ -46,7 +46,7 @@ class HeartbeatThread(threading.Thread):
     @property
     def is_outdated(self) -> bool:
         """Whether other code is installed than this process runs, and nobody is writing it now."""
-        return self._code.has_changed and self._code.is_settled
+        return self._code.has_changed and self._code.is_stable
 
     def note(self, failure: str) -> None:
         """Note that no build is under way, and why the last one failed ("" where it did not)."""

@@ -128,7 +128,7 @@ def test_every_path_and_parameter_is_documented() -> None:
         parameter.name
         for operation in OPERATIONS
         for parameter in operation.parameters
-        if parameter.place == "query" and parameter.name != "filters"
+        if parameter.location == "query" and parameter.name != "filters"
     ]
 
     assert missing("api.md", paths) == []

@@ -21,7 +21,7 @@ from edge_api.app import assemble
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.query import Store
-from edge_api.http.server import Handler, Refuse, Server, listen, refuse_plainly, start_on
+from edge_api.http.server import Handler, Reject, Server, listen, reject_malformed, start_server
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
@@ -88,14 +88,14 @@ class RunningEdge:
 class EdgeServer(BaseTestServer):
     """The product's own server, which aiohttp's test client starts and ends."""
 
-    def __init__(self, handler: Handler, refuse: Refuse = refuse_plainly) -> None:
+    def __init__(self, handler: Handler, reject: Reject = reject_malformed) -> None:
         super().__init__()
-        self._handler, self._refuse = handler, refuse
+        self._handler, self._reject = handler, reject
         self._running: Server | None = None
 
     async def start_server(self, *_: Any, **__: Any) -> None:
         """Serve on a free port, as the service does."""
-        self._running = await start_on(self._handler, await listen(self.host, 0), self._refuse)
+        self._running = await start_server(self._handler, await listen(self.host, 0), self._reject)
         self.port = self._running.port
 
     async def _make_runner(self, **_: Any) -> BaseRunner:
@@ -207,7 +207,7 @@ def make_edge(make_settings: Callable[..., Settings], aiohttp_client: AiohttpCli
         clock: Any = system_clock, *, exclusive: bool = False, **changes: str
     ) -> AsyncIterator[RunningEdge]:
         async with assemble(make_settings(**changes), clock, exclusive=exclusive) as assembly:
-            server = EdgeServer(assembly.app.handle, assembly.app.refuse)
+            server = EdgeServer(assembly.app.handle, assembly.app.reject_malformed)
             client: TestClient[BaseRequest, None]
             client = await aiohttp_client(server, cookie_jar=DummyCookieJar())
             try:

@@ -9,11 +9,11 @@ from typing import Any
 from edge_api.db.types import format_instant
 from edge_api.schema.index import (
     CURRENT_LINK,
-    INDEX_CLOSING,
+    INDEX_END,
     INDEX_FILE,
     INDEX_FORMAT,
-    INDEX_MIDDLE,
-    INDEX_OPENING,
+    INDEX_SEPARATOR,
+    INDEX_START,
     SITE_FOLDER,
 )
 
@@ -59,8 +59,8 @@ def make_head(build_id: str, count: int, **changes: Any) -> Json:
 def encode_index(head: Json, posts: Sequence[Json]) -> bytes:
     """Return the bytes of an index."""
     lines = [json.dumps(post, ensure_ascii=False).encode() for post in posts]
-    start = INDEX_OPENING + json.dumps(head).encode() + INDEX_MIDDLE
-    return start + b",\n".join(lines) + (b"\n" if lines else b"") + INDEX_CLOSING
+    start = INDEX_START + json.dumps(head).encode() + INDEX_SEPARATOR
+    return start + b",\n".join(lines) + (b"\n" if lines else b"") + INDEX_END
 
 
 def write_site(folder: Path, files: Mapping[str, bytes | str]) -> None:

@@ -72,7 +72,7 @@ class Watcher:
 @pytest.fixture
 async def watcher(edge: Any, store_url: str, monkeypatch: pytest.MonkeyPatch) -> Watcher:
     """Return what sees the engine of an edge in which ENDLESS takes minutes, without a deadline."""
-    monkeypatch.setattr("edge_api.admin.rows.READ_SECONDS", 600.0)
+    monkeypatch.setattr("edge_api.admin.rows.READ_TIMEOUT_SECONDS", 600.0)
     rows = [make_lead(notes=LONG, email=KEPT if number < FEW else OTHER) for number in range(1000)]
     await edge.service.store.run(Insert(LEADS, rows))
     return Watcher(edge.service.store, store_url)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from edge_api.admin.representation import (
     CSV,
-    FORMULA_STARTS,
-    OBJECT,
+    FORMULA_PREFIXES,
+    SINGLE,
     content_range,
     negotiate_media_type,
     singleton,
@@ -38,8 +38,8 @@ def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) 
         ("application/json", JSON),
         ("text/csv", CSV),
         ("TEXT/CSV; charset=utf-8", CSV),
-        ("application/vnd.pgrst.object+json", OBJECT),
-        ("application/vnd.pgrst.object+json;nulls=stripped", OBJECT),
+        ("application/vnd.pgrst.object+json", SINGLE),
+        ("application/vnd.pgrst.object+json;nulls=stripped", SINGLE),
         ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", JSON),
         ("image/png", JSON),
         ("application/json, text/csv", JSON),
@@ -47,7 +47,7 @@ def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) 
         ("text/csv;q=0.5, */*;q=0.1", CSV),
         ("text/csv;q=0.1, */*", JSON),
         ("text/csv;q=0", JSON),
-        ("text/csv;q=0.9, application/vnd.pgrst.object+json", OBJECT),
+        ("text/csv;q=0.9, application/vnd.pgrst.object+json", SINGLE),
         ("text/*", JSON),
         ("application/*;q=0.2, text/csv;q=0.1", JSON),
         (",;,q=1,/", JSON),
@@ -62,7 +62,7 @@ def test_the_form_follows_accept(accept: str | None, form: str) -> None:
 @given(st.text())
 def test_any_accept_chooses_a_form(accept: str) -> None:
     """Whatever an Accept header holds, one of the forms is chosen."""
-    assert negotiate_media_type(accept) in {JSON, CSV, OBJECT}
+    assert negotiate_media_type(accept) in {JSON, CSV, SINGLE}
 
 
 @pytest.mark.parametrize(
@@ -163,4 +163,4 @@ def test_csv_reads_back(rows: list[dict[str, Any]]) -> None:
     for line, row in zip(lines[1:], rows, strict=True):
         for name, cell in zip(("a", "b"), line, strict=True):
             text = "" if row[name] is None else str(row[name])
-            assert cell == (f"'{text}" if text.startswith(FORMULA_STARTS) else text)
+            assert cell == (f"'{text}" if text.startswith(FORMULA_PREFIXES) else text)

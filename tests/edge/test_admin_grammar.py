@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.admin.filters import OPERATORS, operators_of, parse_filter, parse_selection
+from edge_api.admin.filters import OPERATORS, operators_for, parse_filter, parse_selection
 from edge_api.admin.query import filter_pattern, order_pattern, parse_order, selection_pattern
 from edge_api.db.problems import Problem
 from edge_api.db.table import Table
@@ -102,8 +102,8 @@ def test_whatever_the_pattern_draws_is_a_filter(table: Table, name: str) -> None
         taken.append(parse_filter(table, name, text).operator)
 
     check()
-    assert set(taken) <= set(operators_of(table.columns[name].kind))
-    assert len(set(taken)) > 1 or len(operators_of(table.columns[name].kind)) == 1
+    assert set(taken) <= set(operators_for(table.columns[name].kind))
+    assert len(set(taken)) > 1 or len(operators_for(table.columns[name].kind)) == 1
 
 
 @pytest.mark.parametrize(

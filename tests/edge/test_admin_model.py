@@ -78,11 +78,11 @@ class Tables:
 
     def read(self, pairs: list[tuple[str, str]]) -> RowsPage:
         """Read leads, counted."""
-        return self._runner.run(self.rows.read(LEADS, pairs, counted=True))
+        return self._runner.run(self.rows.read(LEADS, pairs, with_total=True))
 
     def read_both_ways(self, pairs: list[tuple[str, str]]) -> list[tuple[bytes, int, int | None]]:
         """Read leads as the engine writes them, and as `orjson` writes the rows it gives."""
-        read = parse_query(LEADS, pairs, counted=True).read
+        read = parse_query(LEADS, pairs, with_total=True).read
         assert read.as_json
         plain = replace(read, as_json=False)
         written, given = self._runner.run(self._store.run(read, plain))

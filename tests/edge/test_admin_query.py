@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.admin.filters import SelectItem, present
-from edge_api.admin.query import OFFSET_MOST, ParsedQuery, parse_query
+from edge_api.admin.filters import SelectItem, apply_selection
+from edge_api.admin.query import MAX_OFFSET, ParsedQuery, parse_query
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order
 from edge_api.db.tables import ADMINISTRATIVE, LEADS
@@ -133,7 +133,7 @@ def test_presented_rows_keep_the_order_and_the_casts() -> None:
     selection = parse_query(LEADS, pairs).selection
     row = {"spam_score": 10, "notes": None, "spam_reasons": {"a": ["\u00e9", 1]}, "name": "Ada"}
 
-    assert [list(shown.items()) for shown in present([row], selection)] == [
+    assert [list(shown.items()) for shown in apply_selection([row], selection)] == [
         [("s", "10"), ("notes", None), ("spam_reasons", '{"a":["\u00e9",1]}'), ("name", "Ada")]
     ]
 
@@ -147,7 +147,7 @@ def test_presented_rows_keep_the_order_and_the_casts() -> None:
         ([("limit", "007")], 7, 0),
         ([("offset", "12")], 100, 12),
         ([("offset", "0000000000000000000000012")], 100, 12),
-        ([("offset", "9" * 5000)], 100, OFFSET_MOST),
+        ([("offset", "9" * 5000)], 100, MAX_OFFSET),
     ],
 )
 def test_limit_and_offset(pairs: list[tuple[str, str]], limit: int, offset: int) -> None:

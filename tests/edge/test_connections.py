@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from edge_api.http import server as server_module
-from edge_api.http.request import Request, mark
+from edge_api.http.request import Request, assign_request_id
 from edge_api.http.response import PreparedResponse
 from edge_api.http.server import Server
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
@@ -36,7 +36,7 @@ import resource, sys
 from edge_api.__main__ import main
 from edge_api.http import server
 
-server.HEAD_SECONDS = 4.0
+server.HEAD_TIMEOUT_SECONDS = 4.0
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
 sys.exit(main(["serve"]))
 """
@@ -48,7 +48,7 @@ MESSAGE = "connections were closed to keep descriptors free"
 @pytest.fixture
 async def hasty_edge(make_edge: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Return a running edge that waits for a head for a moment only."""
-    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(server_module, "HEAD_TIMEOUT_SECONDS", 0.4)
     async with make_edge() as running:
         yield running
 
@@ -107,7 +107,7 @@ async def test_a_connection_too_many_takes_the_place_of_one_that_asks_for_nothin
 ) -> None:
     """The oldest incomplete head goes first, then what is idle; what is answered stays."""
     caplog.set_level(logging.WARNING)
-    monkeypatch.setattr(server_module, "most_connections", lambda: 3)
+    monkeypatch.setattr(server_module, "max_connections", lambda: 3)
     async with make_edge() as running, connect(running.url) as busy, connect(running.url) as idle:
         busy.writer.write(SLOW_LEAD)
         assert await idle.is_reusable()
@@ -162,17 +162,17 @@ class BigServer:
 @pytest.fixture
 async def big_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BigServer]:
     """Return a server for three connections, which looks at them ten times a second."""
-    monkeypatch.setattr(server_module, "most_connections", lambda: 3)
-    monkeypatch.setattr(server_module, "HEAD_SECONDS", 0.4)
+    monkeypatch.setattr(server_module, "max_connections", lambda: 3)
+    monkeypatch.setattr(server_module, "HEAD_TIMEOUT_SECONDS", 0.4)
     headers = [("X-Content-Type-Options", "nosniff")]
     small, big = PreparedResponse(200, headers, b"x"), PreparedResponse(200, headers, bytes(BIG))
 
     async def handler(request: Request) -> PreparedResponse:
-        mark(request)
+        assign_request_id(request)
         return big if request.path == "/big" else small
 
     serving = BigServer(
-        await server_module.start_on(handler, await server_module.listen("127.0.0.1", 0))
+        await server_module.start_server(handler, await server_module.listen("127.0.0.1", 0))
     )
     try:
         yield serving
@@ -208,7 +208,7 @@ async def test_an_answer_that_nobody_reads_is_broken_off(
     big_server: BigServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who reads slowly gets the whole of it, though that takes longer."""
-    monkeypatch.setattr(server_module, "SEND_SECONDS", 1.0)
+    monkeypatch.setattr(server_module, "SEND_TIMEOUT_SECONDS", 1.0)
     deaf, slow = [await big_server.ask_for_much() for _ in range(2)]
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1024 * 1024)
     assert await read_to_end(slow, 0.1) >= BIG

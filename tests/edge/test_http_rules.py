@@ -347,7 +347,7 @@ async def test_secrets_are_not_compressed(
     edge: Any, monkeypatch: pytest.MonkeyPatch, operation: AnyOperation
 ) -> None:
     """Their length would tell of them, beside what the client chose (BREACH)."""
-    monkeypatch.setattr(documents, "SMALLEST_CODED", 1)
+    monkeypatch.setattr(documents, "COMPRESSION_THRESHOLD", 1)
     answer = await ask(edge, operation, **{"Accept-Encoding": "gzip"})
 
     if operation.returns_secret or answer.status >= 300:

@@ -8,7 +8,7 @@ import pytest
 from edge_api.http import body as body_module
 from edge_api.http import dispatch as app_module
 from edge_api.http import server as server_module
-from edge_api.http.request import Request, mark
+from edge_api.http.request import Request, assign_request_id
 from edge_api.leads.service import Leads
 from tests.edge.raw_http import PATIENCE, Answer, connect
 
@@ -33,7 +33,7 @@ TWO = "Two different credentials were sent: send one"
 @pytest.fixture(autouse=True)
 def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Cut slow bodies off early."""
-    monkeypatch.setattr(body_module, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setattr(server_module, "LINGER_SECONDS", 0.1)
 
 
@@ -278,7 +278,7 @@ async def test_a_body_beyond_the_limit_in_pieces(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is within the limit; together they are not."""
-    monkeypatch.setattr(body_module, "BODY_SECONDS", PATIENCE)
+    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", PATIENCE)
     piece = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     async with connect(edge.url) as connection:
         connection.writer.write(head_of_post(CHUNKED))
@@ -440,19 +440,19 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
 ) -> None:
     """Requests one behind another are not answered into memory without end."""
     begun, stopped = 0, asyncio.Event()
-    pause_writing = server_module.Protocol.pause_writing
+    pause_writing = server_module.ConnectionProtocol.pause_writing
 
     def count(request: Request) -> None:
         nonlocal begun
         begun += 1
-        mark(request)
+        assign_request_id(request)
 
-    def stop(connection: server_module.Protocol) -> None:
+    def stop(connection: server_module.ConnectionProtocol) -> None:
         pause_writing(connection)
         stopped.set()
 
     monkeypatch.setattr(app_module, "mark", count)
-    monkeypatch.setattr(server_module.Protocol, "pause_writing", stop)
+    monkeypatch.setattr(server_module.ConnectionProtocol, "pause_writing", stop)
     async with connect(edge.url) as connection:
         connection.writer.write(get(target=b"/journal/first/") * 10_000)
         async with asyncio.timeout(PATIENCE):

@@ -417,7 +417,7 @@ def test_a_reader_of_the_log_is_named(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     """While somebody reads an older state the log cannot be cut: that is told, and fixed."""
-    monkeypatch.setattr(command, "SCRUB_SECONDS", 0.2)
+    monkeypatch.setattr(command, "SCRUB_TIMEOUT_SECONDS", 0.2)
     monkeypatch.setenv("DATABASE_URL", installation.settings["DATABASE_URL"])
     monkeypatch.chdir(installation.folder)
     store_rows(installation, make_rows(ANN, "annmark"))

@@ -140,7 +140,7 @@ async def unavailable(edge: Any, operation: AnyOperation) -> Answer:
 async def too_large(edge: Any, operation: AnyOperation) -> Answer:
     """Send more bytes than the operation takes."""
     assert operation.body is not None
-    data = io.BytesIO(b'"' + b"x" * operation.body.most + b'"')
+    data = io.BytesIO(b'"' + b"x" * operation.body.max_bytes + b'"')
     headers = {"Content-Type": operation.body.media_type}
     key = await credential_for(edge, operation)
     return await ask(edge, operation, key, data=data, headers=headers)
@@ -345,7 +345,7 @@ async def test_declared_problem_is_met(
     make_edge: Any, monkeypatch: pytest.MonkeyPatch, operation: AnyOperation, code: Code
 ) -> None:
     """The operation answers with the problem's status, and with the shape of errors it has."""
-    monkeypatch.setattr(body_module, "BODY_SECONDS", 0.2)
+    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", 0.2)
     settings = dict.fromkeys(LIMITS, "1/hour") if code == "too_many_requests" else {}
     if code == "not_found":  # what is not set up is not there
         settings["EMAIL_HOOK_SECRET"] = ""

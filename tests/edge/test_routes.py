@@ -55,7 +55,7 @@ def test_what_is_remembered_changes_nothing(paths: list[str]) -> None:
 
 def test_strangers_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """So many paths are remembered and no more, and the fixed ones always."""
-    monkeypatch.setattr(app, "_REMEMBERED_MOST", 10)
+    monkeypatch.setattr(app, "_MAX_CACHED_PATHS", 10)
     table = Routes(TARGETS)
 
     for number in range(50):
@@ -63,5 +63,5 @@ def test_strangers_cannot_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
         assert find(table, f"/nowhere/{number}") is None
     assert find(table, "/api/posts/" + "x" * 10_000) == ("post", {"slug": "x" * 10_000})
 
-    assert len(table._remembered) <= 10  # noqa: SLF001  what it holds is the point
+    assert len(table._cached) <= 10  # noqa: SLF001  what it holds is the point
     assert find(table, "/api/posts") == ("list", {})

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.schema.credentials import read_limit
-from edge_api.schema.environment import show_database
+from edge_api.schema.environment import redact_database
 from edge_api.settings import SETTINGS, SettingsError, read_settings
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.each_engine]
@@ -253,6 +253,6 @@ def test_a_password_is_printed_nowhere(url: str, shown: str) -> None:
 @pytest.mark.parametrize("name", ["password", "PASSWORD", "passw%6frd", "sslpassword"])
 def test_each_option_that_is_a_password_is_hidden(name: str) -> None:
     """The key of a certificate has one as well."""
-    shown = show_database(f"postgresql://db.example/journal?{name}=hush&sslmode=require")
+    shown = redact_database(f"postgresql://db.example/journal?{name}=hush&sslmode=require")
 
     assert shown == f"postgresql://db.example/journal?{name}=(hidden)&sslmode=require"

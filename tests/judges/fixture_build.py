@@ -42,7 +42,7 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBui
         app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
         order = NewKey("tester", type="access_token", scopes=("mcp",))
         issued = await Keys(service.store, system_clock).issue(order)
-        async with EdgeServer(app.handle, app.refuse) as running:
+        async with EdgeServer(app.handle, app.reject_malformed) as running:
             yield FixtureBuild(str(running.make_url("")), str(issued.secret), mcp)
 
 

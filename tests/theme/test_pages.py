@@ -13,7 +13,7 @@ from jinja2.nodes import Assign, FromImport, Name
 
 from edge_api.schema.page_templates import FORMS, REFERENCE, Form
 from edge_api.schema.page_templates import PAGES as EDGE_PAGES
-from edge_api.schema.site_policy import SITE_POLICY
+from edge_api.schema.site_policy import SITE_CSP
 from tests.theme.html_page import Element, Page, read
 
 SITE_URL = "https://journal.example"
@@ -146,7 +146,7 @@ def test_nothing_is_inline(site: Path, path: str) -> None:
 
     assert script.attributes.keys() == {"src"}
     assert script.text == ""
-    assert "script-src 'self';" in SITE_POLICY
+    assert "script-src 'self';" in SITE_CSP
     assert page.all("style") == []
     assert {name for name in names if name == "style" or name.startswith("on")} == set()
 
@@ -456,7 +456,7 @@ def test_a_form_stands_between_its_marks(
 ) -> None:
     """What the edge puts in place of a form is, without faults, the form that stands there."""
     page = (site / "contact/index.html").read_text(encoding="utf-8")
-    marked = re.findall(rf"{form.opening}\n(.*){form.closing}", page, re.DOTALL)
+    marked = re.findall(rf"{form.start_marker}\n(.*){form.end_marker}", page, re.DOTALL)
 
     assert [found.strip() for found in marked] == [
         templates.get_template(form.template).render().strip()

@@ -7,7 +7,7 @@ from operator import attrgetter
 from typing import Final, NamedTuple
 from unicodedata import combining, normalize
 
-from edge_api.schema.index import WORDS_LONGEST, Segments, TextSegment
+from edge_api.schema.index import MAX_QUERY_LENGTH, Segments, TextSegment
 
 MATCH_START, MATCH_END = "\ufdd0", "\ufdd1"
 WORD_BREAK: Final = "\x1f"
@@ -181,7 +181,7 @@ class _Term(NamedTuple):
 
 def has_word(words: str) -> bool:
     """Return whether there is a word in what a person typed."""
-    return _WORD.search(words, 0, WORDS_LONGEST) is not None
+    return _WORD.search(words, 0, MAX_QUERY_LENGTH) is not None
 
 
 def make_fts_query(words: str, forms: Forms) -> FtsQuery:
@@ -211,7 +211,7 @@ def _read_terms(words: str) -> list[_Term]:
 
     Every second piece between quotation marks is a phrase, if it is closed.
     """
-    clean = words[:WORDS_LONGEST].encode("utf-8", "replace").decode().replace("\x00", " ")
+    clean = words[:MAX_QUERY_LENGTH].encode("utf-8", "replace").decode().replace("\x00", " ")
     pieces = clean.split('"')
     found = [
         _Term(text, is_phrase)

@@ -34,7 +34,7 @@ from edge_api.db.fts.fts_query import (
 )
 from edge_api.db.fts.pool import SearchConnectionPool
 from edge_api.db.sqlite.errors import sqlite_problem
-from edge_api.schema.index import Finding, Findings, SearchText
+from edge_api.schema.index import SearchHit, SearchHits, SearchText
 
 MAX_SNIPPET_LENGTH: Final = 280
 """Characters: three or four lines of a page."""
@@ -154,7 +154,7 @@ class Search:
             return []
         return await self._run(partial(_find, words, limit))
 
-    async def search(self, words: str, limit: int, offset: int = 0) -> Findings:
+    async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
         """Return how many posts hold all the words, and what to show of those behind `offset`.
 
         Words count as in `find`. Where fewer than ENOUGH posts hold them all, the posts that come
@@ -162,7 +162,7 @@ class Search:
         `unavailable` as `find` does.
         """
         if not has_word(words):
-            return Findings(0, ())
+            return SearchHits(0, ())
         return await self._run(partial(_search, words, limit, offset))
 
     async def close(self) -> None:
@@ -183,7 +183,7 @@ def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
     return list(_rank(connection, _read(connection, words), limit).values())
 
 
-def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> Findings:
+def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> SearchHits:
     query = _read(connection, words)
     (total,) = connection.execute(_COUNT, (query.every,)).fetchone()
     ranked = _rank(connection, query, max(offset + limit, MIN_RESULTS))
@@ -202,7 +202,7 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
         start = max(0, offset - total)
         if shown := dict(others[start : start + limit - len(findings)]):
             findings += _make_findings(connection, " OR ".join(query.each), shown)
-    return Findings(total, findings, suggestion)
+    return SearchHits(total, findings, suggestion)
 
 
 def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
@@ -258,18 +258,18 @@ def _is_typo(typed: str, meant: str) -> bool:
 
 def _make_findings(
     connection: sqlite3.Connection, marked: str, posts: Mapping[int, str]
-) -> tuple[Finding, ...]:
+) -> tuple[SearchHit, ...]:
     """Return what to show of posts by their numbers, with the words of a query marked."""
     rows = connection.execute(_HIGHLIGHT, (marked, json.dumps(list(posts)), MATCH_START, MATCH_END))
     texts = {number: texts for number, *texts in rows}
     return tuple(_make_finding(slug, *texts[number]) for number, slug in posts.items())
 
 
-def _make_finding(slug: str, title: str, prose: str, description: str, code: str) -> Finding:
+def _make_finding(slug: str, title: str, prose: str, description: str, code: str) -> SearchHit:
     """Return a finding; where the prose has no match, another text may show one, or tell more."""
     texts = [parse_highlights(text) for text in (prose, description, code)]
     shown = next(filter(has_match, texts), texts[1] or texts[0])
-    return Finding(slug, parse_highlights(title), make_snippet(shown, MAX_SNIPPET_LENGTH))
+    return SearchHit(slug, parse_highlights(title), make_snippet(shown, MAX_SNIPPET_LENGTH))
 
 
 async def open_search(texts: Iterable[SearchText]) -> Search:

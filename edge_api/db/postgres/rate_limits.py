@@ -21,7 +21,7 @@ from edge_api.db.postgres.connection import (
 from edge_api.db.postgres.errors import EngineError, postgresql_problem
 from edge_api.db.postgres.opening import store_refusal
 from edge_api.db.postgres.writer import WRITE_LOCK
-from edge_api.schema.credentials import LimitDecision, RateLimit, Share
+from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 
 OnError = Callable[[Exception, object], None]
 
@@ -167,19 +167,19 @@ class PostgresLimits:
         seconds = [float(item.get_expiry()) for item in limit.items]
         ages = await self._fetch(_HIT, digest, amounts, seconds, max(seconds))
         if ages is not None:
-            return tally(limit, ages, taken=True)
-        return tally(limit, await self._fetch(_PEEK, digest) or (), taken=False)
+            return tally(limit, ages, allowed=True)
+        return tally(limit, await self._fetch(_PEEK, digest) or (), allowed=False)
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return what is left, without counting anything."""
         ages = await self._fetch(_PEEK, self._digest(limit, key))
-        return tally(limit, ages or (), taken=False)
+        return tally(limit, ages or (), allowed=False)
 
     async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
         await self._fetch(_REFUND, self._digest(limit, key))
 
-    async def exchange(self, shares: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+    async def exchange(self, shares: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
         """Store this edge's hits in some windows, and return those of all others in the same."""
         names = {self._hash(f"rate share {key}"): key for key in shares}
         parts = [
@@ -221,10 +221,10 @@ class PostgresLimits:
         return hmac.digest(self._secret, text.encode(), "sha256")[:16]
 
 
-def tally(limit: RateLimit, ages: Sequence[float], *, taken: bool) -> LimitDecision:
+def tally(limit: RateLimit, ages: Sequence[float], *, allowed: bool) -> LimitDecision:
     """Return what hits of these ages, in seconds and oldest first, leave of a limit."""
-    windows = ((item.amount, item.get_expiry()) for item in limit.items)
-    return LimitDecision(taken, tuple(_left(amount, seconds, ages) for amount, seconds in windows))
+    windows = (_left(item.amount, item.get_expiry(), ages) for item in limit.items)
+    return LimitDecision(allowed, tuple(windows))
 
 
 def _left(amount: int, seconds: int, ages: Sequence[float]) -> tuple[int, float]:

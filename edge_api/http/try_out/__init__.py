@@ -8,18 +8,18 @@ from types import MappingProxyType
 from typing import Final
 
 _FOLDER: Final = "/theme/try/"  # below the site's own static files, whose names all carry a digest
-SHEETS: Final = ("swagger_ui/swagger-ui.css", "look.css")
+STYLESHEETS: Final = ("swagger_ui/swagger-ui.css", "look.css")
 SCRIPTS: Final = ("swagger_ui/swagger-ui-bundle.js", "start.js")
-_DIGITS: Final = 12
+_DIGEST_LENGTH: Final = 12
 
 
 @cache
-def read_parts(names: tuple[str, ...]) -> Mapping[str, bytes]:
-    """Return the files of these names by the addresses that they are served at, in their order."""
+def read_assets(names: tuple[str, ...]) -> Mapping[str, bytes]:
+    """Return the files of these names by their URL paths, in this order."""
     found = {}
     for name in names:
         data = files(__package__).joinpath(name).read_bytes()
         stem, _, ending = name.rpartition("/")[2].rpartition(".")
-        digest = hashlib.sha256(data).hexdigest()[:_DIGITS]
+        digest = hashlib.sha256(data).hexdigest()[:_DIGEST_LENGTH]
         found[f"{_FOLDER}{stem}.{digest}.{ending}"] = data
     return MappingProxyType(found)

@@ -13,21 +13,21 @@ from edge_api.operation.reference.languages import is_callable, make_call, make_
 from edge_api.operation.reference.values import Body, Code, Entry, Field, Prose, ResponseEntry
 
 Schema = Mapping[str, Any]
-LEVELS: Final = 3
+MAX_DEPTH: Final = 3
 _COMPONENT: Final = "#/components/schemas/"
-_CHOICES_MOST: Final = 12
-_HUGE: Final = 10**18  # a bound that only says that the number fits into the store
+_MAX_CHOICES: Final = 12
+_NO_BOUND: Final = 10**18  # a bound that only says that the number fits into the store
 
 
 class Marks(NamedTuple):
-    """The marks of members that are required, and of those that are not."""
+    """The labels of required and of optional members."""
 
-    there: str
-    absent: str
+    required: str
+    optional: str
 
 
-SENT: Final = Marks("needed", "")
-RECEIVED: Final = Marks("", "may be absent")
+REQUEST: Final = Marks("needed", "")
+RESPONSE: Final = Marks("", "may be absent")
 
 
 class Schemas:
@@ -37,12 +37,12 @@ class Schemas:
         self._components = components
 
     def fields(self, schema: Schema, marks: Marks, prefix: str = "") -> Iterator[Field]:
-        """Yield the members of a schema, each before its own members."""
-        owner = self._owner(schema)
-        for name, member in owner.get("properties", {}).items():
-            mark = marks.there if name in owner.get("required", ()) else marks.absent
+        """Yield the members of a schema in depth-first order."""
+        parent = self._object_schema(schema)
+        for name, member in parent.get("properties", {}).items():
+            mark = marks.required if name in parent.get("required", ()) else marks.optional
             yield self.field(f"{prefix}{name}", member, mark)
-            if prefix.count(".") < LEVELS - 1:
+            if prefix.count(".") < MAX_DEPTH - 1:
                 step = "[]." if self._resolve(member).get("type") == "array" else "."
                 yield from self.fields(member, marks, f"{prefix}{name}{step}")
 
@@ -56,34 +56,34 @@ class Schemas:
         return self.example(choices[0]) if choices else next(iter(schema.get("examples", ())), None)
 
     def is_truncated(self, schema: Schema, level: int = 1) -> bool:
-        """Return whether there are members below those of `fields`."""
-        members = self._owner(schema).get("properties", {}).values()
-        if level > LEVELS:
+        """Return whether `fields` leaves out deeper members."""
+        members = self._object_schema(schema).get("properties", {}).values()
+        if level > MAX_DEPTH:
             return bool(members)
         return any(self.is_truncated(member, level + 1) for member in members)
 
     def field(self, name: str, schema: Schema, mark: str, place: str = "") -> Field:
         """Return the row of one member or parameter."""
         description = " ".join(filter(None, (schema.get("description", ""), *self._limits(schema))))
-        return Field(name, self.kind(schema), mark, Prose(description), place)
+        return Field(name, self.type_name(schema), mark, Prose(description), place)
 
-    def kind(self, schema: Schema, within: frozenset[str] = frozenset()) -> str:
-        """Return the type of a value in words; `within` are the references on the way."""
+    def type_name(self, schema: Schema, seen: frozenset[str] = frozenset()) -> str:
+        """Return the type of a value in words; `seen` are references, to detect cycles."""
         reference = schema.get("$ref", "")
-        if reference in within:
+        if reference in seen:
             return "value"
-        schema, within = self._resolve(schema), within | {reference} if reference else within
+        schema, seen = self._resolve(schema), seen | {reference} if reference else seen
         choices = schema.get("anyOf") or schema.get("oneOf")
         if choices and "type" not in schema:
-            return " or ".join(dict.fromkeys(self.kind(each, within) for each in choices))
+            return " or ".join(dict.fromkeys(self.type_name(each, seen) for each in choices))
         if "const" in schema:
             return json.dumps(schema["const"])
         if "enum" in schema:
             return "string" if all(isinstance(each, str) for each in schema["enum"]) else "value"
-        kind = schema.get("type", "any")
-        if kind == "array":
-            return f"array of {self.kind(schema.get('items', {}), within)}"
-        return " or ".join(kind) if isinstance(kind, list) else str(kind)
+        type_name = schema.get("type", "any")
+        if type_name == "array":
+            return f"array of {self.type_name(schema.get('items', {}), seen)}"
+        return " or ".join(type_name) if isinstance(type_name, list) else str(type_name)
 
     def _resolve(self, schema: Schema) -> Schema:
         reference = schema.get("$ref", "")
@@ -92,54 +92,54 @@ class Schemas:
         found: Schema = self._components[reference.removeprefix(_COMPONENT)]
         return {**found, **{key: value for key, value in schema.items() if key != "$ref"}}
 
-    def _owner(self, schema: Schema, within: frozenset[str] = frozenset()) -> Schema:
+    def _object_schema(self, schema: Schema, seen: frozenset[str] = frozenset()) -> Schema:
         """Return the object with the members: itself, an item, or the fullest choice."""
         reference = schema.get("$ref", "")
-        if reference in within:
+        if reference in seen:
             return {}
-        schema, within = self._resolve(schema), within | {reference} if reference else within
+        schema, seen = self._resolve(schema), seen | {reference} if reference else seen
         if "properties" in schema:
             return schema
         if schema.get("type") == "array":
-            return self._owner(schema.get("items", {}), within)
+            return self._object_schema(schema.get("items", {}), seen)
         choices = schema.get("anyOf", schema.get("oneOf", ()))
-        owners = [self._owner(each, within) for each in choices]
+        owners = [self._object_schema(each, seen) for each in choices]
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def _limits(self, schema: Schema) -> Iterator[str]:
-        schema = _plain(self._resolve(schema))
+        schema = _without_null(self._resolve(schema))
         if choices := schema.get("enum"):
-            shown = ", ".join(f"`{each}`" for each in choices[:_CHOICES_MOST])
-            yield f"One of {shown}{' …' if len(choices) > _CHOICES_MOST else ''}."
+            shown = ", ".join(f"`{each}`" for each in choices[:_MAX_CHOICES])
+            yield f"One of {shown}{' …' if len(choices) > _MAX_CHOICES else ''}."
         if "format" in schema:
             yield f"Format: {schema['format']}."
-        if span := _span(schema):
-            yield f"{span}."
+        if bounds := _format_bounds(schema):
+            yield f"{bounds}."
         if schema.get("default") is not None:
             value = schema["default"]
             yield f"Default: `{value if isinstance(value, str) else json.dumps(value)}`."
 
 
-def _plain(schema: Schema) -> Schema:
+def _without_null(schema: Schema) -> Schema:
     choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
     return {**choices[0], **schema} if len(choices) == 1 else schema
 
 
-def _span(schema: Schema) -> str:
+def _format_bounds(schema: Schema) -> str:
     for low, high, unit in (
         ("minimum", "maximum", ""),
         ("minLength", "maxLength", " characters"),
         ("minItems", "maxItems", " items"),
     ):
-        least, most = schema.get(low), schema.get(high)
-        if most is not None and most >= _HUGE:
+        minimum, maximum = schema.get(low), schema.get(high)
+        if maximum is not None and maximum >= _NO_BOUND:
             continue
-        if least is not None and most is not None:
-            return f"{least} to {most}{unit}"
-        if most is not None:
-            return f"At most {most}{unit}"
-        if least is not None and not (unit and least <= 1):
-            return f"At least {least}{unit}"
+        if minimum is not None and maximum is not None:
+            return f"{minimum} to {maximum}{unit}"
+        if maximum is not None:
+            return f"At most {maximum}{unit}"
+        if minimum is not None and not (unit and minimum <= 1):
+            return f"At least {minimum}{unit}"
     return ""
 
 
@@ -151,7 +151,7 @@ class Entries:
     """Makes entries; `document` is the OpenAPI document of the same operations."""
 
     def __init__(self, document: Json, site_url: str, limits: Mapping[str, str]) -> None:
-        """Take the rate limits too, by their names."""
+        """`limits` are the rates by name."""
         self._document = document
         self._tags: Sequence[Json] = document["tags"]
         self._schemas = Schemas(document["components"]["schemas"])
@@ -176,7 +176,7 @@ class Entries:
             about=Prose(operation.description),
             access=Prose(" ".join(self._access(operation))),
             parameters=tuple(self._parameters(entry)),
-            body=self._body(entry.get("requestBody", {}).get("content"), SENT),
+            body=self._body(entry.get("requestBody", {}).get("content"), REQUEST),
             answers=tuple(each for each in answers if each.status in responses),
             problems=tuple(each for each in answers if each.status not in responses),
             examples=make_examples(make_call(operation, entry, self._site_url))
@@ -186,15 +186,15 @@ class Entries:
         )
 
     def _resolve(self, entry: Json) -> Json:
-        responses = {name: self._referred(each) for name, each in entry["responses"].items()}
-        parameters = [self._referred(each) for each in entry.get("parameters", ())]
+        responses = {name: self._deref(each) for name, each in entry["responses"].items()}
+        parameters = [self._deref(each) for each in entry.get("parameters", ())]
         return {**entry, "responses": responses, "parameters": parameters}
 
-    def _referred(self, value: Json) -> Json:
+    def _deref(self, value: Json) -> Json:
         if "$ref" not in value:
             return value
-        _, _, kind, name = value["$ref"].split("/")
-        found: Json = self._document["components"][kind][name]
+        _, _, section, name = value["$ref"].split("/")
+        found: Json = self._document["components"][section][name]
         return found
 
     def _access(self, operation: AnyOperation) -> Iterator[str]:
@@ -209,7 +209,7 @@ class Entries:
     def _parameters(self, entry: Json) -> Iterator[Field]:
         for each in entry["parameters"]:
             schema = {**each["schema"], "description": each.get("description", "")}
-            mark = SENT.there if each.get("required", False) else SENT.absent
+            mark = REQUEST.required if each.get("required", False) else REQUEST.optional
             yield self._schemas.field(each["name"], schema, mark, each["in"])
 
     def _answer(self, status: str, response: Json) -> ResponseEntry:
@@ -220,7 +220,7 @@ class Entries:
             phrase=HTTPStatus(int(status)).phrase,
             description=Prose(response["description"]),
             headers={name: Prose(each["description"]) for name, each in headers.items()},
-            body=self._body(content, RECEIVED),
+            body=self._body(content, RESPONSE),
         )
 
     def _body(self, content: Json | None, marks: Marks) -> Body | None:
@@ -228,7 +228,7 @@ class Entries:
             return None
         first = next(iter(content.values()))
         schema = first["schema"]
-        example = None if marks is SENT else first.get("example", self._schemas.example(schema))
+        example = None if marks is REQUEST else first.get("example", self._schemas.example(schema))
         text = json.dumps(example, ensure_ascii=False, indent=2)
         return Body(
             media_types=tuple(content),

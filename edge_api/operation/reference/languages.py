@@ -15,7 +15,7 @@ Credential = Literal["none", "key", "token", "client"]
 
 _PLACEHOLDER: Final = "..."  # the end of an example value that the reader has to replace
 _UNESCAPED: Final = ":*,()."
-_LEAST_SUCCESS, _LEAST_REDIRECT = 200, 300
+_FIRST_SUCCESS, _FIRST_REDIRECT = 200, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Call:
     body: Any = None  # JSON, or the texts of a form; `None` if nothing is sent
     is_form: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
-    """Texts in the body that stand for environment variables, and the names of these."""
+    """Placeholders in the body, and the names of environment variables for them."""
 
 
 def is_callable(operation: AnyOperation) -> bool:
-    """Return whether a reader's program can call it: it is no page, and needs no signature."""
+    """Return whether a program can call it: it is no page, and needs no signature."""
     signed = operation.body is not None and operation.body.verify_signature is not None
-    succeeds = any(_LEAST_SUCCESS <= each.status < _LEAST_REDIRECT for each in operation.responses)
+    succeeds = any(_FIRST_SUCCESS <= each.status < _FIRST_REDIRECT for each in operation.responses)
     return succeeds and not operation.is_page and not signed
 
 
@@ -82,7 +82,7 @@ def _variables(body: Any) -> Iterator[tuple[str, str]]:
             yield value, name.upper()
 
 
-_WORDS: Final = {None: "None", True: "True", False: "False"}
+_PYTHON_CONSTANTS: Final = {None: "None", True: "True", False: "False"}
 
 
 def make_examples(call: Call) -> tuple[Example, ...]:
@@ -194,7 +194,7 @@ def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> st
             name = variables.get(value)
             return f'os.environ["{name}"]' if name else _quote(value)
         case None | bool():
-            return _WORDS[value]
+            return _PYTHON_CONSTANTS[value]
     return str(value)
 
 

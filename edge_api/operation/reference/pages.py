@@ -6,7 +6,7 @@ from itertools import groupby
 from string import Template
 from typing import Any, Final
 
-from edge_api.auth.rate_limits import COUNTED
+from edge_api.auth.rate_limits import COUNTED_BY
 from edge_api.db.problems import PROBLEMS
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.entries import Entries, format_rate
@@ -141,7 +141,7 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> ReferencePage:
         "problems": _problems(),
         "limits": "\n".join(
             f"| {name} | {format_rate(limits[name])} | {counted} |"
-            for name, counted in COUNTED.items()
+            for name, counted in COUNTED_BY.items()
         ),
     }
     text = Template(source).safe_substitute(rows, site=site_url, mcp=AUDIENCES["mcp"])

@@ -15,7 +15,7 @@ from pygments.lexers import get_lexer_by_name
 from edge_api.schema.highlighting import CodeFormatter
 
 _FORMATTER: Final = CodeFormatter(nowrap=True)
-_NO_LETTER: Final = re.compile(r"[^a-z0-9]+")
+_NOT_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,12 +45,12 @@ class Prose:
     @property
     def html(self) -> Markup:
         """The text as blocks: paragraphs, lists, tables, and headings with anchors."""
-        return Markup(_BLOCKS.render(self.markdown))  # noqa: S704  html=False escapes
+        return Markup(_MARKDOWN.render(self.markdown))  # noqa: S704  html=False escapes
 
     @property
     def line(self) -> Markup:
         """The text within a paragraph or a cell."""
-        return Markup(_BLOCKS.renderInline(self.markdown))  # noqa: S704  likewise
+        return Markup(_MARKDOWN.renderInline(self.markdown))  # noqa: S704  likewise
 
 
 @cache
@@ -60,10 +60,10 @@ def _lexer(language: str) -> Lexer:
 
 def make_anchor(heading: str) -> str:
     """Return the fragment of a heading."""
-    return _NO_LETTER.sub("-", heading.lower()).strip("-")
+    return _NOT_ALPHANUMERIC.sub("-", heading.lower()).strip("-")
 
 
-_SCROLLER: Final = (
+_TABLE_OPEN: Final = (
     '<div class="table-scroll" role="group" aria-label="Table" tabindex="0">\n<table>\n'
 )
 
@@ -71,7 +71,7 @@ _SCROLLER: Final = (
 def _make_parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("fence", _render_fence)
-    parser.add_render_rule("table_open", lambda *_: _SCROLLER)
+    parser.add_render_rule("table_open", lambda *_: _TABLE_OPEN)
     parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
     parser.add_render_rule("th_open", lambda *_: '<th scope="col">')
     parser.add_render_rule("heading_open", _render_heading)
@@ -88,7 +88,7 @@ def _render_heading(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
     return f'<{tokens[index].tag} id="{make_anchor(tokens[index + 1].content)}">'
 
 
-_BLOCKS: Final = _make_parser()
+_MARKDOWN: Final = _make_parser()
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import orjson
 
-from edge_api.analysis.operations import BODY_MOST
+from edge_api.analysis.operations import MAX_BODY
 
 MOST: Final = 100_000
 """Characters, as many as are taken."""
@@ -92,6 +92,6 @@ def documents() -> Mapping[str, dict[str, Any]]:
 
 def _fit(body: dict[str, Any]) -> dict[str, Any]:
     """Return the body with a document so short that the request is not too large."""
-    while len(orjson.dumps(body)) > BODY_MOST:
+    while len(orjson.dumps(body)) > MAX_BODY:
         body = {kind: text[: len(text) * 9 // 10] for kind, text in body.items()}
     return body

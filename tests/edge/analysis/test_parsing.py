@@ -6,7 +6,7 @@ from edge_api.analysis.document import Counts, ParsedDocument
 from edge_api.analysis.languages import normalize_tag
 from edge_api.analysis.metrics import find_keywords
 from edge_api.analysis.parse import (
-    DEPTH_MOST,
+    MAX_DEPTH,
     limit_brackets,
     limit_nesting,
     parse_html,
@@ -65,7 +65,7 @@ def test_a_page_says_of_itself() -> None:
     assert page is not None
     assert (page.language, page.description) == ("en", "About it.")
     assert (page.has_main, page.has_canonical, page.has_open_graph) == (True, True, True)
-    assert (page.json_ld, page.json_ld_faults) == (2, 1)
+    assert (page.json_ld, page.json_ld_errors) == (2, 1)
     assert page.json_ld_types == ("Article", "Person")
     assert parse_html("<h1>Fragment</h1>").page is None
 
@@ -156,10 +156,10 @@ def test_nesting_has_an_end() -> None:
     flat = "<p>text</p>" * 5000
     unclosed = "<li>a<p>b<br>" * 5000
 
-    assert limit_nesting(deep) == "<div>" * DEPTH_MOST + "text" + "</div>" * DEPTH_MOST
+    assert limit_nesting(deep) == "<div>" * MAX_DEPTH + "text" + "</div>" * MAX_DEPTH
     assert limit_nesting(flat) == flat
     assert limit_nesting(unclosed) == unclosed
-    assert limit_nesting("<div></b>" * 5000).count("<div>") == DEPTH_MOST
+    assert limit_nesting("<div></b>" * 5000).count("<div>") == MAX_DEPTH
 
 
 @pytest.mark.parametrize("text", ["[a](b) " * 5000, "a [ b\n" * 100, "[[x]](y)" * 300])

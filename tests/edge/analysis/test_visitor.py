@@ -9,7 +9,7 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as visitor_module
-from edge_api.analysis.analyst import DOCUMENT_MOST, FetchedDocument
+from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, FetchedDocument
 from edge_api.analysis.document import AI_CATALOG, LLMS, ROBOTS, SITEMAP
 from edge_api.analysis.fetch import WebDocumentSource
 from edge_api.db.problems import Problem
@@ -44,7 +44,7 @@ class Site:
     async def visit(self, path: str) -> FetchedDocument:
         """Visit a path of the site."""
         gate = SsrfGuard(lambda address: address.is_loopback)
-        return await WebDocumentSource(AGENT, gate, frozenset({self.port})).visit(
+        return await WebDocumentSource(AGENT, gate, frozenset({self.port})).fetch(
             f"{self.origin}{path}"
         )
 
@@ -130,7 +130,7 @@ async def test_redirects_are_followed_three_times(site: Site) -> None:
         (web.Response(status=500), "url: its server answers 500"),
         (text("{}", "application/json"), "url: it is neither HTML nor Markdown nor plain text"),
         (web.Response(body=b"x"), "url: it is neither HTML nor Markdown nor plain text"),
-        (text("x" * (DOCUMENT_MOST + 1)), "url: the document is larger than 2 MiB"),
+        (text("x" * (MAX_DOCUMENT_BYTES + 1)), "url: the document is larger than 2 MiB"),
         (
             web.Response(
                 body=gzip.compress(bytes(50_000_000)),
@@ -166,9 +166,9 @@ async def test_what_cannot_be_read_is_told_in_a_sentence(
 
 async def test_as_much_as_is_taken_is_read(site: Site) -> None:
     """2 MiB, whatever the bytes are."""
-    site.answers["/x"] = web.Response(body=b"\xff" * DOCUMENT_MOST, content_type="text/plain")
+    site.answers["/x"] = web.Response(body=b"\xff" * MAX_DOCUMENT_BYTES, content_type="text/plain")
 
-    assert (await site.visit("/x")).text == "\ufffd" * DOCUMENT_MOST
+    assert (await site.visit("/x")).text == "\ufffd" * MAX_DOCUMENT_BYTES
 
 
 async def test_robots_are_heard(site: Site) -> None:
@@ -192,7 +192,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
     """It cannot be reached, which says nothing of why."""
     gate = SsrfGuard(lambda address: address.is_loopback)
     with pytest.raises(Problem) as caught:
-        await WebDocumentSource(AGENT, gate, frozenset({1})).visit("http://127.0.0.1:1/")
+        await WebDocumentSource(AGENT, gate, frozenset({1})).fetch("http://127.0.0.1:1/")
 
     assert caught.value.message == "url: its server cannot be reached"
     assert site.asked == []
@@ -203,10 +203,10 @@ async def test_few_visit_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(visitor_module, "MAX_CONCURRENT_FETCHES", 1)
     gate = SsrfGuard(lambda address: address.is_loopback)
     busy = WebDocumentSource(AGENT, gate, frozenset({site.port}))
-    task = asyncio.create_task(busy.visit(f"{site.origin}/slow"))
+    task = asyncio.create_task(busy.fetch(f"{site.origin}/slow"))
     await asyncio.sleep(0)
     with pytest.raises(Problem) as caught:
-        await busy.visit(f"{site.origin}/page")
+        await busy.fetch(f"{site.origin}/page")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -12,7 +12,7 @@ from edge_api.access.input import (
     request_schema,
 )
 from edge_api.db.problems import format_validation_error
-from edge_api.operation.input import FormFaults
+from edge_api.operation.input import FormErrors
 
 PLAIN = {"type": "api_key", "name": "Ann", "purpose": "Read posts."}
 LONG = "x" * 2001
@@ -33,7 +33,7 @@ def test_an_order_in_plain_words() -> None:
     )
 
     assert (order.name, order.email, order.purpose) == ("Zoë", "z@example.org", "Read posts.")
-    assert (order.credential_types, order.asked_scopes) == (("api_key",), ("posts:read",))
+    assert (order.credential_types, order.requested_scopes) == (("api_key",), ("posts:read",))
     assert not order.filled_honeypot
 
 
@@ -71,8 +71,8 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         {**PLAIN, "type": "access_token", "scopes": ["leads:read", "posts:read", "leads:read"]}
     )
 
-    assert usual.asked_scopes == ("posts:read", "leads:read", "leads:write")
-    assert token.asked_scopes == ("posts:read", "leads:read", "mcp")
+    assert usual.requested_scopes == ("posts:read", "leads:read", "leads:write")
+    assert token.requested_scopes == ("posts:read", "leads:read", "mcp")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_form_becomes_an_order() -> None:
 
 def test_every_fault_of_a_form_is_told_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
-    with pytest.raises(FormFaults) as caught:
+    with pytest.raises(FormErrors) as caught:
         read_access_form({"name": "", "email": "x", "purpose": LONG})
 
     assert caught.value.by_field == {

@@ -73,7 +73,7 @@ async def test_a_request_is_stored_without_its_token(
     requests: AccessRequests, store: Store
 ) -> None:
     """Whoever reads the store cannot claim what was asked for."""
-    filed = await requests.file(order(email="ann@example.org"), ADDRESS)
+    filed = await requests.submit(order(email="ann@example.org"), ADDRESS)
 
     (row,) = await rows(store)
     assert is_well_formed(filed.claim_token, "claim_token")
@@ -100,7 +100,7 @@ async def test_nothing_is_handed_out_before_somebody_decides(
     requests: AccessRequests, keys: Keys
 ) -> None:
     """A claim may be made as often as one likes; it changes nothing."""
-    filed = await requests.file(order(), ADDRESS)
+    filed = await requests.submit(order(), ADDRESS)
     for _ in range(3):
         assert (await requests.claim(filed.claim_token)).issued == ()
 
@@ -116,7 +116,7 @@ async def test_an_approved_request_gives_its_credential_for_ten_minutes(
     kind: str,
 ) -> None:
     """The same each time, so that a lost answer can be repeated; then the token gives nothing."""
-    filed = await requests.file(order(type=kind), ADDRESS)
+    filed = await requests.submit(order(type=kind), ADDRESS)
     await decisions.approve(filed.row["id"])
     claimed = await requests.claim(filed.claim_token)
 
@@ -141,7 +141,7 @@ async def test_fifty_claims_at_once_get_the_same_credential(
 ) -> None:
     """No second credential is made."""
     for made in range(1, ROUNDS + 1):
-        filed = await requests.file(order(), ADDRESS)
+        filed = await requests.submit(order(), ADDRESS)
         await decisions.approve(filed.row["id"])
         outcomes = await asyncio.gather(*(requests.claim(filed.claim_token) for _ in range(50)))
 
@@ -153,7 +153,7 @@ async def test_one_approval_gives_a_credential_for_each_door(
     requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
 ) -> None:
     """An API key for REST and an access token for MCP, with the same scopes; both again."""
-    filed = await requests.file(order(type="both", scopes=["posts:read"]), ADDRESS)
+    filed = await requests.submit(order(type="both", scopes=["posts:read"]), ADDRESS)
     unsound = await problem_of(decisions.approve(filed.row["id"], ("posts:read",)))
     assert unsound.message == "scopes: an access token needs the scope mcp"
     await decisions.approve(filed.row["id"])
@@ -177,7 +177,7 @@ async def test_a_credential_that_has_ended_is_not_handed_out_again(
 ) -> None:
     """One that was revoked, or that another SECRET_KEY gave."""
     unlimited = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None), clock.seconds)
-    filed = await requests.file(order(type="both"), ADDRESS)
+    filed = await requests.submit(order(type="both"), ADDRESS)
     await decisions.approve(filed.row["id"])
     key, _ = (await requests.claim(filed.claim_token)).issued
     other = AccessRequests(store, clock, unlimited, b"t" * 32)
@@ -190,7 +190,7 @@ async def test_a_late_claim_can_be_repeated_too(
     requests: AccessRequests, decisions: AccessDecisions, clock: Any
 ) -> None:
     """Also where the fourteen days end in between."""
-    filed = await requests.file(order(), ADDRESS)
+    filed = await requests.submit(order(), ADDRESS)
     await decisions.approve(filed.row["id"])
     clock.move(days=13, hours=23, minutes=59)
     first = (await requests.claim(filed.claim_token)).issued
@@ -204,8 +204,8 @@ async def test_a_denied_request_is_told_so(
     requests: AccessRequests, decisions: AccessDecisions, keys: Keys
 ) -> None:
     """Also one that was approved before and not fetched yet."""
-    first = await requests.file(order(), ADDRESS)
-    second = await requests.file(order(), ADDRESS)
+    first = await requests.submit(order(), ADDRESS)
+    second = await requests.submit(order(), ADDRESS)
     await decisions.approve(second.row["id"])
     for filed in (first, second):
         await decisions.deny(filed.row["id"])
@@ -217,7 +217,7 @@ async def test_a_denied_request_is_told_so(
 @pytest.mark.parametrize("token", ["", "fe_cl_", "x" * 10_000, "fe_sk_" + "a" * 49, "\ud800"])
 async def test_an_unknown_token_is_not_found(requests: AccessRequests, token: str) -> None:
     """Whatever somebody makes up."""
-    await requests.file(order(), ADDRESS)
+    await requests.submit(order(), ADDRESS)
 
     assert (await problem_of(requests.claim(token))).code == "not_found"
 
@@ -226,8 +226,8 @@ async def test_a_request_is_over_after_fourteen_days(
     requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
 ) -> None:
     """Decided or not: it can be neither claimed nor decided, is not listed, and is deleted."""
-    waiting = await requests.file(order(), ADDRESS)
-    approved = await requests.file(order(), ADDRESS)
+    waiting = await requests.submit(order(), ADDRESS)
+    approved = await requests.submit(order(), ADDRESS)
     await decisions.approve(approved.row["id"])
     clock.move(days=13, hours=23)
     await requests.delete_expired()
@@ -255,8 +255,8 @@ async def test_only_so_many_may_wait(
     requests: AccessRequests, decisions: AccessDecisions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also of many that come at once; a decision makes room for one more."""
-    monkeypatch.setattr(module, "PENDING_MOST", 5)
-    filing = (requests.file(order(), ADDRESS) for _ in range(12))
+    monkeypatch.setattr(module, "MAX_PENDING", 5)
+    filing = (requests.submit(order(), ADDRESS) for _ in range(12))
     outcomes = await asyncio.gather(*filing, return_exceptions=True)
 
     refused = [each for each in outcomes if isinstance(each, Problem)]
@@ -266,20 +266,20 @@ async def test_only_so_many_may_wait(
     }
     assert await decisions.count_pending() == 5
     await decisions.deny((await decisions.all())[0]["id"])
-    await requests.file(order(), ADDRESS)
-    assert (await problem_of(requests.file(order(), ADDRESS))).code == "unavailable"
+    await requests.submit(order(), ADDRESS)
+    assert (await problem_of(requests.submit(order(), ADDRESS))).code == "unavailable"
 
 
 async def test_requests_count_as_leads_do(store: Store, clock: Any, limiter: Limiter) -> None:
     """Five in ten minutes from one address; one that was not taken does not count."""
     requests = AccessRequests(store, clock, limiter, SECRET)
     for left in (4, 3, 2, 1, 0):
-        quota = (await requests.file(order(), ADDRESS)).quota
+        quota = (await requests.submit(order(), ADDRESS)).quota
         assert quota is not None
         assert quota.headers["RateLimit"].startswith(f'"leads";r={left};')
-    problem = await problem_of(requests.file(order(), ADDRESS))
+    problem = await problem_of(requests.submit(order(), ADDRESS))
     assert (problem.code, problem.headers["Retry-After"]) == ("too_many_requests", "600")
-    await requests.file(order(), "192.0.2.8")
+    await requests.submit(order(), "192.0.2.8")
 
 
 async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limiter: Limiter) -> None:
@@ -287,10 +287,10 @@ async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limite
     requests = AccessRequests(watched, clock, limiter, SECRET)
     watched.away = True
     for _ in range(6):
-        assert (await problem_of(requests.file(order(), ADDRESS))).code == "unavailable"
+        assert (await problem_of(requests.submit(order(), ADDRESS))).code == "unavailable"
     watched.away = False
 
-    quota = (await requests.file(order(), ADDRESS)).quota
+    quota = (await requests.submit(order(), ADDRESS)).quota
     assert quota is not None
     assert quota.headers["RateLimit"].startswith('"leads";r=4;')
 
@@ -299,7 +299,7 @@ async def test_the_trap_denies_at_once(
     requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
     """A machine that fills it in waits on nobody's desk; it is listed as what it is."""
-    filed = await requests.file(order(_gotcha="x"), ADDRESS)
+    filed = await requests.submit(order(_gotcha="x"), ADDRESS)
 
     assert is_well_formed(filed.claim_token, "claim_token")
     assert await decisions.count_pending() == 0
@@ -313,8 +313,8 @@ async def test_administrative_scopes_are_only_given_by_name(
 ) -> None:
     """Who asks for them gets the rest, unless whoever decides names them."""
     every = order(scopes=["posts:read", "admin:read", "mcp"])
-    unnamed = await requests.file(every, ADDRESS)
-    named = await requests.file(every, ADDRESS)
+    unnamed = await requests.submit(every, ADDRESS)
+    named = await requests.submit(every, ADDRESS)
     await decisions.approve(unnamed.row["id"])
     await decisions.approve(named.row["id"], ("admin:read", "admin:write"))
 
@@ -341,7 +341,7 @@ async def test_scopes_that_cannot_be_are_refused_on_approval(
     message: str,
 ) -> None:
     """The operator learns of a slip, not whoever asked; the request waits on."""
-    filed = await requests.file(order(**changes), ADDRESS)
+    filed = await requests.submit(order(**changes), ADDRESS)
 
     problem = await problem_of(decisions.approve(filed.row["id"], scopes))
     assert (problem.code, problem.message[: len(message)]) == ("invalid", message)
@@ -352,7 +352,7 @@ async def test_a_request_is_decided_once(
     requests: AccessRequests, decisions: AccessDecisions
 ) -> None:
     """What is decided stays, but that an approval can be taken back until it is used."""
-    filed = await requests.file(order(), ADDRESS)
+    filed = await requests.submit(order(), ADDRESS)
     request_id = filed.row["id"]
     await decisions.approve(request_id)
     again = await problem_of(decisions.approve(request_id))
@@ -377,10 +377,10 @@ async def test_every_step_is_in_the_audit_log(
     requests: AccessRequests, decisions: AccessDecisions, store: Store
 ) -> None:
     """Who filed, decided and fetched; the credential that was handed out is named."""
-    filed = await requests.file(order(), ADDRESS)
+    filed = await requests.submit(order(), ADDRESS)
     await decisions.approve(filed.row["id"])
     claimed = await requests.claim(filed.claim_token)
-    other = await requests.file(order(), ADDRESS)
+    other = await requests.submit(order(), ADDRESS)
     await decisions.deny(other.row["id"])
 
     holder = f"credential:{claimed.issued[0].row['id']}"
@@ -405,7 +405,7 @@ def file_one(tmp_path: Path) -> Callable[..., str]:
         try:
             limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))
             requests = AccessRequests(store, system_clock, limiter, SECRET)
-            filed = await requests.file(order(**changes), "x")
+            filed = await requests.submit(order(**changes), "x")
         finally:
             await store.close()
         return str(filed.row["id"])

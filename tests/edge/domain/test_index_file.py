@@ -10,7 +10,7 @@ import pytest
 
 from edge_api.journal.builds import BuildRefusal, read_index
 from edge_api.journal.posts import Entry
-from edge_api.schema.index import INDEX_CLOSING, PostRecord
+from edge_api.schema.index import INDEX_END, PostRecord
 from tests.edge.small_builds import encode_index, make_head, make_post
 
 POSTS = [make_post("new", 9), make_post("mid", 5), make_post("old", 1)]
@@ -60,8 +60,8 @@ def test_an_unchanged_post_is_taken_over(tmp_path: Path) -> None:
 def read_records(folder: Path, posts: list[Any], before: Iterable[Entry] = ()) -> list[Entry]:
     """Return the entries of an index that is written as a build writes it."""
     spelt = [PostRecord.model_validate_json(json.dumps(post)).model_dump_json() for post in posts]
-    lines = ",\n".join(spelt).encode() + b"\n" + INDEX_CLOSING
-    raw = encode_index(HEAD, []).replace(INDEX_CLOSING, lines)
+    lines = ",\n".join(spelt).encode() + b"\n" + INDEX_END
+    raw = encode_index(HEAD, []).replace(INDEX_END, lines)
     return list(read_index(write(folder, raw), before)[1].entries)
 
 
@@ -160,7 +160,7 @@ def test_a_missing_member_is_refused(tmp_path: Path, member: str) -> None:
 
 @pytest.mark.parametrize(
     "raw",
-    [b"", b"\n", b"{}", b"[]\n", b"null\n", b'"x"\n', b"\xff\xfe\n", b"PK\x03\x04", INDEX_CLOSING],
+    [b"", b"\n", b"{}", b"[]\n", b"null\n", b'"x"\n', b"\xff\xfe\n", b"PK\x03\x04", INDEX_END],
 )
 def test_what_is_no_index_is_refused(tmp_path: Path, raw: bytes) -> None:
     """Anything else is refused by its first line."""

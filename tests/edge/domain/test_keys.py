@@ -10,7 +10,7 @@ import pytest
 
 from edge_api.auth.actor import recent_entries
 from edge_api.auth.credentials import Authenticator
-from edge_api.auth.keys import KEY_ROTATION_OVERLAP, Issued, Keys, NewKey, key_state
+from edge_api.auth.keys import KEY_ROTATION_OVERLAP, IssuedKey, Keys, NewKey, key_state
 from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Store, Update
@@ -54,7 +54,7 @@ async def problem_of(keys: Keys, order: NewKey) -> str:
     return caught.value.message
 
 
-async def row_of(keys: Keys, issued: Issued) -> dict[str, Any]:
+async def row_of(keys: Keys, issued: IssuedKey) -> dict[str, Any]:
     """Return what the store has of a key."""
     return next(row for row in await keys.all() if row["id"] == issued.row["id"])
 
@@ -151,7 +151,7 @@ async def test_a_key_is_rotated_once_however_many_ask_at_once(keys: Keys) -> Non
         *(keys.rotate(old.row["id"]) for _ in range(5)), return_exceptions=True
     )
 
-    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["Issued", *["Problem"] * 4]
+    assert sorted(type(outcome).__name__ for outcome in outcomes) == ["IssuedKey", *["Problem"] * 4]
     assert len(await keys.all()) == 2
 
 

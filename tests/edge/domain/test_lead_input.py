@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
 from edge_api.leads.input import LeadInput, read_form
-from edge_api.operation.input import FormFaults, TextRule
+from edge_api.operation.input import FormErrors, TextRule
 
 GOOD = {
     "name": "Ann Lee",
@@ -215,7 +215,11 @@ def test_two_bodies_that_ask_for_the_same_are_one() -> None:
         assert lead(**change).canonical() != shuffled.canonical()
 
 
-RULES = {"name": TextRule(100), "budget_tier": TextRule(50), "message": TextRule(2000, lines=True)}
+RULES = {
+    "name": TextRule(100),
+    "budget_tier": TextRule(50),
+    "message": TextRule(2000, multiline=True),
+}
 SCHEMAS = {name: rule.json_schema("") for name, rule in RULES.items()}
 _EDGES = st.sampled_from(["", " ", "\n", "\t", "\r", "\x00", "\x85", "\u00a0", "\u2028", "\ufeff"])
 _TEXTS = st.builds(
@@ -293,7 +297,7 @@ def test_a_box_is_ticked_or_not(sent: str, *, consent: bool) -> None:
 
 def test_every_fault_of_a_form_is_told_at_once() -> None:
     """A sentence for each field, for the page that is shown again."""
-    with pytest.raises(FormFaults) as caught:
+    with pytest.raises(FormErrors) as caught:
         read_form({"name": " ", "email": "x", "message": "a\x00", "consent_text": "x" * 2001})
 
     assert caught.value.by_field == {

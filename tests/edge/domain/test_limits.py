@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.auth.rate_limits import COUNTED, Limiter, MemoryLimits
+from edge_api.auth.rate_limits import COUNTED_BY, Limiter, MemoryLimits
 from edge_api.db.problems import Problem
-from edge_api.schema.credentials import LimitDecision, Share, read_limit
+from edge_api.schema.credentials import LimitDecision, WindowHits, read_limit
 from edge_api.settings import SETTINGS, read_settings
 
 
@@ -54,14 +54,14 @@ def test_every_limit_has_a_setting() -> None:
     """And every setting of a rate is a limit."""
     rates = {name for name in SETTINGS if name.startswith("RATE_")}
 
-    assert {f"RATE_{name.upper()}" for name in COUNTED} == rates
+    assert {f"RATE_{name.upper()}" for name in COUNTED_BY} == rates
 
 
 async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     """Five leads in ten minutes and twenty a day, ten documents a minute, and the others."""
     limiter = make(seconds)
 
-    policies = [(await told(limiter, name))["RateLimit-Policy"] for name in COUNTED]
+    policies = [(await told(limiter, name))["RateLimit-Policy"] for name in COUNTED_BY]
     assert policies == [
         '"leads";q=5;w=600, "leads-day";q=20;w=86400',
         '"leads_attempts";q=60;w=60',
@@ -237,10 +237,10 @@ class Board:
 
     def __init__(self, others: Mapping[str, Sequence[float]]) -> None:
         self.others = others
-        self.told: list[Mapping[str, Share]] = []
+        self.told: list[Mapping[str, WindowHits]] = []
         self.is_away = False
 
-    async def exchange(self, told: Mapping[str, Share]) -> Mapping[str, Sequence[float]]:
+    async def exchange(self, told: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
         """Note what is told."""
         if self.is_away:
             raise Problem("unavailable")
@@ -258,7 +258,7 @@ async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
     (key,) = (item.key_for(limit.name, "x") for item in limit.items)
     await windows.exchange(Board({key: [5.0, 4.0]}))
 
-    assert await windows.hit(limit, "x") == LimitDecision(taken=False, windows=((0, 55.0),))
+    assert await windows.hit(limit, "x") == LimitDecision(allowed=False, windows=((0, 55.0),))
 
 
 async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:

@@ -71,7 +71,7 @@ async def test_everything_is_kept_unless_told(filled: Store, clock: MovableClock
     """Without a setting nothing is deleted, however old it is."""
     retention_ = keep(filled, clock)
 
-    assert not retention_.is_limited
+    assert not retention_.is_enabled
     assert await retention_.apply() == {}
     assert len(await column(filled, LEADS, "id")) == len(DAYS)
 
@@ -140,7 +140,7 @@ async def test_many_rows_go_a_few_at_a_time(
     filled: Store, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """So that others can write in between; all of them go."""
-    monkeypatch.setattr(privacy, "ROWS_AT_ONCE", 3)
+    monkeypatch.setattr(privacy, "DELETE_BATCH", 3)
 
     assert await keep(filled, clock, leads=1, mail_log=1).apply() == {LEADS: 3, EMAIL_SEND_LOG: 3}
     clock.move(days=1000)
@@ -221,8 +221,8 @@ async def test_many_tokens_and_names_are_looked_at_a_few_at_a_time(
     linked: Store, clock: MovableClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """None is passed over between two looks."""
-    monkeypatch.setattr(privacy, "NAMES_AT_ONCE", 1)
-    monkeypatch.setattr(privacy, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(privacy, "READ_BATCH", 1)
+    monkeypatch.setattr(privacy, "DELETE_BATCH", 2)
     clock.move(days=100)
     deleted = await keep(linked, clock, leads=30, mail_log=30).apply()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.mcp.operations import MESSAGE_MOST
+from edge_api.mcp.operations import MAX_MESSAGE_BYTES
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -284,7 +284,7 @@ async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:
         ({"Accept": "text/html"}, as_bytes(PING), 406),
         ({"Accept": "text/event-stream"}, as_bytes(PING), 406),
         ({"Accept": "application/json;q=0"}, as_bytes(PING), 406),
-        ({}, b" " * (MESSAGE_MOST + 1), 413),
+        ({}, b" " * (MAX_MESSAGE_BYTES + 1), 413),
     ],
 )
 async def test_http_refuses_by_itself(

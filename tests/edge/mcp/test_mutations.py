@@ -137,5 +137,5 @@ async def test_no_message_harms_the_process(edge: Any, version: str) -> None:
     assert {200, 400} <= set(seen)
     assert memory() <= before * GROWTH
     assert len(asyncio.all_tasks()) <= tasks + AT_ONCE  # a connection opened anew is a task too
-    assert edge.mcp.slots.taken == 0
+    assert edge.mcp.streams.open_count == 0
     assert (await agent.call("search", query="edge"))["structuredContent"]["results"]

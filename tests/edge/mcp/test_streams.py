@@ -15,7 +15,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
 from edge_api.mcp import transport as mcp
-from edge_api.mcp.caller import STREAMS_EACH, Caller, Slots
+from edge_api.mcp.caller import MAX_STREAMS_PER_KEY, Caller, StreamLimit
 from tests.edge.conftest import RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -39,9 +39,9 @@ async def come_true(holds: Callable[[], bool]) -> bool:
     return False
 
 
-def slots_of(edge: Any) -> Slots:
+def slots_of(edge: Any) -> StreamLimit:
     """Return the count of open streams of a running edge."""
-    slots: Slots = edge.mcp.slots
+    slots: StreamLimit = edge.mcp.streams
     return slots
 
 
@@ -120,7 +120,7 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
     """Beyond its share a token gets 429 with a sentence; another token still has its own."""
     one, two = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(2)]
     async with AsyncExitStack() as stack:
-        for _ in range(STREAMS_EACH):
+        for _ in range(MAX_STREAMS_PER_KEY):
             await stack.enter_async_context(listening(one))
         refused = await one.ask("subscriptions/listen", 5, notifications={})
         await stack.enter_async_context(listening(two))
@@ -134,7 +134,7 @@ async def test_one_token_has_its_share_of_streams(edge: Any) -> None:
 
 async def test_all_streams_have_a_bound(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all are taken it is 503 with a sentence and a time to come again."""
-    monkeypatch.setattr(slots_of(edge), "_most", 1)
+    monkeypatch.setattr(slots_of(edge), "_limit", 1)
     one, two = [Agent(edge, await edge.token(*READER), MODERN) for _ in range(2)]
     async with listening(one):
         refused = await two.ask("subscriptions/listen", notifications={})
@@ -152,17 +152,17 @@ async def test_dropped_listeners_are_gone(edge: Any) -> None:
         answers = [
             await stack.enter_async_context(listening(agent)) for agent in agents for _ in range(5)
         ]
-        assert slots_of(edge).taken == 20
+        assert slots_of(edge).open_count == 20
         for answer in answers:
             answer.connection.transport.abort()
-        assert await come_true(lambda: slots_of(edge).taken == 0)
+        assert await come_true(lambda: slots_of(edge).open_count == 0)
     assert await come_true(lambda: len(asyncio.all_tasks()) <= before)
 
 
 async def test_revocation_ends_open_streams(edge: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the ping it is looked whether the token still holds."""
-    monkeypatch.setattr(mcp, "TICK_SECONDS", 0.05)
-    monkeypatch.setattr(mcp, "PING_SECONDS", 0.1)
+    monkeypatch.setattr(mcp, "CHECK_SECONDS", 0.05)
+    monkeypatch.setattr(mcp, "PING_INTERVAL_SECONDS", 0.1)
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent) as answer:
         assert (await answer.content.readline()) in (b"\n", b": ping\n")
@@ -170,7 +170,7 @@ async def test_revocation_ends_open_streams(edge: Any, monkeypatch: pytest.Monke
         for row in await keys.all():
             await keys.revoke(row["id"])
         assert await next_message(answer) is None
-    assert await come_true(lambda: slots_of(edge).taken == 0)
+    assert await come_true(lambda: slots_of(edge).open_count == 0)
 
 
 async def test_the_end_of_the_service_is_said(edge: Any) -> None:
@@ -189,13 +189,13 @@ async def test_a_client_that_reads_nothing_is_let_go(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stream whose client takes nothing for long is broken off."""
-    monkeypatch.setattr(mcp, "WRITE_SECONDS", 0.2)
-    monkeypatch.setattr(mcp, "TICK_SECONDS", 0.001)
-    monkeypatch.setattr(mcp, "PING_SECONDS", 0.001)
+    monkeypatch.setattr(mcp, "WRITE_TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr(mcp, "CHECK_SECONDS", 0.001)
+    monkeypatch.setattr(mcp, "PING_INTERVAL_SECONDS", 0.001)
     monkeypatch.setattr(mcp, "_PING", b": " + b"x" * 1_000_000 + b"\n\n")
     agent = Agent(edge, await edge.token(*READER), MODERN)
     async with listening(agent):
-        assert await come_true(lambda: slots_of(edge).taken == 0)
+        assert await come_true(lambda: slots_of(edge).open_count == 0)
 
 
 async def step_by_step(
@@ -261,7 +261,7 @@ async def test_progress_needs_no_free_stream(
     progressing: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where all streams are taken the result comes alone: progress is a courtesy."""
-    monkeypatch.setattr(slots_of(progressing.edge), "_most", 0)
+    monkeypatch.setattr(slots_of(progressing.edge), "_limit", 0)
     kind, messages = await plan_steps(progressing, 3, progressToken=1)
 
     assert kind == "application/json"

@@ -25,7 +25,7 @@ async def known(edge: Any, *redirects: str) -> str:
 
 async def stranger(edge: Any) -> str:
     """Return the id of a client that registered itself."""
-    told = await edge.service[OAuthServer].clients.register_itself({"redirect_uris": [REDIRECT]})
+    told = await edge.service[OAuthServer].clients.register_dynamic({"redirect_uris": [REDIRECT]})
     return str(told["client_id"])
 
 

@@ -20,7 +20,7 @@ def document(**changes: Any) -> bytes:
     return orjson.dumps({"client_id": URL, "redirect_uris": [REDIRECT], **changes})
 
 
-def public_keys() -> dict[str, Any]:
+def verification_keys() -> dict[str, Any]:
     """Return a set of one new public key."""
     return dict(KeySet([ECKey.generate_key("P-256")]).as_dict(private=False))
 
@@ -55,7 +55,7 @@ async def test_a_failure_is_told_again_without_another_look(world: World) -> Non
 
 async def test_few_failures_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the newest addresses: made-up ones cost no memory."""
-    monkeypatch.setattr(module, "FAILURES_MOST", 2)
+    monkeypatch.setattr(module, "MAX_CACHED_FAILURES", 2)
     rows = ClientRows(world.store, world.clock)
     documents = DocumentClients(rows, world.clock, world.fetched, ())
     for number in (0, 1, 2, 3, 3):
@@ -121,7 +121,7 @@ async def test_a_document_that_is_gone_ends_the_client_after_a_day(world: World)
 async def test_a_client_that_now_has_keys_has_to_sign(world: World) -> None:
     """A token alone is not enough any more."""
     token = await connected(world)
-    world.fetched.documents[URL] = document(jwks=public_keys(), **SIGNING)
+    world.fetched.documents[URL] = document(jwks=verification_keys(), **SIGNING)
     world.clock.move(hours=2)
 
     assert (await refusal(world.refresh(URL, token))).oauth == "invalid_client"
@@ -151,7 +151,7 @@ async def test_a_key_that_is_private_or_huge_is_not_worked_with(world: World, ke
 
 async def test_a_set_has_few_keys(world: World) -> None:
     """Eleven are refused, ten are not."""
-    keys = public_keys()["keys"]
+    keys = verification_keys()["keys"]
     world.fetched.documents[URL] = document(jwks={"keys": keys * 11}, **SIGNING)
     assert (await refusal(world.oauth.clients.find(URL))).code == "invalid"
 

@@ -20,7 +20,7 @@ from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as fetch_module
 from edge_api.analysis.fetch import Fetcher
-from edge_api.net.ssrf_guard import LOOKUPS_MOST, is_public
+from edge_api.net.ssrf_guard import MAX_LOOKUPS, is_public
 from tests.edge.oauth.conftest import refusal
 
 pytestmark = pytest.mark.size("test")
@@ -100,12 +100,12 @@ async def elsewhere(_: web.Request) -> web.Response:
 
 async def large(_: web.Request) -> web.Response:
     """Answer more than anybody needs."""
-    return web.Response(body=b"x" * (fetch_module.BODY_MOST + 1))
+    return web.Response(body=b"x" * (fetch_module.MAX_METADATA_BYTES + 1))
 
 
 async def full(_: web.Request) -> web.Response:
     """Answer as much as is taken."""
-    return web.Response(body=b"x" * fetch_module.BODY_MOST)
+    return web.Response(body=b"x" * fetch_module.MAX_METADATA_BYTES)
 
 
 async def slow(_: web.Request) -> web.Response:
@@ -134,7 +134,7 @@ async def fetch(certificate: tuple[Path, Path], aiohttp_server: AiohttpServer) -
 async def test_a_document_is_fetched(fetch: Fetch) -> None:
     """Whole, up to 64 KiB."""
     assert await fetch("/document") == b'{"client_id": "x"}'
-    assert len(await fetch("/full")) == fetch_module.BODY_MOST
+    assert len(await fetch("/full")) == fetch_module.MAX_METADATA_BYTES
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ async def test_what_is_no_document(fetch: Fetch, path: str, reason: str) -> None
 
 async def test_a_server_that_says_nothing(fetch: Fetch, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is not waited for."""
-    monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
+    monkeypatch.setattr(fetch_module, "METADATA_TIMEOUT", 0.2)
 
     assert "took longer" in (await refusal(fetch("/slow"))).message
 
@@ -158,8 +158,8 @@ async def test_name_servers_that_say_nothing_block_nobody_else(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Their lookups have threads of their own, of which there is an end."""
-    release, most = threading.Event(), LOOKUPS_MOST
-    monkeypatch.setattr(fetch_module, "FETCH_SECONDS", 0.2)
+    release, most = threading.Event(), MAX_LOOKUPS
+    monkeypatch.setattr(fetch_module, "METADATA_TIMEOUT", 0.2)
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: release.wait() and [])
     try:
         waiting = [Fetcher()(f"https://{number}.example/x") for number in range(most + 5)]

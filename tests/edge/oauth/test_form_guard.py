@@ -16,8 +16,8 @@ def test_a_form_comes_back_as_it_was_shown() -> None:
     nonce = GUARD.new_nonce()
     seal = GUARD.seal(nonce, PAIRS, NOW)
 
-    assert GUARD.holds(seal, nonce, PAIRS, NOW + timedelta(minutes=30))
-    assert not GUARD.holds(seal, nonce, PAIRS, NOW + timedelta(minutes=30, seconds=1))
+    assert GUARD.valid(seal, nonce, PAIRS, NOW + timedelta(minutes=30))
+    assert not GUARD.valid(seal, nonce, PAIRS, NOW + timedelta(minutes=30, seconds=1))
 
 
 def test_a_form_of_another_browser_request_or_service_is_refused() -> None:
@@ -26,15 +26,15 @@ def test_a_form_of_another_browser_request_or_service_is_refused() -> None:
     seal = GUARD.seal(nonce, PAIRS, NOW)
     until, mac = seal.split(".")
 
-    assert not GUARD.holds(seal, GUARD.new_nonce(), PAIRS, NOW)
-    assert not GUARD.holds(seal, "", PAIRS, NOW)
-    assert not GUARD.holds(seal, nonce, PAIRS[:1], NOW)
-    assert not GUARD.holds(seal, nonce, [*PAIRS, ("resource", "r")], NOW)
-    assert not ConsentCsrf(b"t" * 32).holds(seal, nonce, PAIRS, NOW)
-    assert not GUARD.holds(f"{int(until) + 60}.{mac}", nonce, PAIRS, NOW)
+    assert not GUARD.valid(seal, GUARD.new_nonce(), PAIRS, NOW)
+    assert not GUARD.valid(seal, "", PAIRS, NOW)
+    assert not GUARD.valid(seal, nonce, PAIRS[:1], NOW)
+    assert not GUARD.valid(seal, nonce, [*PAIRS, ("resource", "r")], NOW)
+    assert not ConsentCsrf(b"t" * 32).valid(seal, nonce, PAIRS, NOW)
+    assert not GUARD.valid(f"{int(until) + 60}.{mac}", nonce, PAIRS, NOW)
 
 
 @pytest.mark.parametrize("seal", ["", ".", "x", "1.", "٣.x", "9" * 5000 + ".x", "1.ä"])
 def test_what_is_no_seal(seal: str) -> None:
     """Is refused like any other."""
-    assert not GUARD.holds(seal, GUARD.new_nonce(), PAIRS, NOW)
+    assert not GUARD.valid(seal, GUARD.new_nonce(), PAIRS, NOW)

@@ -35,7 +35,7 @@ async def test_a_grant_that_is_used_stays(world: World) -> None:
 
 async def test_a_grant_that_nobody_uses_goes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its last token; a few at a time."""
-    monkeypatch.setattr(server, "GRANTS_AT_ONCE", 2)
+    monkeypatch.setattr(server, "GRANT_BATCH", 2)
     for _ in range(3):
         await connected(world)
     world.clock.move(days=61)

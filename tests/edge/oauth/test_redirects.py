@@ -2,7 +2,13 @@
 
 import pytest
 
-from edge_api.oauth.request import host_of, is_loopback, matches, redirect_uri_error, source_of
+from edge_api.oauth.request import (
+    csp_source,
+    display_host,
+    is_loopback,
+    matches_uri,
+    redirect_uri_error,
+)
 
 SCHEMES = ("cursor",)
 
@@ -84,7 +90,7 @@ def test_what_may_not_be_registered(uri: str) -> None:
 )
 def test_a_redirect_is_the_registered_one(registered: str, named: str, *, fits: bool) -> None:
     """The very same string; on a loopback address the port is free (RFC 8252, section 7.3)."""
-    assert matches(registered, named) is fits
+    assert matches_uri(registered, named) is fits
 
 
 @pytest.mark.parametrize(
@@ -98,4 +104,4 @@ def test_a_redirect_is_the_registered_one(registered: str, named: str, *, fits: 
 )
 def test_how_a_redirect_is_shown(uri: str, host: str, source: str, *, here: bool) -> None:
     """To a person, and to the browser's policy."""
-    assert (host_of(uri), source_of(uri), is_loopback(uri)) == (host, source, here)
+    assert (display_host(uri), csp_source(uri), is_loopback(uri)) == (host, source, here)

@@ -26,7 +26,7 @@ async def test_a_client_that_registers_itself_is_public_and_capped(world: World)
         "scope": "posts:read admin:write",
         "unknown": [1],
     }
-    told = await world.oauth.clients.register_itself(asked)
+    told = await world.oauth.clients.register_dynamic(asked)
 
     assert told["token_endpoint_auth_method"] == "none"
     assert "client_secret" not in told
@@ -59,7 +59,7 @@ async def test_a_client_that_registers_itself_is_public_and_capped(world: World)
 )
 async def test_faulty_metadata_is_refused(world: World, metadata: Any, error: str) -> None:
     """With the code of RFC 7591, section 3.2.2, naming the member."""
-    problem = await refusal(world.oauth.clients.register_itself(metadata))
+    problem = await refusal(world.oauth.clients.register_dynamic(metadata))
 
     assert (problem.status, problem.oauth) == (400, error)
     assert await world.rows(OAUTH_CLIENTS) == []
@@ -67,26 +67,26 @@ async def test_faulty_metadata_is_refused(world: World, metadata: Any, error: st
 
 async def test_there_is_an_end_to_strangers(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """The oldest that never got a token make room; where all have tokens, others come back."""
-    monkeypatch.setattr(rows_module, "UNVETTED_MOST", 2)
-    monkeypatch.setattr(rows_module, "DELETED_AT_ONCE", 1)
+    monkeypatch.setattr(rows_module, "MAX_UNVETTED_CLIENTS", 2)
+    monkeypatch.setattr(rows_module, "DELETE_BATCH", 1)
     ids = []
     for _ in range(3):
         world.clock.move(seconds=1)
-        told = await world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+        told = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
         ids.append(told["client_id"])
     assert {row["id"] for row in await world.rows(OAUTH_CLIENTS)} == set(ids[1:])
 
     for client in ids[1:]:
         verifier = new_verifier()
         await world.redeem(client, await world.code(client, verifier), verifier)
-    more = world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+    more = world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
     assert (await refusal(more)).code == "unavailable"
 
 
 async def test_strangers_that_get_no_token_are_forgotten(world: World) -> None:
     """After a day; one that does is kept, and so is every client of the operator's."""
-    unused = await world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
-    used = await world.oauth.clients.register_itself({"redirect_uris": [REDIRECT]})
+    unused = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
+    used = await world.oauth.clients.register_dynamic({"redirect_uris": [REDIRECT]})
     own = await world.public_client()
     verifier = new_verifier()
     await world.redeem(used["client_id"], await world.code(used["client_id"], verifier), verifier)

@@ -34,7 +34,7 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
     """Tokens of both keys are believed, until the last of the old one has ended."""
     old = await token(world)
     kid = await world.oauth.keys.rotate()
-    assert (await world.oauth.keys.signer()).kid != kid
+    assert (await world.oauth.keys.signing_key()).kid != kid
     assert len((await world.oauth.keys.jwks())["keys"]) == 2
 
     world.clock.move(minutes=59)
@@ -42,7 +42,7 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
     await world.oauth.delete_expired()
     late = await token(world)
     world.clock.move(minutes=1)
-    assert (await world.oauth.keys.signer()).kid == kid
+    assert (await world.oauth.keys.signing_key()).kid == kid
     new = await token(world)
     assert await world.access.authenticate(late)
     assert await world.access.authenticate(new)
@@ -70,7 +70,7 @@ async def test_two_edges_over_one_store_believe_each_other(world: World) -> None
 
     bearer = await other.token_validator.find(text)
     assert bearer is not None
-    assert (await other.keys.signer()).kid == (await world.oauth.keys.signer()).kid
+    assert (await other.keys.signing_key()).kid == (await world.oauth.keys.signing_key()).kid
 
 
 async def test_a_key_of_another_secret_is_not_used(
@@ -80,9 +80,9 @@ async def test_a_key_of_another_secret_is_not_used(
     text = await token(world)
     keys = SigningKeys(world.store, world.clock, b"another secret" * 3)
 
-    published = {key.kid for key in (await keys.published()).keys}
+    verification_keys = {key.kid for key in (await keys.verification_keys()).keys}
     assert len(await world.rows(SIGNING_KEYS)) == 2
-    assert len(published) == 1
+    assert len(verification_keys) == 1
     assert "another SECRET_KEY" in caplog.text
     assert await world.access.authenticate(text)
 
@@ -105,11 +105,11 @@ async def test_a_token_that_was_tampered_with_is_refused(world: World, change: s
 @pytest.mark.parametrize(("more", "is_read"), [(0, True), (9000, False)])
 async def test_nothing_long_is_verified(world: World, *, more: int, is_read: bool) -> None:
     """Not even what our own key signed."""
-    key = await world.oauth.keys.signer()
+    key = await world.oauth.keys.signing_key()
     life = world.clock() + timedelta(hours=1)
     said = AccessToken("id", "key", "client" + "x" * more, (), SITE, None, life)
 
-    found = read(sign(said, SITE, key), SITE, await world.oauth.keys.published())
+    found = read(sign(said, SITE, key), SITE, await world.oauth.keys.verification_keys())
     assert (found == said) is is_read
 
 

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from edge_api.admin.rows import CHANGE_MOST, Rows
+from edge_api.admin.rows import MAX_CHANGES, Rows
 from edge_api.db.query import Insert, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import (
@@ -209,7 +209,7 @@ async def test_a_change_of_too_many_rows_changes_none(rows: Rows, store: Store) 
                     "2026-01-01T00:00:00.000000Z",
                     lambda number=number: f"00000000-0000-4000-8000-{number:012}",  # type: ignore[misc]
                 )
-                for number in range(CHANGE_MOST + 1)
+                for number in range(MAX_CHANGES + 1)
             ],
         )
     )
@@ -220,9 +220,9 @@ async def test_a_change_of_too_many_rows_changes_none(rows: Rows, store: Store) 
         rows.delete(SUPPRESSED_EMAILS, match, ACTOR),
     ):
         assert (await problem_of(work)).code == "invalid"
-    page = await rows.read(SUPPRESSED_EMAILS, [("reason", "eq.bounce")], counted=True)
-    assert page.total == CHANGE_MOST + 1
+    page = await rows.read(SUPPRESSED_EMAILS, [("reason", "eq.bounce")], with_total=True)
+    assert page.total == MAX_CHANGES + 1
     assert await audited(store) == []
 
     await rows.delete(SUPPRESSED_EMAILS, {"email": "7@b.c"}, ACTOR)
-    assert len(await rows.delete(SUPPRESSED_EMAILS, match, ACTOR)) == CHANGE_MOST
+    assert len(await rows.delete(SUPPRESSED_EMAILS, match, ACTOR)) == MAX_CHANGES

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.admin.rows import INSERT_MOST, Rows
+from edge_api.admin.rows import MAX_INSERT_ROWS, Rows
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
 from edge_api.db.table import Row, Table
@@ -129,11 +129,11 @@ async def test_a_duplicate_stores_nothing(rows: Rows, store: Store) -> None:
 
 async def test_rows_of_one_call_are_bounded(rows: Rows) -> None:
     """A thousand rows are stored in one call; one more is refused and nothing is stored."""
-    problem = await problem_of(rows.insert(LEADS, [LEAD] * (INSERT_MOST + 1), ACTOR))
+    problem = await problem_of(rows.insert(LEADS, [LEAD] * (MAX_INSERT_ROWS + 1), ACTOR))
 
     assert (problem.code, problem.sqlstate) == ("invalid", "54000")
     assert await everything(rows, LEADS) == []
-    assert len(await rows.insert(LEADS, [LEAD] * INSERT_MOST, ACTOR)) == INSERT_MOST
+    assert len(await rows.insert(LEADS, [LEAD] * MAX_INSERT_ROWS, ACTOR)) == MAX_INSERT_ROWS
 
 
 async def test_a_column_that_is_folded_is_folded_in_match_too(rows: Rows) -> None:
@@ -214,7 +214,7 @@ async def test_a_page_says_where_it_stands(rows: Rows) -> None:
     await rows.insert(LEADS, [{**LEAD, "name": name} for name in "abc"], ACTOR)
     pairs = [("select", "n:name,id"), ("order", "name.desc"), ("limit", "1"), ("offset", "1")]
 
-    page = await rows.read(LEADS, pairs, counted=True)
+    page = await rows.read(LEADS, pairs, with_total=True)
 
     assert (page.names, page.offset, page.total) == (("n", "id"), 1, 3)
     assert [row["n"] for row in page.rows] == ["b"]

@@ -20,7 +20,7 @@ async def test_a_read_that_comes_again_gives_the_same(rows: Rows) -> None:
         assert (await rows.read(LEADS, [("select", "id")])).rows == [{"id": row["id"]}]
         assert (await rows.read(LEADS, [("select", "name")])).rows == [{"name": "Ada"}]
         assert (await rows.read(LEADS, [])).total is None
-        assert (await rows.read(LEADS, [], counted=True)).total == 1
+        assert (await rows.read(LEADS, [], with_total=True)).total == 1
 
 
 async def test_a_change_of_another_edge_is_seen_at_once(

@@ -12,11 +12,11 @@ import brotli
 import pytest
 from multidict import CIMultiDict
 
-from edge_api.http.static import SMALL
+from edge_api.http.static import MAX_IN_MEMORY_BYTES
 from tests.edge.small_builds import make_post, point_at, write_build
 
 PAGE = "<!DOCTYPE html><title>A</title><p>" + "words " * 200
-LARGE = bytes(number % 251 for number in range(SMALL + 5000))
+LARGE = bytes(number % 251 for number in range(MAX_IN_MEMORY_BYTES + 5000))
 FILES: dict[str, bytes | str] = {
     "index.html": "<p>home</p>",
     "index.md": "# Home\n",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.http.conditional import ByteRange, etag_matches, range_holds, requested_range
+from edge_api.http.conditional import ByteRange, etag_matches, parse_range, range_applies
 
 pytestmark = pytest.mark.one_engine
 
@@ -65,7 +65,7 @@ def test_if_none_match(condition: str, matches: bool) -> None:  # noqa: FBT001
 )
 def test_if_range(condition: str | None, etag: str, holds: bool) -> None:  # noqa: FBT001
     """A range is only given to who has the very same representation, or sets no condition."""
-    assert range_holds(condition, etag) is holds
+    assert range_applies(condition, etag) is holds
 
 
 @pytest.mark.parametrize(
@@ -109,13 +109,13 @@ def test_if_range(condition: str | None, etag: str, holds: bool) -> None:  # noq
 )
 def test_range(header: str, span: object) -> None:
     """One range of bytes gives a part, one beyond the end none, anything else the whole."""
-    assert requested_range(header, SIZE) == span
+    assert parse_range(header, SIZE) == span
 
 
 @pytest.mark.parametrize("header", ["bytes=0-", "bytes=-1", "bytes=0-0", "bytes=-0"])
 def test_no_range_of_nothing(header: str) -> None:
     """An empty body has no part."""
-    assert requested_range(header, 0) == "unsatisfiable"
+    assert parse_range(header, 0) == "unsatisfiable"
 
 
 @pytest.mark.parametrize("size", [1, 2, 10])
@@ -123,7 +123,7 @@ def test_every_part_lies_within(size: int) -> None:
     """Whatever numbers are asked for, a part is not empty and lies within the body."""
     for first in range(size + 2):
         for last in range(size + 2):
-            span = requested_range(f"bytes={first}-{last}", size)
+            span = parse_range(f"bytes={first}-{last}", size)
             if isinstance(span, ByteRange):
                 assert span.start == first
                 assert 1 <= span.length <= size - span.start

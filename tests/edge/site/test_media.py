@@ -5,15 +5,15 @@ from collections.abc import Mapping
 import pytest
 
 from edge_api.http.static import (
-    BRIEFLY,
-    FOREVER,
-    address_of,
-    caching,
-    describe,
+    IMMUTABLE,
+    SHORT_LIVED,
+    cache_control,
+    canonical_address,
+    file_headers,
     markdown_alternate,
 )
 from edge_api.journal.site_files import SiteFile
-from edge_api.operation.result import NEGOTIATED, REVALIDATED
+from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import media_type
 
 pytestmark = pytest.mark.one_engine
@@ -56,29 +56,29 @@ def test_media_type(name: str, kind: str) -> None:
 @pytest.mark.parametrize(
     ("name", "control"),
     [
-        ("theme/style.aeb533b7b54a.css", FOREVER),
-        ("theme/fonts/book.aeb533b7b54a.woff2", FOREVER),
-        ("theme/style.css", BRIEFLY),
-        ("theme/style.aeb533b.css", BRIEFLY),
-        ("images/photo.20260101.jpg", BRIEFLY),
-        ("index.html", REVALIDATED),
-        ("journal/a/index.md", REVALIDATED),
-        ("feed.xml", BRIEFLY),
-        ("theme/page.aeb533b7b54a.html", FOREVER),
-        ("pictures/aeb533b7b54a/shelf-960.avif", FOREVER),
-        ("pictures/shelf-960.avif", BRIEFLY),
-        ("cards/shelf.png", BRIEFLY),
+        ("theme/style.aeb533b7b54a.css", IMMUTABLE),
+        ("theme/fonts/book.aeb533b7b54a.woff2", IMMUTABLE),
+        ("theme/style.css", SHORT_LIVED),
+        ("theme/style.aeb533b.css", SHORT_LIVED),
+        ("images/photo.20260101.jpg", SHORT_LIVED),
+        ("index.html", REVALIDATE),
+        ("journal/a/index.md", REVALIDATE),
+        ("feed.xml", SHORT_LIVED),
+        ("theme/page.aeb533b7b54a.html", IMMUTABLE),
+        ("pictures/aeb533b7b54a/shelf-960.avif", IMMUTABLE),
+        ("pictures/shelf-960.avif", SHORT_LIVED),
+        ("cards/shelf.png", SHORT_LIVED),
     ],
 )
 def test_caching(name: str, control: str) -> None:
     """Only an asset that carries its hash is kept for ever; pages are asked for each time."""
-    assert caching(name) == control
+    assert cache_control(name) == control
 
 
 def test_a_page_names_its_other_forms() -> None:
     """A page points at its twin, at what the build has for machines, and at the API."""
     files = listed("a/index.html", "a/index.md", "llms.txt")
-    headers = dict(describe(files, files["/a/"], negotiated=False))
+    headers = dict(file_headers(files, files["/a/"], negotiated=False))
 
     assert headers["Link"].startswith('</a/index.md>; rel="alternate"; type="text/markdown", ')
     assert '</llms.txt>; rel="describedby"' in headers["Link"]
@@ -96,7 +96,7 @@ def test_a_page_names_its_own_feeds_and_the_journals() -> None:
     files = listed("index.html", "404.html", "tags/a/index.html", *feeds)
 
     def name(path: str) -> list[str]:
-        link = dict(describe(files, files[path], negotiated=False))["Link"]
+        link = dict(file_headers(files, files[path], negotiated=False))["Link"]
         return [each for each in link.split(", ") if "feed" in each]
 
     everywhere = [
@@ -122,7 +122,7 @@ def test_a_page_names_its_own_feeds_and_the_journals() -> None:
 )
 def test_what_is_made_for_programs_is_open_to_scripts(name: str, is_open: bool) -> None:  # noqa: FBT001
     """Feeds and well-known files may be read by scripts of any origin, pages may not."""
-    headers = dict(describe({}, SiteFile(name), negotiated=False))
+    headers = dict(file_headers({}, SiteFile(name), negotiated=False))
 
     assert (headers.get("Access-Control-Allow-Origin") == "*") is is_open
 
@@ -131,25 +131,25 @@ def test_a_page_without_a_twin_does_not_vary_by_accept() -> None:
     """Where there is nothing to choose, caches need not look at `Accept`."""
     files = listed("a/index.html")
 
-    assert dict(describe(files, files["/a/"], negotiated=False))["Vary"] == "Accept-Encoding"
+    assert dict(file_headers(files, files["/a/"], negotiated=False))["Vary"] == "Accept-Encoding"
     assert markdown_alternate(files, files["/a/"]) is None
 
 
 def test_a_twin_names_its_page() -> None:
     """A twin points at the page it says the same as, and may be cached."""
     files = listed("a/index.html", "a/index.md", "404.html", "404.md")
-    headers = dict(describe(files, files["/a/index.md"], negotiated=False))
+    headers = dict(file_headers(files, files["/a/index.md"], negotiated=False))
 
     assert headers["Link"] == '</a/>; rel="canonical"'
-    assert headers["Cache-Control"] == REVALIDATED
+    assert headers["Cache-Control"] == REVALIDATE
     assert "Content-Location" not in headers
-    assert "Link" not in dict(describe(files, files["/404.md"], negotiated=False))
+    assert "Link" not in dict(file_headers(files, files["/404.md"], negotiated=False))
 
 
 def test_a_negotiated_twin_is_not_cached() -> None:
     """A twin in place of its page says where it lies and is kept by nobody."""
     files = listed("a/index.html", "a/index.md")
-    headers = dict(describe(files, files["/a/index.md"], negotiated=True))
+    headers = dict(file_headers(files, files["/a/index.md"], negotiated=True))
 
     assert headers["Content-Location"] == "/a/index.md"
     assert headers["Cache-Control"] == NEGOTIATED
@@ -163,13 +163,13 @@ def test_names_are_escaped_in_headers() -> None:
         value
         for path, file in files.items()
         for negotiated in (True, False)
-        for _, value in describe(files, file, negotiated=negotiated)
+        for _, value in file_headers(files, file, negotiated=negotiated)
         if path
     ]
 
     assert all(value.isascii() for value in every)
     assert any("/tags/%E6%9C%AC/index.md" in value for value in every)
-    assert address_of(files, "/tags/\u672c") == "/tags/%E6%9C%AC/"
+    assert canonical_address(files, "/tags/\u672c") == "/tags/%E6%9C%AC/"
 
 
 @pytest.mark.parametrize(
@@ -190,4 +190,4 @@ def test_other_names_of_a_page(path: str, address: str | None) -> None:
     """A folder without its slash, and the file of a page, lead to the one address of the page."""
     files = listed("index.html", "a/index.html", "xindex.html")
 
-    assert address_of(files, path) == address
+    assert canonical_address(files, path) == address

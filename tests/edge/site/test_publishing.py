@@ -208,7 +208,7 @@ async def test_the_same_bytes_written_again_are_no_change(package: Path) -> None
     code.look()
 
     assert not code.has_changed
-    assert not code.is_settled
+    assert not code.is_stable
 
 
 def test_an_upgrade_under_way_is_not_settled(package: Path) -> None:
@@ -219,6 +219,6 @@ def test_an_upgrade_under_way_is_not_settled(package: Path) -> None:
         (package / "module.py").write_text(f"VALUE = {number}\n")
         os.utime(package / "module.py", (number, number))
         code.look()
-        seen.append((code.has_changed, code.is_settled))
+        seen.append((code.has_changed, code.is_stable))
 
     assert seen == [(True, False), (True, False), (True, True)]

@@ -14,7 +14,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.journal.builds import BuildManager, Search
-from edge_api.schema.index import WORDS_LONGEST
+from edge_api.schema.index import MAX_QUERY_LENGTH
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.page_scripts import has_own_scripts_alone
 
@@ -123,7 +123,7 @@ async def test_without_words_there_is_the_form_alone(edge: Any) -> None:
     form = page.css("search form")[0].attributes
     assert (form["action"], form.get("method")) == ("/search", None)
     assert page.css('label[for="q"]')
-    assert page.css("#q")[0].attributes["maxlength"] == str(WORDS_LONGEST)
+    assert page.css("#q")[0].attributes["maxlength"] == str(MAX_QUERY_LENGTH)
     assert "side by side" in page.css("#search-hint")[0].text()
     assert "hidden" in page.css("#search-help")[0].attributes
 

@@ -221,7 +221,7 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
 ) -> None:
     """The delivery is counted, and not claimed for ever."""
     keyed = await office.endpoints.add(receiver.url)
-    broken = SecretBox(SECRET, PURPOSE).wrap(b"whsec_a")
+    broken = SecretBox(SECRET, PURPOSE).encrypt(b"whsec_a")
     where = (Filter("id", "eq", keyed.row["id"]),)
     await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
     await office.lead()

@@ -82,30 +82,30 @@ async def test_a_hit_that_is_taken_back_leaves_room_for_one(edges: list[Postgres
     await edges[2].refund(limit, "x")
 
     later = [await windows.hit(limit, "x") for windows in edges]
-    assert [first.taken, *(tally.taken for tally in later)] == [True, True, False, False]
+    assert [first.allowed, *(tally.allowed for tally in later)] == [True, True, False, False]
 
 
 async def test_keys_and_limits_are_counted_apart(edges: list[PostgresLimits]) -> None:
     """One sender's hits take nothing from another's, nor from another limit."""
     limits = [limit_of("1/minute"), limit_of("1/minute", "search")]
 
-    taken = [
-        (await edges[0].hit(limit, key)).taken for limit in limits for key in ("x", "y", "\u00e9")
+    allowed = [
+        (await edges[0].hit(limit, key)).allowed for limit in limits for key in ("x", "y", "\u00e9")
     ]
-    assert taken == [True] * 6
+    assert allowed == [True] * 6
 
 
 async def test_a_hit_is_forgotten_when_its_window_has_passed(edges: list[PostgresLimits]) -> None:
     """By the server's clock; what counts no longer is swept away, what counts is not."""
     short, long = limit_of("1/second"), limit_of("1/minute", "search")
     await edges[0].hit(long, "x")
-    assert (await edges[0].hit(short, "x")).taken
-    assert not (await edges[1].hit(short, "x")).taken
+    assert (await edges[0].hit(short, "x")).allowed
+    assert not (await edges[1].hit(short, "x")).allowed
     await asyncio.sleep(1.1)
     await edges[2].sweep()
 
-    assert (await edges[1].hit(short, "x")).taken
-    assert not (await edges[1].hit(long, "x")).taken
+    assert (await edges[1].hit(short, "x")).allowed
+    assert not (await edges[1].hit(long, "x")).allowed
 
 
 async def test_what_was_swept_is_gone(
@@ -188,13 +188,13 @@ async def test_what_an_edge_told_goes_with_its_window(
     await exchange(limiters)
     await limiters[0].refund("authenticated", "x")
     await exchange(limiters)
-    taken = [await attempt(limiter, "authenticated", "x") for limiter in reversed(limiters)]
+    allowed = [await attempt(limiter, "authenticated", "x") for limiter in reversed(limiters)]
     await exchange(limiters)
     refused = await attempt(limiters[0], "authenticated", "x")
     await asyncio.sleep(4.1)
     await edges[2].sweep()
 
-    assert [*taken, refused] == ["taken", "taken", "too_many_requests"]
+    assert [*allowed, refused] == ["taken", "taken", "too_many_requests"]
     assert await rival.fetchval("SELECT count(*) FROM rate_shares") == 0
     assert await attempt(limiters[0], "authenticated", "x") == "taken"
 
@@ -248,7 +248,7 @@ async def test_an_edge_that_is_cut_off_counts_by_itself(
     assert [left for left, _ in seen_by_others.windows] == [2]
     for _ in range(100):  # until it tries again
         await attempt(cut_off, "failed_auth", "x")
-        if not (await other.hit(limit, "x")).taken:
+        if not (await other.hit(limit, "x")).allowed:
             break
         await other.refund(limit, "x")
         await asyncio.sleep(0.1)
@@ -270,5 +270,5 @@ def test_where_a_limit_was_lowered_more_than_one_hit_has_to_go() -> None:
     """The wait is until there is room, however many hits count beyond the limit."""
     limit = limit_of("2/minute;9/day")
 
-    found = tally(limit, [100.0, 50.0, 40.0, 30.0, 20.0], taken=False)
-    assert found == LimitDecision(taken=False, windows=((0, 30.0), (4, 86300.0)))
+    found = tally(limit, [100.0, 50.0, 40.0, 30.0, 20.0], allowed=False)
+    assert found == LimitDecision(allowed=False, windows=((0, 30.0), (4, 86300.0)))
