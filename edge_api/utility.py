@@ -7,7 +7,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 
 from edge_api.auth.rate_limits import AUTHENTICATED, NO_LIMIT, list_rates
 from edge_api.auth.tokens import Issuer
-from edge_api.health import Health
+from edge_api.health import Health, State
 from edge_api.journal.builds import BuildManager
 from edge_api.mcp import operations as mcp
 from edge_api.oauth.server import server_metadata
@@ -23,13 +23,10 @@ from edge_api.operation.result import JSON, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema import paths
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.paths import API_CATALOG, OPENAPI, PREFIX
 from edge_api.settings import Settings
 
 RETRY_SECONDS = 5
 """The pause after which a client that got 503 may try again."""
-
-State = Literal["pass", "warn", "fail"]
 
 
 class Alive(BaseModel):
@@ -136,7 +133,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     ),
     Operation(
         name="readiness",
-        path=f"{PREFIX}/readiness",
+        path=f"{paths.PREFIX}/readiness",
         summary="Readiness: store, posts index and configuration are in order",
         handler=readiness,
         responses=(
@@ -151,21 +148,21 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     ),
     Operation(
         name="describe_api",
-        path=f"{PREFIX}/",
+        path=f"{paths.PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         handler=describe,
         responses=(_DESCRIPTION, NOT_MODIFIED),
     ),
     Operation(
         name="describe_api_without_slash",
-        path=PREFIX,
+        path=paths.PREFIX,
         summary="The same as with a slash behind it",
         handler=describe,
         responses=(_DESCRIPTION, NOT_MODIFIED),
     ),
     Operation(
         name="openapi",
-        path=OPENAPI,
+        path=paths.OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         handler=openapi,
         responses=(
@@ -175,7 +172,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     ),
     Operation(
         name="api_catalog",
-        path=API_CATALOG,
+        path=paths.API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
         handler=get_catalog,
         responses=(

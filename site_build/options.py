@@ -29,10 +29,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def read_settings() -> dict[str, str]:
-    """Return the settings of the environment and of `.env`, empty ones left out.
-
-    Raises BuildError when the file cannot be used.
-    """
+    """Return the settings of the environment and `.env` without empty ones; raises BuildError."""
     try:
         given = {**read_dotenv(Path(".env")), **os.environ}
     except DotenvError as error:
@@ -76,20 +73,18 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_target(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Add `--output` and `--site-url`: where builds go, and for which origin they are."""
-    add_output(parser, settings)
-    add_site_url(parser, settings)
-
-
-def add_output(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+def add_output(
+    parser: argparse.ArgumentParser,
+    settings: Mapping[str, str],
+    folder: str = "folder of the builds",
+) -> None:
     """Add `--output`: the folder of the builds and of their cache."""
     parser.add_argument(
         "--output",
         type=Path,
         default=settings.get("BUILD_DIR", "build"),
         metavar="DIR",
-        help="folder of the builds (default: BUILD_DIR, or build)",
+        help=f"{folder} (default: BUILD_DIR, or build)",
     )
 
 

@@ -24,7 +24,6 @@ from pelican.urlwrappers import Tag as PelicanTag
 
 from edge_api.schema.reading import count_words
 from site_build import addresses
-from site_build.addresses import FEED, FEED_JSON
 from site_build.cache import make_key
 from site_build.content.sources import Texts
 from site_build.images.responsive import ImageSet
@@ -49,7 +48,8 @@ class Tag(PelicanTag):  # type: ignore[misc]
         self.slug = slug
         self.url = address
         self.save_as = addresses.name_file(self.url)
-        self.feeds = tuple(addresses.locate_feed(address, each) for each in (FEED, FEED_JSON))
+        forms = (addresses.FEED, addresses.FEED_JSON)
+        self.feeds = tuple(addresses.locate_feed(address, each) for each in forms)
         self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
 
 

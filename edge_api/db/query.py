@@ -123,9 +123,7 @@ def _fold_one(character: str) -> str:
     return next(form for form in forms if len(form) == 1)
 
 
-@lru_cache(maxsize=64)
-def _pattern(pattern: str) -> Pattern:
-    return Pattern(pattern)
+_pattern = lru_cache(maxsize=64)(Pattern)
 
 
 @lru_cache(maxsize=64)

@@ -53,16 +53,12 @@ def _create(table: Table, dialect: DdlDialect) -> Iterator[str]:
 
 def _create_index(table: Table, index: Index) -> str:
     unique = "UNIQUE " if index.unique else ""
-    terms = ", ".join(map(_index_term, index.columns))
+    terms = ", ".join(f"{each[1:]} DESC" if each[0] == "-" else each for each in index.columns)
     text = f"CREATE {unique}INDEX {index.name} ON {table.name} ({terms})"
     if index.where is None:
         return text
     column, value = index.where
     return f"{text} WHERE {column} = {_literal(value)}"
-
-
-def _index_term(name: str) -> str:
-    return f"{name.removeprefix('-')} DESC" if name.startswith("-") else name
 
 
 def _column(table: Table, column: Column, dialect: DdlDialect) -> str:
@@ -117,7 +113,7 @@ def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]])
     rows = [dict(zip(names, record, strict=True)) for record in records]
     for name in table.json_columns.intersection(names):
         for row in rows:
-            row[name] = None if row[name] is None else read_json(row[name])
+            row[name] = None if row[name] is None else json.loads(row[name])
     return rows
 
 
@@ -130,11 +126,6 @@ def write_json(value: Any) -> str:
         return _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):
         raise Problem("invalid", "the value cannot be written as JSON", sqlstate="22P02") from None
-
-
-def read_json(text: str) -> Any:
-    """Return the value of a text that `write_json` wrote."""
-    return json.loads(text)
 
 
 COMPARISONS: Mapping[str, str] = {
@@ -230,10 +221,7 @@ def _insert_values(table: Table, placeholders: Mapping[str, str]) -> str:
 
 
 def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
-    """Return the rows of the query with numbers in the place of `RowCount`.
-
-    `affected` says how many rows each earlier query of the transaction read or changed.
-    """
+    """Return the rows with numbers for `RowCount`; `affected` counts rows of earlier queries."""
     if not any(RowCount in map(type, row.values()) for row in query.rows):
         return [dict(row) for row in query.rows]
     return [

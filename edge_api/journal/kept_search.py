@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.fts import Search, open_existing, open_search, renew_search
+from edge_api.db.fts.index import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildContents, BuildRefusal, digested, list_posts, read_head
 from edge_api.journal.posts import read_text

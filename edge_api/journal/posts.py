@@ -3,7 +3,7 @@
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
@@ -164,12 +164,12 @@ class Posts:
         start = (
             0
             if after is None
-            else _bisect_first(entries, lambda item: after.is_before(item.cursor))
+            else bisect_left(entries, x=True, key=lambda item: after.is_before(item.cursor))
         )
         end = (
             len(entries)
             if since is None
-            else _bisect_first(entries, lambda item: item.cursor.published < since)
+            else bisect_left(entries, x=True, key=lambda item: item.cursor.published < since)
         )
         for entry in islice(entries, start, end):
             if found is None or entry.cursor.slug in found:
@@ -188,10 +188,6 @@ def read_text(body: bytes) -> SearchText:
         prose=prose,
         code=code,
     )
-
-
-def _bisect_first(entries: Sequence[Entry], follows: Callable[[Entry], bool]) -> int:
-    return bisect_left(entries, x=True, key=follows)
 
 
 class PlainText(NamedTuple):

@@ -68,18 +68,8 @@ class Acknowledgements:
     async def _reserve(self, entry: Row) -> bool:
         """Store, by a unique key, the address's one acknowledgement of the day."""
         now = self._clock()
-        row = self._reservation(entry, now)
-        mine = Filter("id", "eq", row["id"])
-        over = (mine, Filter("expires_at", "lte", format_instant(now)))
-        queries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
-        if await run_unless_conflict(self._store, *queries):
-            return True
-        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
-        return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
-
-    def _reservation(self, entry: Row, now: datetime) -> Row:
         about = f"acknowledgement\n{normalize_recipient(entry['recipient_email'])}"
-        return {
+        row: Row = {
             "id": hmac.digest(self._secret, about.encode(), "sha256").hex(),
             "request_digest": sha256(entry["id"].encode()).hexdigest(),
             "status": _SENT,
@@ -87,6 +77,13 @@ class Acknowledgements:
             "created_at": format_instant(now),
             "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
         }
+        mine = Filter("id", "eq", row["id"])
+        over = (mine, Filter("expires_at", "lte", format_instant(now)))
+        queries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
+        if await run_unless_conflict(self._store, *queries):
+            return True
+        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
+        return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from email.policy import EmailPolicy
 from mailbox import Error, Maildir
 from pathlib import Path
 from ssl import SSLContext, create_default_context
-from types import TracebackType
 from typing import Final, Never, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
@@ -102,12 +101,7 @@ class SmtpSession:
             await self._open()
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        fault: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
         if kind is None:
             with suppress(*FAULTS):
                 async with asyncio.timeout(_QUIT_SECONDS):
@@ -216,7 +210,7 @@ class SmtpSession:
         if on_envelope and not offered:
             message = "the relay takes no addresses beyond ASCII: 5.6.7"
             raise Refused("recipient", None, "5.6.7", message)
-        return offered and (on_envelope or is_international(outgoing.message))
+        return offered and (on_envelope or any(map(_is_beyond_ascii, outgoing.message.values())))
 
 
 def _mailbox(stage: Stage, text: str) -> Mailbox:
@@ -255,11 +249,6 @@ def _silence(fault: BaseException, seconds: float) -> str:
     if isinstance(fault, SMTPResponseException):
         return "the relay answered what is no SMTP"
     return "the relay cannot be reached, or closed the connection"
-
-
-def is_international(message: EmailMessage) -> bool:
-    """Return whether a header has an address beyond ASCII, which needs SMTPUTF8."""
-    return any(map(_is_beyond_ascii, message.values()))
 
 
 def serialize(message: EmailMessage, *, international: bool, line_end: str = "\r\n") -> bytes:

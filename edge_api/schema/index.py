@@ -114,15 +114,3 @@ class IndexHead(BaseModel):
     is_bare: bool = Field(default=False, description="Whether pages answer without `.html` too.")
     post_path: str = Field("/journal/{slug}/", description="Form of the paths of posts.")
     tag_path: str = Field("/tags/{slug}/", description="Form of the paths of tags.")
-
-
-class PostIndex(BaseModel):
-    """The whole file: its head, and every public post, newest first, slug as tie-breaker.
-
-    On disk each post stands on a line of its own, so that the file can be read post by post.
-    """
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    head: IndexHead
-    posts: tuple[PostRecord, ...]

@@ -8,11 +8,6 @@ WORDS_PER_MINUTE = 225
 _WORD = re.compile(r"\w+(?:['\u2019\-]\w+)*")
 
 
-def words_in(text: str) -> list[str]:
-    """Return the words of plain text or Markdown, as they are written."""
-    return _WORD.findall(text)
-
-
 def count_words(text: str) -> int:
     """Return the number of words in plain text or Markdown."""
     return len(_WORD.findall(text))

@@ -151,11 +151,6 @@ def read_rows(folder: Path) -> frozenset[bytes]:
     return frozenset(_read(folder)[1])
 
 
-def is_whole(folder: Path) -> bool:
-    """Return whether the manifest in `folder` can be read, and names any file."""
-    return bool(_read(folder)[1])
-
-
 class _Head(NamedTuple):
     """The one row of the table `head`."""
 
@@ -207,10 +202,7 @@ def list_forms(path: str, look: FileState) -> Iterator[str]:
 def write_manifest(
     folder: Path, manifest: Manifest, before: Manifest = EMPTY, before_folder: Path | None = None
 ) -> None:
-    """Write the manifest into `folder`, whole or not at all.
-
-    Of the manifest `before`, which `before_folder` has, only the rows that differ are written.
-    """
+    """Write the manifest whole; of `before`, copied from its folder, only rows that differ."""
     partial = folder / f".{MANIFEST_FILE}"
     partial.unlink(missing_ok=True)
     known = before.entries if before_folder else {}
@@ -236,10 +228,7 @@ def write_manifest(
 
 
 def list_retained(before: Manifest, fresh: Iterable[str], folder: str) -> list[Entry]:
-    """Return the files of `folder` that pages of the build before still ask for.
-
-    They are kept until the set of files changes once more.
-    """
+    """Return files of `folder` that pages of the last build ask for, till the set changes again."""
     new = set(fresh)
     old = {path: entry for path, entry in before.entries.items() if path.startswith(folder)}
     unchanged = {path for path, entry in old.items() if not entry.retained} == new
@@ -262,8 +251,6 @@ _BROTLI_BETTER = 10
 _AWAITED = frozenset({"css", "js"})
 _AWAITED_MOST = 100_000
 """Bytes above which that takes longer than a tenth of a second."""
-
-_PARTIAL = ".part"
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,10 +297,7 @@ class OutputFolder:
         return Entry(path, inputs.key, digest, sizes, mtimes, inputs.names, inputs.texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
-        """Remove what the build before wrote and this one did not.
-
-        Files that no build wrote are left alone.
-        """
+        """Remove what the build before wrote and this one did not; other files are left alone."""
         before = self._before.entries
         old = [entry for path, entry in before.items() if entry != entries.get(path)]
         new = [entry for path, entry in entries.items() if entry != before.get(path)]
@@ -381,7 +365,7 @@ def _make_forms(path: str, data: bytes) -> dict[str, bytes]:
 def _write(path: str, suffix: str, data: bytes) -> Stamp:
     """Write a new file and rename it into place, so that a published one is never written to."""
     target = f"{path}{suffix}"
-    partial = f"{target}{_PARTIAL}"
+    partial = f"{target}.part"
     with open(partial, "wb") as file:  # noqa: PTH123 - a Path costs as much again
         file.write(data)
         file.flush()

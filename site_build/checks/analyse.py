@@ -263,10 +263,7 @@ def _split_addresses(attribute: str, value: str) -> Iterator[str]:
 
 
 def blank_code(markdown: str) -> str:
-    """Return the text with blanks for what stands in code blocks and between backticks.
-
-    It is as long as it was, so that offsets in it hold in the text.
-    """
+    """Return the text with blanks for code blocks and code spans, so that offsets stay the same."""
     if "`" not in markdown and "~~~" not in markdown:
         return markdown
     return _SPAN.sub(_blank, _FENCED.sub(_blank, markdown))
@@ -295,10 +292,7 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
 
 
 def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conversion:
-    """Return the HTML of `document` with `markdown` for its text.
-
-    Raises what the converter raises.
-    """
+    """Return the HTML of `document` with `markdown` as its text; raises as the converter does."""
     try:
         return _converter(dialect).convert(replace(document, markdown=markdown))
     except Exception:
@@ -312,6 +306,4 @@ def render(document: Document, markdown: str) -> LexborHTMLParser:
     return LexborHTMLParser(convert(document, markdown).html)
 
 
-@cache
-def _converter(dialect: Dialect) -> Converter:
-    return Converter(dialect)
+_converter = cache(Converter)

@@ -24,16 +24,14 @@ PATIENCE_SECONDS = 10.0
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
-    options.add_target(parser, settings)
+    options.add_output(parser, settings)
+    options.add_site_url(parser, settings)
     options.add_instant(parser)
     options.add_judgement(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build, and print how far it is and what came of it; return 1 when the content is bad.
-
-    Raises BuildError for what else stops a build.
-    """
+    """Build and print the outcome; return 1 for bad content. Raises BuildError for all else."""
     began = time.monotonic()
     console = open_console()
     try:
@@ -69,10 +67,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _build_in_turn(order: BuildOptions) -> Report:
-    """Build once no other build is at work: a publisher beside it is done in a moment.
-
-    Raises BusyError when it is not.
-    """
+    """Build once no other build is at work; raises BusyError when that takes too long."""
     patience_ends = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
@@ -84,7 +79,7 @@ def _build_in_turn(order: BuildOptions) -> Report:
 
 
 def make_order(arguments: argparse.Namespace, observer: Observer) -> BuildOptions:
-    """Return what the options of `add_content`, `add_target` and `add_judgement` ask for."""
+    """Return what the options of a command that builds ask for."""
     return BuildOptions(
         content=arguments.content,
         output=arguments.output,

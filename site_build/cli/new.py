@@ -16,6 +16,7 @@ from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
 from site_build.content.folder import list_content, read_bytes
+from site_build.errors import BuildError
 from site_build.text import make_slug
 
 FOLDER = "posts"
@@ -41,26 +42,21 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file and print its path; return 2 when it cannot be."""
+    """Write the file and print its path; raises ScaffoldError when it cannot be."""
     date = arguments.date or datetime.now(UTC)
-    try:
-        path = start_post(arguments.content, arguments.title, date, arguments.tags)
-    except ScaffoldError as refusal:
-        sys.stderr.write(f"{refusal}\n")
-        return 2
+    path = start_post(arguments.content, arguments.title, date, arguments.tags)
     open_console().print(f"{path} is started, as a draft")
     return 0
 
 
-class ScaffoldError(Exception):
+class ScaffoldError(BuildError):
     """The post cannot be started; the message says why and what to do."""
+
+    exitcode = 2
 
 
 def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = ()) -> Path:
-    """Write a draft for `title` into the folder `content` and return its path.
-
-    `date` is in UTC. Raises ScaffoldError, and leaves nothing behind then.
-    """
+    """Write a draft dated `date` (UTC) and return its path; raises ScaffoldError, leaving none."""
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules

@@ -34,7 +34,8 @@ from site_build.text import write_instant
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
-    options.add_target(parser, settings)
+    options.add_output(parser, settings)
+    options.add_site_url(parser, settings)
     options.add_judgement(parser)
     parser.add_argument(
         "--stay",

@@ -31,13 +31,7 @@ _EVERYTHING = datetime.max.replace(tzinfo=UTC)
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add_content(parser, settings)
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=Path(settings.get("BUILD_DIR", "build")),
-        metavar="DIR",
-        help="folder that keeps a cache of the preview (default: BUILD_DIR, or build)",
-    )
+    options.add_output(parser, settings, "folder that keeps a cache of the preview")
     parser.add_argument(
         "--port",
         type=options.read_port,

@@ -15,9 +15,7 @@ from edge_api.schema.reading import reading_minutes
 from site_build.addresses import SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
-from site_build.checks.facts import (
-    Facts,
-)
+from site_build.checks.facts import Facts
 from site_build.content.document import read_document
 from site_build.content.folder import (
     Listing,
@@ -98,10 +96,7 @@ class Texts:
         return _make_text_key(self._code, self._dialect, document)
 
     def read(self, document: Document) -> Text:
-        """Return the document's text.
-
-        Raises BuildError when the file is no longer the one that was checked.
-        """
+        """Return the document's text; raises BuildError when its file is no longer as checked."""
         self.asked[document.path] = None
         key = self.key(document)
         text = self._remembered.get(key) or self._cache.get(TEXTS, key)
@@ -173,10 +168,7 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
 def read_sources(
     request: Request, paths: tuple[str, ...], cache: Cache, code: str, dialect: Dialect
 ) -> tuple[dict[str, Reading], int]:
-    """Return what each source file says, by path in the order of `paths`.
-
-    The second value is how many of them the cache knew; it is given the others.
-    """
+    """Return what each source file says, in the order of `paths`, and how many the cache knew."""
     content, observer = request.content, request.observer
     reader = make_key(code, dialect._replace(site_url=""))
     keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}

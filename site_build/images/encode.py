@@ -107,12 +107,10 @@ def _digest(picture: Picture) -> str:
 @cache
 def _fingerprint() -> str:
     """Return the digest of the way forms are made: the code and the libraries."""
-    folder = Path(__file__).parent
     digest = hashlib.sha256(version("pillow").encode())
     for codec in KINDS:
         digest.update(f"{codec} {features.version(codec)}\n".encode())
-    for name in (Path(__file__).name, "encode.py"):
-        digest.update((folder / name).read_bytes())
+    digest.update(Path(__file__).read_bytes())
     return digest.hexdigest()
 
 

@@ -10,7 +10,6 @@ from types import MappingProxyType
 from xml.sax.saxutils import escape
 
 from edge_api.schema import paths
-from edge_api.schema.paths import DOCS_PAGES
 from site_build import addresses
 from site_build.site import UNDATED, Document, Identity, Policy, Site
 from site_build.text import write_instant
@@ -116,7 +115,7 @@ def _list_rows(site: Site) -> Iterator[_Row]:
         yield tag.address, _find_latest(tag.posts)
     for post in site.posts:
         yield post.address, post.updated
-    for path in DOCS_PAGES:
+    for path in paths.DOCS_PAGES:
         yield path.removeprefix("/"), UNDATED
 
 

@@ -22,7 +22,6 @@ NEWEST_OF_TAG = 20
 _JSON_FEED = "https://jsonfeed.org/version/1.1"
 _ATOM = "http://www.w3.org/2005/Atom"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
-_STYLE = {"type": "html"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +170,7 @@ def _add_entry(feed: ET.Element, item: Item) -> None:
     for tag in record.tags:
         _add(entry, "category", term=strip_control_characters(tag))
     _add(entry, "summary", record.excerpt)
-    _add(entry, "content", record.content_html, **_STYLE)
+    _add(entry, "content", record.content_html, type="html")
 
 
 def _add(parent: ET.Element, name: str, text: str | None = None, **attributes: str) -> ET.Element:

@@ -254,8 +254,7 @@ class Outputs(Generator):  # type: ignore[misc]
             copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copyfile(build.request.place.site / target.path, copy)
-            values = {**target.shared, **target.own, "output_file": target.path}
-            signals.content_written.send(str(copy), context=values)
+            signals.content_written.send(str(copy), context=target.list_values())
 
 
 def _name(kind: type[Any], name: str, settings: dict[str, Any]) -> Any:
@@ -291,10 +290,7 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
         settings,
         build.texts,
         build.content.image_set,
-        {
-            name: _name(Author, name, settings)
-            for name in dict.fromkeys((site.identity.author, *authors))
-        },
+        {name: _name(Author, name, settings) for name in authors},
         {each.category: _name(Category, each.category, settings) for each in site.posts},
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
@@ -325,10 +321,7 @@ def _make_articles(
 
 
 def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:
-    """Return the paths of the closest posts that the page does not link as well.
-
-    Those are the ones before and after it, and the parts of its series.
-    """
+    """Return the closest posts but those beside it and in its series, which the page links."""
     posts, parts = site.posts, site.parts
     beside = {each.path for each in posts[max(0, index - 1) : index + 2]}
     others = [path for path in near if path not in beside]

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -55,14 +55,6 @@ _BODY = re.compile(r"<body\b[^>]*>")
 _HEADING = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
 
 
-def read_files() -> Mapping[str, tuple[str, bytes]]:
-    """Return what the preview serves besides the site: media type and bytes by path."""
-    return {
-        f"{PREFIX}{name}": (media_type(name), (_FOLDER / name).read_bytes())
-        for name in (_SCRIPT, _SHEET)
-    }
-
-
 def equip(html: str, version: str) -> str:
     """Return a page that loads itself again when the site has another version than this one."""
     sheet = f'<link rel="stylesheet" href="{PREFIX}{_SHEET}">\n'
@@ -77,11 +69,6 @@ def draw_page(title: str, *sentences: str) -> str:
     """Return a page of the preview's own."""
     paragraphs = "\n".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
     return _FRAME.format(title=escape(title), paragraphs=paragraphs)
-
-
-def name_hidden(documents: Iterable[Document], now: datetime) -> dict[str, str]:
-    """Return what to write on each document that is not public at `now` (UTC), by its address."""
-    return {each.address: _word(each) for each in documents if not each.is_public_at(now)}
 
 
 def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
@@ -207,7 +194,10 @@ class Preview:
         self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
         self._news = asyncio.Event()
         self._is_ending = False
-        self._files = read_files()
+        self._files = {
+            f"{PREFIX}{name}": (media_type(name), (_FOLDER / name).read_bytes())
+            for name in (_SCRIPT, _SHEET)
+        }
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
         """Answer one request."""
@@ -278,7 +268,8 @@ class Preview:
     def _dress(self, address: str, data: bytes, state: State, status: int) -> web.Response:
         """Return a page with its marks and the script that follows changes."""
         html = data.decode() or draw_page("This page cannot be made")
-        hidden = name_hidden(state.documents, datetime.now(UTC))
+        now = datetime.now(UTC)
+        hidden = {e.address: _word(e) for e in state.documents if not e.is_public_at(now)}
         address = address.removesuffix("index.html")
         return _page(equip(mark_page(html, address, hidden), state.version), status)
 
@@ -345,11 +336,11 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
     So a change is seen also on a disk that tells of none. It goes on until it is closed.
     """
     while True:
-        identities = _identify(places)
+        identities = [*map(_identify, places)]
         present = [place for place, identity in zip(places, identities, strict=True) if identity]
         async with aclosing(_watch_these(present)) as changes:
             async for each in changes:
-                is_other = _identify(places) != identities
+                is_other = [*map(_identify, places)] != identities
                 yield None if is_other else each
                 if is_other:
                     break
@@ -375,13 +366,9 @@ async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
         yield None
 
 
-def _identify(places: Sequence[Path]) -> list[tuple[int, int] | None]:
-    found: list[tuple[int, int] | None] = []
-    for place in places:
-        try:
-            status = place.stat()
-        except OSError:
-            found.append(None)
-        else:
-            found.append((status.st_dev, status.st_ino))
-    return found
+def _identify(place: Path) -> tuple[int, int] | None:
+    try:
+        status = place.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

@@ -21,7 +21,6 @@ from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, SITE_FOLDER
 from site_build.build.manifest import (
     MANIFEST_FILE,
     FileState,
-    is_whole,
     list_forms,
     read_file_states,
     read_rows,
@@ -212,7 +211,7 @@ def update_spare(spare: Path, release: Path, site: str) -> None:
     if spare.is_symlink() or spare.is_file():
         spare.unlink()  # What a link leads to is left alone.
     with suppress(OSError):
-        if filecmp.cmp(spare / MANIFEST_FILE, release / MANIFEST_FILE) and is_whole(spare):
+        if filecmp.cmp(spare / MANIFEST_FILE, release / MANIFEST_FILE) and read_rows(spare):
             return
     held, wanted = _disown(spare, site), read_rows(release)
     surplus, missing = read_file_states(held - wanted), read_file_states(wanted - held)

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import feedparser  # type: ignore[import-untyped]
 import pytest
 
-from edge_api.db.fts import open_search
+from edge_api.db.fts.index import open_search
 from edge_api.journal.builds import read_index
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PostRecord
 from tests.edge.search_questions import OWN_QUESTIONS, QUESTIONS

@@ -3,7 +3,9 @@
 from datetime import UTC, datetime
 from xml.etree import ElementTree as ET
 
-from edge_api.schema.index import PostRecord
+from pydantic import BaseModel, ConfigDict
+
+from edge_api.schema.index import IndexHead, PostRecord
 from site_build.addresses import HOUSE
 from site_build.site import Document, Identity
 
@@ -11,6 +13,15 @@ ME = Identity("https://journal.test", "A & B", "Of <things>.", "Ann", "en")
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
 ATOM = "{http://www.w3.org/2005/Atom}"
 SITEMAP = "{http://www.sitemaps.org/schemas/sitemap/0.9}"
+
+
+class PostIndex(BaseModel):
+    """The whole file of the index: its head, and every public post, newest first."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    head: IndexHead
+    posts: tuple[PostRecord, ...]
 
 
 def make(slug: str, published: datetime = DAY, **changes: object) -> Document:

@@ -6,10 +6,10 @@ import feedparser  # type: ignore[import-untyped]
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.index import PostIndex
 from site_build.content.library import check_content
 from site_build.errors import ContentError
 from site_build.releases.release import build
+from tests.site_build.records import PostIndex
 from tests.site_build.workbench import NOW, SITE_URL, Desk, find, run_build, run_pelican, take
 
 pytestmark = pytest.mark.size("test")

@@ -12,7 +12,7 @@ import feedparser  # type: ignore[import-untyped]
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.index import PostIndex
+from tests.site_build.records import PostIndex
 from tests.site_build.workbench import (
     GOLDEN,
     JOURNAL,

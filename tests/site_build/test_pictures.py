@@ -11,7 +11,7 @@ import pytest
 from PIL import Image, ImageCms, ImageDraw
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.schema.index import PostIndex, PostRecord
+from edge_api.schema.index import PostRecord
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.library import check_content
 from site_build.errors import ContentError
@@ -19,6 +19,7 @@ from site_build.images import measure as measuring
 from site_build.images.encode import Picture, encode, list_forms
 from site_build.images.measure import measure
 from site_build.images.responsive import ImageSet, resolve
+from tests.site_build.records import PostIndex
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
 pytestmark = pytest.mark.size("test")

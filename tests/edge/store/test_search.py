@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edge_api.db.fts import (
+from edge_api.db.fts.fts_query import MATCH_END, MATCH_START, MAX_TERMS, has_word, make_fts_query
+from edge_api.db.fts.index import (
     MAX_SNIPPET_LENGTH,
     Search,
     build_search,
@@ -21,7 +22,6 @@ from edge_api.db.fts import (
     open_search,
     renew_search,
 )
-from edge_api.db.fts.fts_query import MATCH_END, MATCH_START, MAX_TERMS, has_word, make_fts_query
 from edge_api.db.problems import Problem
 from edge_api.schema.index import SearchText, Segments
 from tests.sizes import scaled
