@@ -64,7 +64,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
         for name, path, summary, types in _SITE_FILES
     ),
 )
-"""What OpenAPI names: the list, and public files of the site, which are served as such."""
+"""The operations of the OpenAPI document: the list, and public files of the site."""
 
 ROUTED: tuple[AnyOperation, ...] = (
     *OPERATIONS,
@@ -72,11 +72,11 @@ ROUTED: tuple[AnyOperation, ...] = (
     *access_requests.FORMS,
     *admin.UNKNOWN_TABLES,
 )
-"""What is routed: the list, the forms of the contact page, and the refusals of other tables."""
+"""The routed operations: the list, the contact page's forms, and 403 for unknown tables."""
 
 
 def offered(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
-    """Return operations as the settings have them, such as leads that need a credential."""
+    """Return operations as the settings change them, such as leads that need a credential."""
     closed = ("create_lead",) if settings.leads_require_credential else ()
     return tuple(
         leads.with_credential(each) if each.name in closed else each for each in operations
