@@ -57,8 +57,8 @@ class EdgeTemplates:
         if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(
                 f"{frame.file} has no place for what the edge puts in; write "
-                f"{', '.join(frame.placeholders)} where that goes, and {SHELL_CONTENT} once, where the "
-                "content goes"
+                f"{', '.join(frame.placeholders)} where that goes, and {SHELL_CONTENT} once, where "
+                "the content goes"
             )
         return EdgeTemplates({**self.sources, frame.file: built})
 
@@ -69,8 +69,8 @@ class EdgeTemplates:
             if form.template in self.sources and (not opening or form.end_marker not in rest):
                 raise BuildError(
                     f"/{CONTACT_PAGE} has no place for the form that a reader must fix; in its "
-                    f"template put {form.start_marker} before and {form.end_marker} after the include of "
-                    f"{form.template}"
+                    f"template put {form.start_marker} before and {form.end_marker} after the "
+                    f"include of {form.template}"
                 )
 
     def write(self, folder: Path) -> None:
