@@ -216,8 +216,8 @@ async def submit_form(
         await service.limiter.hit("leads_attempts", request.address)
         access_request = read_access_form(request.body)
         stored = await service[AccessRequests].submit(access_request, request.address)
-    except (FormErrors, Problem) as fault:
-        return await render_form_errors(service, ACCESS_FORM, request, fault)
+    except (FormErrors, Problem) as error:
+        return await render_form_errors(service, ACCESS_FORM, request, error)
     page = await service.pages.render(
         "access_requested",
         "Your request is filed",

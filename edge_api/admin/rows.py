@@ -91,7 +91,7 @@ class Rows:
     async def read(self, table: Table, pairs: Pairs, *, with_total: bool = False) -> RowsPage:
         """Return the rows that decoded query parameters ask for.
 
-        Raises Problem `invalid` for any error in them, `unavailable` after READ_SECONDS.
+        Raises Problem `invalid` for any error in them, `unavailable` after READ_TIMEOUT_SECONDS.
         """
         query = parse_query(table, pairs, with_total=with_total, seconds=READ_TIMEOUT_SECONDS)
         if not self._store.version_is_exact:  # a change by another edge must be visible at once
@@ -140,7 +140,7 @@ class Rows:
     ) -> list[Row]:
         """Change the rows that match and return them changed.
 
-        Raises Problem `invalid` for an error in either object or more than CHANGE_MOST rows,
+        Raises Problem `invalid` for an error in either object or more than MAX_CHANGES rows,
         `conflict` for a value that has to be unique, `not_acceptable` like `insert`.
         """
         where = parse_match(table, match)

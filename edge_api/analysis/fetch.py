@@ -240,7 +240,7 @@ class Fetcher:
     """Fetches documents over https; `allowed` decides which addresses are allowed."""
 
     def __init__(self, allowed: Allowed = is_public, ssl: SSLContext | None = None) -> None:
-        """Take the certificates to trust (default: those of the system)."""
+        """`ssl` has the trusted certificates (default: those of the system)."""
         self._guard = SsrfGuard(allowed, ssl)
 
     async def __call__(self, url: str) -> bytes:

@@ -256,7 +256,7 @@ class Supervisor:
         self._status = 0
 
     async def run(self, count: int) -> int:
-        """Keep `count` workers until SIGTERM or SIGINT, and return the exit status.
+        """Run `count` workers until SIGTERM or SIGINT, and return the exit status.
 
         SIGHUP replaces them, one after the other. A second signal to end kills them.
         """

@@ -19,7 +19,7 @@ class AccessLog:
     """Writes a line for each request, as an observer of all of them."""
 
     def __init__(self, log_format: str) -> None:
-        """Take `combined`, the format of web servers, or `json`."""
+        """`log_format` is `combined`, the format of web servers, or `json`."""
         self._write: Callable[[Mapping[str, Any]], str] = _FORMATTERS[log_format]
 
     def __call__(

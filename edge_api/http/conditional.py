@@ -114,8 +114,8 @@ class DocumentResponses:
         condition = joined_header(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
             return PreparedResponse(304, _validators(document, coding, common))
-        kept = self._cache.get((id(document), coding))
-        return kept or await self._make(document, coding, common)
+        cached = self._cache.get((id(document), coding))
+        return cached or await self._make(document, coding, common)
 
     async def _make(self, document: Document, coding: str, common: Headers) -> PreparedResponse:
         coder = ENCODERS.get(coding)

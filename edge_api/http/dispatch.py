@@ -53,7 +53,7 @@ class Route:
     handler: RouteHandler
     error_format: ErrorFormat = "plain"
     operation: AnyOperation | None = None
-    """What the sender is checked for; `None`: anybody may ask."""
+    """The operation that the sender must be allowed to call; `None`: no check."""
 
 
 class Observer(Protocol):

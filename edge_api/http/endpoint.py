@@ -25,7 +25,7 @@ _ALLOWED_HEADERS: Final = (
     "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
 )
 _PREFLIGHT_MAX_AGE: Final = 86400
-"""How long a browser may cache the permission; browsers cap it themselves."""
+"""Seconds that browsers may cache the permission."""
 
 
 def preflight_response(allow: str) -> PreparedResponse:

@@ -26,18 +26,18 @@ from edge_api.http.request import Request, assign_request_id
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
 DRAIN_SECONDS: Final = 2.0
-"""How long new requests are accepted after the signal, while readiness already fails."""
+"""Time after the signal in which requests are still accepted, while readiness fails."""
 GRACE_SECONDS: Final = 10.0
-"""How long running requests may take after that; then connections are aborted."""
+"""Time limit for running requests after that; then connections are aborted."""
 LINGER_SECONDS: Final = 2.0
-"""How long the rest of a refused body is still read, so that the answer to it arrives."""
+"""Time in which the rest of a rejected body is read, so that its answer arrives."""
 BACKLOG: Final = 1024
 ACCEPT_BATCH: Final = 32
-"""How many connections are accepted in one turn of the event loop."""
+"""Connections that are accepted in one turn of the event loop."""
 HEAD_TIMEOUT_SECONDS: Final = 15.0
-"""How long the head of a request may take, from its first byte or from a new connection."""
+"""Time limit for the head of a request, from its first byte or from a new connection."""
 SEND_TIMEOUT_SECONDS: Final = 30.0
-"""How long a client may read nothing of its answer."""
+"""Time limit for a client that reads nothing of its answer."""
 MAX_DESCRIPTORS: Final = 65_536
 """The limit of open files is raised to this if the system allows it."""
 RESERVED_DESCRIPTORS: Final = 128

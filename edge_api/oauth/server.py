@@ -59,8 +59,8 @@ GRANT_BATCH: Final = 500
 
 
 async def _delete_expired(store: Store, now: datetime) -> None:
-    for table, kept in RETENTION_AFTER_EXPIRY.items():
-        expired = (Filter("expires_at", "lte", format_instant(now - kept)),)
+    for table, retention in RETENTION_AFTER_EXPIRY.items():
+        expired = (Filter("expires_at", "lte", format_instant(now - retention)),)
         (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
         if outcome.rows:  # no write without need
             await store.run(Delete(table, expired))

@@ -217,7 +217,7 @@ class Operation(Generic[Query, Content]):
     check_actor: Callable[[Actor], None] | None = None
     """Checks the actor before its scope; raises Problem."""
     audience: Audience = "rest"
-    """Which credentials it takes: for MCP, access tokens only."""
+    """The API whose credentials it accepts: for MCP, access tokens only."""
     tools: tuple[Tool, ...] = ()
     """The MCP tools that call it."""
 

@@ -1,4 +1,4 @@
-"""What both programs share: the posts index, paths, credentials and the environment.
+"""Shared by both programs: the posts index, paths, credentials and the environment.
 
 Nothing here opens a file, a connection or a socket; everything else may import it.
 """

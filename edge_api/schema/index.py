@@ -47,7 +47,7 @@ class SearchHits(NamedTuple):
     """One page of search results, best first."""
 
     total: int
-    """How many posts have all the words."""
+    """The number of posts with all the words."""
     findings: tuple[SearchHit, ...]
     """If few posts have all the words, those with some of them follow."""
     suggestion: str | None = None

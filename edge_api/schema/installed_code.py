@@ -14,7 +14,7 @@ from pydantic import AwareDatetime, BaseModel
 HEARTBEAT_FILE = ".watcher"
 """In BUILD_DIR, beside the builds."""
 BEAT_SECONDS = 20.0
-"""How often the watcher writes it."""
+"""The interval at which the watcher writes it."""
 
 
 class Heartbeat(BaseModel, frozen=True):

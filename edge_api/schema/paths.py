@@ -37,7 +37,7 @@ GROUPS: Final[Mapping[str, Group]] = {
 }
 
 Audience = Literal["rest", "mcp"]
-"""Where a credential is shown."""
+"""The API that a credential is for."""
 
 AUDIENCES: Mapping[Audience, str] = {"rest": "/api/public/v1", "mcp": "/api/public/mcp"}
 """The path of each protected resource."""
@@ -59,14 +59,14 @@ CLAIM_CREDENTIAL: Final = f"{REQUEST_ACCESS}/claim"
 API_CATALOG: Final = "/.well-known/api-catalog"
 AI_CATALOG: Final = "/.well-known/ai-catalog.json"
 SERVER_CARD: Final = f"{AUDIENCES['mcp']}/server-card"
-"""Where the server card extension of MCP reserves it: below the endpoint."""
+"""The path of MCP's server card extension, below the endpoint."""
 
 WELL_KNOWN_CARD: Final = "/.well-known/mcp/server-card.json"
-"""Where clients looked for the card before that."""
+"""The path of the card in drafts of the extension."""
 
 SEARCH: Final = "/search"
 SEARCH_DATA: Final = "/api/public/v1/search"
-"""What the page of results asks as somebody types."""
+"""The search as JSON, for the page of results."""
 DOCS: Final = "/docs/"
 DOCS_PAGES: Final = (DOCS, *(f"{DOCS}{group}/" for group in GROUPS))
 """The pages of the reference; each is there as Markdown too, as the `index.md` of its folder."""
