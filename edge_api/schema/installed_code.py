@@ -104,10 +104,7 @@ def list_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None:
-    """Add the path below `top` and the content of each file, in the order given; none that is gone.
-
-    Raises OSError for a file that cannot be read.
-    """
+    """Add each file's path below `top` and its content, in order, if it exists. Raises OSError."""
     for path in paths:
         with suppress(FileNotFoundError):
             content = path.read_bytes()
