@@ -14,6 +14,7 @@ from edge_api.oauth.server import server_metadata
 from edge_api.operation.model import (
     NOT_MODIFIED,
     AnyOperation,
+    Json,
     Operation,
     OperationRequest,
     SuccessResponse,
@@ -184,8 +185,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     ),
 )
 
-
-Json = dict[str, Any]
 
 _OAUTH = (
     *("issuer", "authorization_endpoint", "token_endpoint", "registration_endpoint"),

@@ -51,15 +51,11 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
         "--write",
     ),
 }
-"""Of each command its module in `site_build.cli`, a summary, and an example of the words after
-its name."""
+"""Each command's module in `site_build.cli`, summary, and example of the words after its name."""
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Returns its exit status: 0, 1 when the content or the disk is at fault, 2 for what was asked.
-    """
+    """Run one command; return 0, 1 when content or disk is at fault, or 2 for what was asked."""
     words = sys.argv[1:] if words is None else words
     try:
         arguments = make_parser(words, read_settings()).parse_args(words)

@@ -35,10 +35,7 @@ _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class Addresses(NamedTuple):
-    """Where the site's settings put its pages: forms that `str.format` fills, and lists.
-
-    The address of a list that the site does not make is None.
-    """
+    """Where pages are: forms that `str.format` fills, and lists; None for one that is not made."""
 
     post: str = "journal/{slug}/"
     page: str = "{slug}/"

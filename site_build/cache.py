@@ -9,7 +9,7 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
@@ -90,21 +90,16 @@ class Cache:
             return None
         return _unpack(row[0]) if row else None
 
-    def find(self, stage: str, keys: Collection[bytes]) -> dict[bytes, object]:
-        """Return what is kept for `keys`, all of a stage in one go."""
-        wanted = set(keys)
+    def recall(
+        self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]
+    ) -> dict[str, _Value]:
+        """Return by name what is kept under the names' keys and is of a kind, all in one go."""
+        wanted = set(keys.values())
         try:
             rows = self._opened().execute("SELECT key, value FROM entry WHERE stage = ?", (stage,))
             found = {key: _unpack(value) for key, value in rows if key in wanted}
         except sqlite3.Error:
             return {}
-        return {key: value for key, value in found.items() if value is not None}
-
-    def recall(
-        self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]
-    ) -> dict[str, _Value]:
-        """Return by name what is kept under the names' keys and is of a kind."""
-        found = self.find(stage, keys.values())
         kept = {name: found.get(key) for name, key in keys.items()}
         return {name: value for name, value in kept.items() if isinstance(value, kind)}
 

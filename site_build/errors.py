@@ -1,7 +1,4 @@
-"""Defects of the content, and what stops a build, each in one plain sentence.
-
-Nothing here prints; whoever started the build does.
-"""
+"""Defects of the content, and what stops a build, each in one plain sentence."""
 
 from typing import Literal, NamedTuple
 

@@ -121,10 +121,7 @@ Related: TypeAlias = dict[str, tuple[str, ...]]
 def relating(
     cache: Cache, code: str, posts: Sequence[Document], terms: Mapping[str, Terms], jobs: int = 1
 ) -> Iterator[Callable[[], Related]]:
-    """Have `find_related` at work while the body goes on; yields what waits for its outcome.
-
-    That comes from the cache where no post is about something else.
-    """
+    """Have `find_related` at work, or its cached outcome; yields what waits for the outcome."""
     order = [(post.path, post.published.timestamp(), post.slug) for post in posts]
     about = b"".join(terms[post.path].tobytes() + b"." for post in posts)
     key = make_key(code, order, hashlib.sha256(about).hexdigest())

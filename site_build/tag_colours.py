@@ -1,7 +1,4 @@
-"""The paint of fore-edges: which hue a tag has, and what colour a hue is.
-
-Said once for pages and pictures alike; it knows neither tags nor templates.
-"""
+"""The paint of fore-edges: which hue a tag has, and what colour a hue is."""
 
 import math
 

@@ -7,7 +7,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -139,19 +139,16 @@ class BackupFolder:
             raise StoreRefusal(
                 f"{self.path} cannot take a backup ({error.strerror}): name another folder by --to"
             ) from None
-        try:
+        with ExitStack() as stack:
+            stack.callback(os.close, lock)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 message = f"another backup into {self.path} is under way: wait for it"
                 raise StoreRefusal(message) from None
             self._remove_partials()
-            try:
-                yield
-            finally:
-                self._remove_partials()
-        finally:
-            os.close(lock)
+            stack.callback(self._remove_partials)
+            yield
 
     def partial(self, now: datetime) -> Path:
         """Return the draft of a backup."""

@@ -12,7 +12,7 @@ import time
 from asyncio import StreamReader
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -209,11 +209,7 @@ class Replication:
 
     async def _catch_up(self) -> None:
         """Replicate what was committed while no process ran. Raises StoreRefusal and OSError."""
-        lock = await lock_replicator(self._store)
-        try:
-            process = await self._start(lock)
-        finally:
-            os.close(lock)
+        process = await self._start()
         log_task = asyncio.create_task(_pass_on(process))
         try:
             while True:
@@ -256,12 +252,7 @@ class Replication:
 
     async def _replicate(self) -> bool:
         """Run one process; return whether it was asked to end. Raises StoreRefusal, OSError."""
-        lock = await lock_replicator(self._store)
-        try:
-            process = await self._start(lock)
-        finally:
-            os.close(lock)  # the process has it now
-        self._process = process
+        self._process = process = await self._start()
         following = asyncio.create_task(self._follow())
         try:
             await _pass_on(process)
@@ -271,18 +262,21 @@ class Replication:
             following.cancel()
             await _end(process, STOP_SECONDS)
 
-    async def _start(self, lock: int) -> Process:
-        """Start Litestream; files it makes are for their owner only.
+    async def _start(self) -> Process:
+        """Start Litestream, the store's only one; files it makes are for their owner only.
 
         The shell stores who holds the lock: an edge that is killed now would leave a holder that
-        the next edge does not know, and could not end.
+        the next edge does not know, and could not end. Raises StoreRefusal and OSError.
         """
         first = 'umask 077; echo $$ >"$0"; exec "$@"'
         shell = ("/bin/sh", "-c", first, str(lock_path(self._store)))
-        reading, writing = os.pipe()
-        os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
-        os.close(writing)
-        try:
+        with ExitStack() as descriptors:
+            lock = await lock_replicator(self._store)
+            descriptors.callback(os.close, lock)  # the process has it then
+            reading, writing = os.pipe()
+            descriptors.callback(os.close, reading)
+            os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
+            os.close(writing)
             return await asyncio.create_subprocess_exec(
                 *(*shell, self._program, "replicate", *_OPTIONS),
                 stdin=reading,
@@ -292,8 +286,6 @@ class Replication:
                 pass_fds=(lock,),
                 start_new_session=True,  # what ends the edge at the terminal must not end it first
             )
-        finally:
-            os.close(reading)
 
     async def _follow(self) -> None:
         reported = ""

@@ -1,7 +1,4 @@
-"""Mailbox and mail relay addresses.
-
-Exactly one: what two readers could take for two addresses is refused.
-"""
+"""Mailbox and mail relay addresses; what two readers could take for two addresses is refused."""
 
 import re
 from dataclasses import dataclass, field

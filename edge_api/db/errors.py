@@ -50,10 +50,7 @@ class Probe:
 
 
 class Outage:
-    """Logs that the store is unavailable and that it is back, one line each.
-
-    Nobody else logs the problem `unavailable` of a store.
-    """
+    """Logs that the store is away and that it is back; nobody else logs its `unavailable`."""
 
     def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
         self._probe = probe
@@ -137,10 +134,7 @@ def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) ->
 
 
 def unique_violation(table: Table, columns: Sequence[str], row: Row) -> Problem:
-    """Return the problem of a value that must be unique and is there already.
-
-    `row` holds the values that were to be stored, as far as they are known.
-    """
+    """Return the problem of a value that exists already; `row` has those to be stored, if known."""
     names = _names(table, columns)
     known = all(name in row for name in columns)
     values = f"=({', '.join(str(row[name]) for name in columns)})" if known else ""

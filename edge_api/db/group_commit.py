@@ -1,22 +1,15 @@
-"""Group commit: one transaction and one commit for all callers that wait.
-
-It is independent of the engine, which passes in the function that executes a group.
-"""
+"""Group commit: one transaction and one commit for all callers that wait, on any engine."""
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
 from edge_api.db.errors import unavailable
 
 W = TypeVar("W")
-Commit = Callable[[Sequence[W]], Awaitable[Sequence[Any]]]
-"""Runs works in one transaction and returns, after the commit, the result of each.
-
-A work that failed has its exception for a result. It raises when the whole group is lost.
-"""
 
 MAX_GROUP_SIZE: Final = 256
 """Callers that share a commit: more would save little of each sync, and delay the first ones."""
@@ -30,14 +23,13 @@ class _Call(Generic[W]):
     future: asyncio.Future[Any]
 
 
-class GroupCommitter(Generic[W]):
+class GroupCommitter(ABC, Generic[W]):
     """Collects work while the last group is committed, and commits it as the next group.
 
     Each caller is answered after the commit and never before.
     """
 
-    def __init__(self, commit: Commit[W]) -> None:
-        self._commit = commit
+    def __init__(self) -> None:
         self._waiting: deque[_Call[W]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
@@ -47,7 +39,7 @@ class GroupCommitter(Generic[W]):
     async def run(self, work: W) -> Any:
         """Return the result of `work`, once that is durable.
 
-        Raises what the work raises, and what `commit` raises when its whole group is lost. A
+        Raises what the work raises, and what `_commit` raises when its whole group is lost. A
         caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
         """
         self.refuse_closed()
@@ -69,6 +61,13 @@ class GroupCommitter(Generic[W]):
         if self._task is not None:
             await asyncio.wait({self._task}, timeout=DRAIN_SECONDS)
         self._refuse_waiting()
+
+    @abstractmethod
+    async def _commit(self, works: Sequence[W]) -> Sequence[Any]:
+        """Run works in one transaction and return, once it is committed, the result of each.
+
+        A work that failed has its exception for a result. Raises when the whole group is lost.
+        """
 
     async def _commit_groups(self) -> None:
         while self._waiting:

@@ -330,13 +330,10 @@ def _unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     inner = next(part for part in get_args(annotation) if part is not type(None))
     if get_origin(inner) is Annotated:
         plain, *metadata = get_args(inner)
-        return plain, tuple(chain.from_iterable(map(_constraints, metadata)))
+        # `Field(...)` has several constraints.
+        parts = (each.metadata if isinstance(each, FieldInfo) else (each,) for each in metadata)
+        return plain, tuple(chain.from_iterable(parts))
     return inner, ()
-
-
-def _constraints(item: Any) -> tuple[Any, ...]:
-    """Return the constraints of one item of metadata: `Field(...)` has several."""
-    return tuple(item.metadata) if isinstance(item, FieldInfo) else (item,)
 
 
 def _bounds(items: tuple[Any, ...]) -> tuple[int | None, int | None]:

@@ -194,10 +194,7 @@ class MailTemplates:
     def render(
         self, message_type: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
     ) -> tuple[str, str, str]:
-        """Return the subject, the text and the HTML.
-
-        Raises TypeError and ValueError as `compose`, and what Jinja raises for a faulty template.
-        """
+        """Return subject, text, HTML. Raises as `compose`, and what Jinja raises for a template."""
         name = message_type.template
         wrong = set(values) ^ set(message_type.values)
         if wrong:

@@ -62,10 +62,7 @@ def time_to_live(state: Row, queue: Queue) -> timedelta:
 
 
 async def pause(store: Store, until: datetime, now: datetime) -> Update:
-    """Return the query that pauses every dispatcher; insert its row where that is missing.
-
-    Raises Problem.
-    """
+    """Return the query that pauses every dispatcher; make its row if missing. Raises Problem."""
     await run_unless_conflict(store, Insert(EMAIL_SEND_STATE, [_default_row(now)]))
     values = EMAIL_SEND_STATE.new_values(
         {"retry_after_until": format_instant(until)}, format_instant(now)
@@ -98,10 +95,7 @@ def message_type_of(entry: Row) -> MessageType | None:
 
 
 def retry_for(entry: Row) -> timedelta | None:
-    """Return how long an entry is tried each hour; `None` unless it must not get lost.
-
-    Such a one is given up in the end, and never dropped.
-    """
+    """Return how long an entry is tried each hour; `None` unless it must never be dropped."""
     message_type = message_type_of(entry)
     return message_type.retry_for if message_type else None
 

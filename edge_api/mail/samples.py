@@ -32,10 +32,7 @@ _RECIPIENT: Final = "ada@example.org"
 
 
 def open_templates(settings: Settings) -> MailTemplates:
-    """Return the templates of the settings, each tried with sample values.
-
-    Raises SettingsError that names the file, and the line of a fault in its syntax.
-    """
+    """Return the templates, tried with sample values. Raises SettingsError naming file and line."""
     if settings.mail_templates is None:
         return SHIPPED
     templates = MailTemplates(settings.mail_templates)

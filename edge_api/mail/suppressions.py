@@ -38,10 +38,7 @@ def normalize_recipient(address: str) -> str:
 
 
 def read_suppression(address: str) -> Read:
-    """Return the query for the suppression of an address, in either spelling.
-
-    Administrators may have stored a domain as `xn--`; the service stores Unicode.
-    """
+    """Return the query for an address's suppression, stored with a Unicode or `xn--` domain."""
     spellings = tuple({normalize_recipient(address), address.lower()})
     return Read(SUPPRESSED_EMAILS, ("id",), (Filter("email", "in", spellings),), limit=1)
 

@@ -1,7 +1,4 @@
-"""Environment variables and `.env` files.
-
-A password stands in the address of a server: neither a message nor a printed value here has it.
-"""
+"""Environment variables and `.env` files. Neither messages nor printed values have a password."""
 
 import re
 from collections.abc import Mapping
@@ -95,10 +92,7 @@ _SENTENCE: Final = (
 
 
 def read_database(text: str) -> str:
-    """Return the URL of a store unchanged, validated.
-
-    Raises ValueError with what to fix.
-    """
+    """Return the URL of a store unchanged, validated. Raises ValueError with what to fix."""
     if text.startswith(_FILE) and text != _FILE and "\0" not in text:
         return text
     found = _SERVER.fullmatch(text)

@@ -104,9 +104,9 @@ def list_files(top: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None:
-    """Add the path below `top` and the content of each file in order; skip missing files.
+    """Add the path of each file below `top` and its content, in order. Raises OSError.
 
-    Raises OSError for a file that cannot be read.
+    A missing file is left out.
     """
     for path in paths:
         with suppress(FileNotFoundError):

@@ -59,8 +59,7 @@ SITE_CSP: Final = (
     "font-src 'self'; media-src 'self'; connect-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-"""Content-Security-Policy (CSP level 3): a page's own origin only, and neither style nor
-script inline."""
+"""Content-Security-Policy (CSP level 3): only a page's own origin, no inline style or script."""
 
 _UNUSED_FEATURES: Final = (
     "accelerometer",

@@ -161,10 +161,7 @@ class Assets:
         return f"/{self.published[name].path}"
 
     def embed(self, name: str) -> str:
-        """Return an SVG picture as an address that needs no request (RFC 2397).
-
-        Raises BuildError for one that is not there, and for a file of another kind.
-        """
+        """Return an SVG picture as a `data:` address (RFC 2397); raises BuildError otherwise."""
         if not name.endswith(".svg"):
             raise BuildError(f"a template asks for embedded('{name}'), which is for SVG pictures")
         self.locate(name)

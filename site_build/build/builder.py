@@ -53,18 +53,18 @@ from site_build.build.targets import (
     group_targets,
 )
 from site_build.build.text_targets import (
-    forget_records,
     list_full_texts,
     list_gone,
     list_notices,
     list_outputs,
     list_records,
     make_text,
+    read_lines,
 )
 from site_build.cache import IMAGES, Cache, ImageCache, make_key
 from site_build.content.sources import TEXTS, Content, Text, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
-from site_build.images.encode import forget_picture
+from site_build.images.encode import develop
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, relating
@@ -109,10 +109,7 @@ class SiteBuild:
     def __init__(
         self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
-        """Check the content; raises ContentError when it must not be published.
-
-        Raises BuildError when a template of the theme is not what the edge can show.
-        """
+        """Check the content; raises ContentError, and BuildError for what the edge cannot show."""
         self.request = request
         self._cache = Cache(request.cache)
         self.content = known.content
@@ -167,10 +164,7 @@ class SiteBuild:
         return relating(self._cache, code, self.site.posts, self.content.terms, self.request.jobs)
 
     def add(self, target: Target) -> None:
-        """Take a task; raises BuildError when another output has its path already.
-
-        A file of the content folder stands in place of one that a renderer makes.
-        """
+        """Take a task unless a content file has its path; raises BuildError for another clash."""
         if target.path.startswith("/") or ".." in target.path.split("/"):
             raise BuildError(
                 f"{target.path} is no path within the site; fix the setting that names it"
@@ -223,10 +217,7 @@ class SiteBuild:
         return (target for target in pages if isinstance(target, TemplateTarget))
 
     def finish(self, folder: Path) -> None:
-        """Write what builds on the pages, and remember what was written.
-
-        `folder` has the files that plugins wrote: each stands in place of the build's own.
-        """
+        """Write what builds on pages; files of plugins, in `folder`, replace the build's own."""
         pieces = [self._pieces[post.slug] for post in self.site.posts]
         with self._cache:
             full_texts = list_full_texts(self.site, self._pieces, has_cards=bool(self.font))
@@ -316,8 +307,8 @@ class SiteBuild:
 
     def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
         """Return texts and pictures that the cache does not know, and let go of large ones."""
-        forget_picture()
-        forget_records()
+        develop.cache_clear()  # the last picture, up to 240 megabytes
+        read_lines.cache_clear()
         made = self._context.images
         texts, self.texts.fresh = self.texts.fresh, []
         images, made.fresh = made.fresh, []

@@ -84,10 +84,7 @@ class EdgeTemplates:
 
 
 def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
-    """Return the setting BUDGET_TIERS, the budgets that the contact form offers.
-
-    Raises BuildError for a text that the API would not accept as a budget.
-    """
+    """Return the setting BUDGET_TIERS; raises BuildError for what the API would not accept."""
     tiers = settings.get(_TIERS) or ()
     if not isinstance(tiers, list | tuple) or not all(
         isinstance(tier, str)

@@ -32,10 +32,7 @@ class PreviewBuild(SiteBuild):
     def __init__(
         self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
-        """Take what was read and checked already.
-
-        Raises BuildError when a template of the theme is not what the edge can show.
-        """
+        """Take what was read and checked; raises BuildError for what the edge cannot show."""
         public = replace(known, content=_publish_drafts(known.content))
         super().__init__(request, identity, style, public)
 
@@ -72,10 +69,7 @@ class PreviewBuild(SiteBuild):
         """Make nothing; what plugins write is not shown."""
 
     def make(self, path: str) -> bytes | None:
-        """Return a file of the site, made now, or None when there is no such file.
-
-        Raises BuildError when it cannot be made.
-        """
+        """Return a file made now, or None where there is none; raises BuildError if that fails."""
         with self._cache:
             target = self._targets.get(path) or self._others.get(path) or self._find_full_text(path)
             if target is None:

@@ -197,7 +197,9 @@ class RecordTarget(Target):
         """Return the line, without its end."""
         document, image_set = self.document, context.image_set
         text = context.texts.read(document)
-        html = image_set.add_sizes(text.conversion.html, document.address, document.path)
+        html = image_set.make_responsive(  # feeds and the API get no lighter forms
+            text.conversion.html, document.address, document.path, offers_forms=False
+        )
         markdown = link_markdown(text.markdown, image_set.links.get(document.path, {}))
         record = make_record(document, markdown, html, self.minutes, self.url)
         return record.model_dump_json().encode()
@@ -241,10 +243,7 @@ _CARDS = addresses.CARDS.rstrip("/")
 
 
 def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
-    """Put the tasks of one page together, and of a folder: they ask for one text or one picture.
-
-    Cards have nothing in common, and are spread.
-    """
+    """Group the tasks of a page, and of a folder, which share inputs; cards are spread."""
     groups: dict[str, list[Target]] = defaultdict(list)
     for target in targets:
         page = _PAGE.sub("", target.path)

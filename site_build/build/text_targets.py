@@ -173,19 +173,14 @@ class _Selection:
 
     def read(self) -> list[Item]:
         """Return the posts."""
-        records = _read(self.pieces)
+        records = read_lines(self.pieces)
         return [Item(record, *more) for record, more in zip(records, self.more, strict=True)]
 
 
 @lru_cache(maxsize=2)
-def _read(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
+def read_lines(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
     """Return what the lines say; the forms of a feed are made one after the other."""
     return tuple(read_records(pieces))
-
-
-def forget_records() -> None:
-    """Let go of the posts that were read last."""
-    _read.cache_clear()
 
 
 def list_full_texts(

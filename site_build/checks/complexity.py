@@ -56,10 +56,7 @@ def _count(
 
 
 def _blank_fences(text: str) -> tuple[str, int]:
-    """Return `text`, as long as it was, with blanks for the code between fences.
-
-    Also the offset from which on a fence stands open to the end.
-    """
+    """Return `text` with blanks for fenced code, and from where on a fence stands open."""
     lines = text.split("\n")
     opened = -1
     fence = ""

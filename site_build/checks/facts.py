@@ -21,10 +21,7 @@ from site_build.text import make_slug
 
 
 class Reference(NamedTuple):
-    """An address within the site that the document points at or shows.
-
-    Of these there are tens of thousands, so they are bare tuples.
-    """
+    """An address within the site that a document uses; a bare tuple, as there are thousands."""
 
     line: int
     column: int

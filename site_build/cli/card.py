@@ -33,10 +33,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the card and print what goes with it; return 1 when there is no such post.
-
-    Raises BuildError for what else is in the way.
-    """
+    """Write the card, print what goes with it; return 1 for no such post. Raises BuildError."""
     console = open_console()
     post, findings = _find_post(arguments.content, arguments.slug)
     if post is None:
@@ -73,10 +70,7 @@ def _read_target(text: str) -> Path:
 
 
 def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnostic]]:
-    """Return the post, or the findings of the files in which it may be.
-
-    Raises BuildError when no file could have it.
-    """
+    """Return the post, or findings of files that may have it; raises BuildError if none could."""
     known: list[str] = []
     findings: list[Diagnostic] = []
     dialect = find_dialect(content)

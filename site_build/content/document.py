@@ -36,10 +36,7 @@ _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]^\n]+\]:[^\n]+$", re.MULTILINE)
 
 
 def summarise(document: Document, longest: int) -> str:
-    """Return the first paragraph as plain text of at most `longest` code points, or an empty one.
-
-    Never raises, whatever the text.
-    """
+    """Return the first paragraph as plain text of up to `longest` code points; never raises."""
     beginning = document.markdown
     if len(beginning) > _BEGINNING_TAGS:  # with the definitions of links that stand further down
         end = beginning.rfind("\n\n", 0, _BEGINNING_TAGS)
@@ -167,10 +164,7 @@ def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
 
 
 def _split(path: str, text: str, rules: SourceRules) -> _Parts | Fault:
-    """Split a text with python-frontmatter, whose two parts begin with the end of a line.
-
-    Raises YamlFaultError.
-    """
+    """Split a text; python-frontmatter's parts begin with a line end. Raises YamlFaultError."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):

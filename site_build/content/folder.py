@@ -37,10 +37,7 @@ class Listing:
 
 
 def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
-    """Return what is in `folder`; names that begin with a dot do not count.
-
-    Raises OSError when the folder itself cannot be read.
-    """
+    """Return what is in `folder`, dot files left out; raises OSError for an unreadable folder."""
     sources, files, findings = [], [], []
     os.scandir(folder).close()
     for path, fault in _walk(folder):
@@ -59,10 +56,7 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
 
 
 def read_bytes(folder: Path, path: str, largest: int = LARGEST_FILE) -> bytes:
-    """Return a file's bytes, cut one byte behind the `largest` size that is read.
-
-    Raises OSError.
-    """
+    """Return a file's bytes, cut one byte behind the `largest` size. Raises OSError."""
     with open(f"{folder}/{path}", "rb") as file:  # noqa: PTH123  a Path costs as much as the file
         return file.read(largest + 1)
 
@@ -130,10 +124,7 @@ _MEASURES = "measure"
 def measure_pictures(
     content: Path, files: Sequence[str], jobs: int, cache: Cache | None = None, code: str = ""
 ) -> dict[str, Measured]:
-    """Return the measures of every picture among `files`, by path.
-
-    `code` says which program measures; without a cache every picture is looked at.
-    """
+    """Return the measures of pictures by path; `code`, the program, is part of their cache keys."""
     paths = [path for path in files if is_picture(path)]
     keys, known = {}, {}
     if cache:

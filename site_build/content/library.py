@@ -215,10 +215,7 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
 
 
 def _stamp(path: str) -> _Stamp:
-    """Return how a file looks: one that was replaced has another inode.
-
-    The last instant tells of whatever else was changed, such as who may read it.
-    """
+    """Return how a file looks: its inode tells a replacement, its last instant new permissions."""
     try:
         found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
     except OSError:

@@ -140,7 +140,7 @@ class ChangedError(Exception):
 
 def encode(source: Path, picture: Picture, form: Form) -> bytes:
     """Return the bytes of a form of the picture in `source`; raises ChangedError and OSError."""
-    image = _resize(_develop(source, picture.digest), (form.width, form.height))
+    image = _resize(develop(source, picture.digest), (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
     file = io.BytesIO()
@@ -152,11 +152,6 @@ def encode(source: Path, picture: Picture, form: Form) -> bytes:
         options = {"speed": speed, "subsampling": sampling, "max_threads": 1}
         image.save(file, "AVIF", quality=quality, **options)
     return file.getvalue()
-
-
-def forget_picture() -> None:
-    """Let go of the picture that was unpacked last: it takes up to 240 megabytes."""
-    _develop.cache_clear()
 
 
 def clean(data: bytes, picture: Picture | None) -> bytes:
@@ -206,7 +201,7 @@ def _read(source: Path, digest: str) -> bytes:
 
 
 @lru_cache(maxsize=1)
-def _develop(source: Path, digest: str) -> Image.Image:
+def develop(source: Path, digest: str) -> Image.Image:
     """Return the picture ready to be resized; its forms are made one after the other."""
     data = _read(source, digest)
     with Image.open(io.BytesIO(data)) as image:

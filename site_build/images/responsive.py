@@ -45,25 +45,15 @@ class ImageSet:
         links = self.links.get(document, {}).items()
         return [*links, *((path, self.pictures[path].digest) for path in known)]
 
-    def make_responsive(self, html: str, page: str, document: str) -> str:
-        """Return the HTML of a document on its page, with responsive images and its links."""
-        return self._replace_images(_Images(page, self.pictures, offers_forms=True), html, document)
-
-    def add_sizes(self, html: str, page: str, document: str) -> str:
-        """Return it with dimensions on its images alone, for feeds and the API."""
-        return self._replace_images(
-            _Images(page, self.pictures, offers_forms=False), html, document
-        )
-
-    def _replace_images(self, images: "_Images", html: str, document: str) -> str:
-        linked = self._link(html, document)
-        return _TOKEN.sub(images.replace, linked) if _IMAGE.search(linked) else linked
-
-    def _link(self, html: str, document: str) -> str:
+    def make_responsive(
+        self, html: str, page: str, document: str, *, offers_forms: bool = True
+    ) -> str:
+        """Return a document's HTML with its links and images; dimensions alone without forms."""
+        images = _Images(page, self.pictures, offers_forms)
         for written, address in self.links.get(document, {}).items():
             for name in ("href", "src"):
                 html = html.replace(f'{name}="{escape(written)}"', f'{name}="{escape(address)}"')
-        return html
+        return _TOKEN.sub(images.replace, html) if _IMAGE.search(html) else html
 
     def list_forms(self, documents: Iterable[str]) -> Iterator[tuple[Picture, Form]]:
         """Yield every form that pages of these documents offer, those of equal pictures once."""

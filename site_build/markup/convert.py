@@ -114,10 +114,7 @@ class Converter:
         )
 
     def convert(self, document: Document) -> Conversion:
-        """Return the HTML of the document's text.
-
-        Raises what an extension raises on text that it cannot take, TooDeepError among it.
-        """
+        """Return the HTML of the document's text; raises what extensions raise, or TooDeepError."""
         html = self._markdown.reset().convert(document.markdown)
         faults = self._github.find_faults(document.markdown, html) if self._github else ()
         tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))

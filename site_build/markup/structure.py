@@ -53,10 +53,7 @@ def find_elements(html: str) -> list[str]:
 
 
 def count_struck(prose: str) -> int:
-    """Return how many parts of a text without code GitHub strikes through.
-
-    One tilde or two do that, as many on each side (GFM 0.29, section 6.5).
-    """
+    """Count what GitHub strikes through: one or two tildes on each side (GFM 0.29, section 6.5)."""
     count = 0
     opened: dict[str, bool] = {}
     for tildes in _TILDES.finditer(prose):

@@ -32,14 +32,18 @@ def write_link(text: str, url: str) -> str:
 def list_posts(identity: Identity, posts: Sequence[Document]) -> list[str]:
     """Return one line for each post: its alternate, its day and what it is about."""
     return [
-        f"- {_link(identity, post)} ({post.published:%Y-%m-%d}): {escape_text(post.description)}"
+        f"- {_link(identity, post.title, post.address)} ({post.published:%Y-%m-%d}): "
+        f"{escape_text(post.description)}"
         for post in posts
     ]
 
 
 def list_pages(identity: Identity, pages: Sequence[Document]) -> list[str]:
     """Return one line for each page: its alternate and what it is about."""
-    return [f"- {_link(identity, page)}: {escape_text(page.description)}" for page in pages]
+    return [
+        f"- {_link(identity, page.title, page.address)}: {escape_text(page.description)}"
+        for page in pages
+    ]
 
 
 def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
@@ -53,9 +57,9 @@ def list_overviews(identity: Identity) -> list[tuple[str, str, str]]:
     return [(title, addresses.name_alternate(path), words) for title, path, words in known if path]
 
 
-def _link(identity: Identity, document: Document) -> str:
-    url = identity.absolute(addresses.name_alternate(document.address))
-    return write_link(document.title, url)
+def _link(identity: Identity, title: str, page: str) -> str:
+    """Return a link to the alternate of the page at an address."""
+    return write_link(title, identity.absolute(addresses.name_alternate(page)))
 
 
 NEWEST = 10
@@ -142,10 +146,9 @@ def render_leaf(identity: Identity, leaf: Leaf) -> str:
     """Return the alternate of one leaf of a list of posts."""
     place = "" if leaf.count == 1 else f", page {leaf.number} of {leaf.count}"
     ways = [
-        f"- {write_link(way, identity.absolute(addresses.name_alternate(path)))}"
+        f"- {_link(identity, way, addresses.locate_leaf(leaf.folder, number))}"
         for way, number in (("Newer", leaf.number - 1), ("Older", leaf.number + 1))
         if 1 <= number <= leaf.count
-        for path in (addresses.locate_leaf(leaf.folder, number),)
     ]
     return _join(
         f"# {escape_text(leaf.title)}{place}",
@@ -156,11 +159,7 @@ def render_leaf(identity: Identity, leaf: Leaf) -> str:
 
 def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
     """Return the alternate of the list of tags."""
-    lines = [
-        f"- {write_link(tag.name, identity.absolute(path))} ({len(tag.posts)})"
-        for tag in tags
-        for path in (addresses.name_alternate(tag.address),)
-    ]
+    lines = [f"- {_link(identity, tag.name, tag.address)} ({len(tag.posts)})" for tag in tags]
     return _join("# Tags", "\n".join(lines) or "No tags yet.")
 
 
@@ -208,14 +207,12 @@ def render_moved(identity: Identity, title: str, path: str) -> str:
 
 def render_thanks(identity: Identity) -> str:
     """Return the alternate of the page that a sent message leads to."""
-    journal = identity.absolute(
-        addresses.name_alternate(identity.addresses.journal or addresses.HOME)
-    )
+    journal = _link(identity, "the journal", identity.addresses.journal or addresses.HOME)
     return _join(
         "# Thank you",
         "Your message has arrived and is stored. A person reads it and answers to the address you"
         " gave.",
-        f"Meanwhile, there is {write_link('the journal', journal)}.",
+        f"Meanwhile, there is {journal}.",
     )
 
 

@@ -129,10 +129,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
     def run(self) -> None:
-        """Read, check and build for Pelican's own command.
-
-        Raises BuildError, which that command prints, and leaves no file half written.
-        """
+        """Read, check and build for Pelican's command; raises BuildError, no file half written."""
         logger = logging.getLogger(pelican.__name__)
         logger.addFilter(_hide_trace)
         with plain_errors():

@@ -1,7 +1,4 @@
-"""Pelican's settings as a build takes them: what is honoured, what is refused, what is told.
-
-`docs/themes.md` lists them from the tables below.
-"""
+"""Pelican's settings as a build takes them; `docs/themes.md` lists them from these tables."""
 
 import json
 import os

@@ -329,7 +329,8 @@ def test_what_is_no_image_of_ours_gets_no_forms(tag: str) -> None:
     made = ImageSet({picture.path: picture}, {}, {}).make_responsive(tag, "journal/x/", "")
 
     assert "/pictures/" not in made
-    assert ImageSet({picture.path: picture}, {}, {}).add_sizes(tag, "journal/x/", "") == tag
+    plain = ImageSet({picture.path: picture}, {}, {}).make_responsive
+    assert plain(tag, "journal/x/", "", offers_forms=False) == tag
 
 
 def test_addresses_mean_what_a_browser_takes_them_for() -> None:

@@ -29,10 +29,7 @@ _MAX_BREAK_DISTANCE: Final = 24
 
 
 def prepare(text: str) -> str:
-    """Return the text for the index: with seams, and without anything that is taken for a mark.
-
-    NUL would end a text for the engine.
-    """
+    """Return the text for the index, with seams and without marks or NUL, which would end it."""
     for sign in (MATCH_START, MATCH_END, WORD_BREAK):
         text = text.replace(sign, "")
     return split_unspaced(text.replace("\x00", " "))

@@ -86,17 +86,12 @@ class SearchConnectionPool:
             raise
         return cls(connections)
 
-    @property
-    def load(self) -> int:
-        """Return how many reads are under way or waiting."""
-        return sum(len(pooled.deadlines) for pooled in self._connections)
-
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
         """Run `work` on the least busy connection and return what it returns.
 
         Raises Problem `unavailable` where too many wait, or the time is over; sqlite3.Error.
         """
-        if self.load >= MAX_READS:
+        if sum(len(pooled.deadlines) for pooled in self._connections) >= MAX_READS:
             raise _busy()
         try:
             return await min(self._connections, key=lambda pooled: len(pooled.deadlines)).call(work)

@@ -162,7 +162,8 @@ class PostgresStore:
         reads = [query for query in queries if isinstance(query, Read)]
         if len(reads) == len(queries):
             return await self._translate_errors(self._readers.run(reads))
-        results = await self._translate_errors(self._writer.run(QueryBatch(queries)))
+        writing: Awaitable[list[QueryResult]] = self._writer.run(QueryBatch(queries))
+        results = await self._translate_errors(writing)
         self._poller.note_change()  # polling finds a write that seems lost
         return results
 

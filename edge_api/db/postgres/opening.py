@@ -32,10 +32,7 @@ CREATE TABLE IF NOT EXISTS schema_steps (
 
 
 async def migrate(url: str, now: str, *, create: bool) -> None:
-    """Check the database and bring it to the present schema at `now`. Raises StoreRefusal.
-
-    Without `create` a database without a store is refused.
-    """
+    """Check and migrate the database at `now`; `create` allows a new store. Raises StoreRefusal."""
     settings = {"lock_timeout": milliseconds(MIGRATION_SECONDS)}
     try:
         session = await connect(url, settings, None)

@@ -122,10 +122,7 @@ GROUP BY share.key
 
 
 async def open_limits(url: str, secret: bytes, on_error: OnError | None = None) -> "PostgresLimits":
-    """Return the windows in the database at `url`. Raises StoreRefusal.
-
-    `secret` is the same for all edges that count together; `record` counts failed attempts.
-    """
+    """Return the windows at `url`; edges counting together share `secret`. Raises StoreRefusal."""
     try:
         await _make_tables(url)
         settings = {

@@ -145,8 +145,7 @@ class QueryBatch:
 WRITE_LOCK: Final = 0x666F7265
 """The key of the lock (`fore`), which every writer holds, a migration too."""
 IDLE_SECONDS: Final = 3.0
-"""How long a transaction may wait for its next statement: an edge that was cut off loses the
-lock."""
+"""How long a transaction may wait for its next statement: an edge cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
 STATEMENT_SECONDS: Final = 8.0
@@ -157,28 +156,14 @@ RECONNECT_SECONDS: Final = 0.5
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
 
-class Writer:
+class Writer(GroupCommitter[Work[Any]]):
     """Commits groups of work; after the connection is lost the next group has a new one."""
 
     def __init__(self, url: str) -> None:
+        super().__init__()
         self._url = url
         self._session: PostgresConnection | None = None
-        self._groups: GroupCommitter[Work[Any]] = GroupCommitter(self._commit)
         self._reconnect_at = 0.0
-
-    @property
-    def failed(self) -> bool:
-        """Return whether the last group was lost."""
-        return self._groups.failed
-
-    async def run(self, work: Work[T]) -> T:
-        """Return what `work` returns, once that is durable.
-
-        Raises what `work` raises, and EngineError or Problem when its whole group is lost. Work
-        that a cancelled caller leaves is dropped unless it has begun.
-        """
-        result: T = await self._groups.run(work)
-        return result
 
     async def connect(self) -> PostgresConnection:
         """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
@@ -194,11 +179,12 @@ class Writer:
 
     async def close(self) -> None:
         """Commit what waits, for a few seconds at the most, and refuse the rest."""
-        await self._groups.close()
+        await super().close()
         if self._session is not None:
             self._session.terminate()
 
     async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+        """Return what `commit_together` does; raises EngineError and Problem."""
         session = await self.connect()
         try:
             return await commit_together(session, works)

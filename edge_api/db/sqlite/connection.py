@@ -1,7 +1,4 @@
-"""One connection to a SQLite file: its settings, its functions, and when a read has to end.
-
-It knows nothing of tables.
-"""
+"""One connection to a SQLite file: its settings, its functions, and when a read has to end."""
 
 import sqlite3
 import time
@@ -87,10 +84,7 @@ class Connection(aiosqlite.Connection):
         return connection
 
     async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run `work` in the connection's thread and return what it returns.
-
-        `work` runs to its end even when the caller is cancelled.
-        """
+        """Run `work` in the connection's thread, to its end even when the caller is cancelled."""
         result: T = await self._execute(partial(work, self._conn))  # type: ignore[no-untyped-call]
         return result
 
@@ -119,10 +113,7 @@ def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> boo
 
 
 def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.Connection:
-    """Open an existing store in this thread, for a connection of any thread, in autocommit mode.
-
-    Raises sqlite3.Error.
-    """
+    """Open an existing store in autocommit mode, to be used by any thread. Raises sqlite3.Error."""
     uri = f"{path.absolute().as_uri()}?mode=rw"
     connection = sqlite3.connect(
         uri, uri=True, timeout=wait, isolation_level=None, check_same_thread=False

@@ -1,7 +1,4 @@
-"""The embedded engine: a store in one SQLite file, which recovers when its fault is gone.
-
-It knows queries and declared tables, and nothing of what rows mean.
-"""
+"""The embedded engine: a store in one SQLite file, which recovers when its fault is gone."""
 
 import asyncio
 import logging
@@ -137,16 +134,13 @@ class SQLiteStore:
         self._closing: asyncio.Task[None] | None = None
 
     async def run(self, *queries: Query) -> list[QueryResult]:
-        """Run all queries in one transaction and return a result for each.
-
-        Raises Problem, as `Store` says.
-        """
+        """Run all queries in one transaction, as `Store.run` does. Raises Problem."""
         session = await self._ready_session()
         try:
             results = await session.run(queries) if queries else []
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
-        if session.wal_bytes > MAX_WAL_BYTES:
+        if session.writer.wal_bytes > MAX_WAL_BYTES:
             self._trim_log()
         return results
 
@@ -160,17 +154,14 @@ class SQLiteStore:
             self._trimming = asyncio.create_task(self._trim())
 
     async def _trim(self) -> None:
-        size, is_cut = self._session.wal_bytes >> 20, False
+        size, is_cut = self._session.writer.wal_bytes >> 20, False
         with suppress(Problem):
             is_cut = await self.scrub()
         outcome = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
         _log.warning("the log of the store has grown to %d MiB and %s", size, outcome)
 
     def version(self) -> int:
-        """Return a number that differs whenever rows may have changed, by whichever process.
-
-        Raises Problem `unavailable`.
-        """
+        """Return a number as `Store.version` does. Raises Problem `unavailable`."""
         if not self._session.is_open:
             raise unavailable("The store is not open")
         try:
@@ -231,7 +222,7 @@ class SQLiteStore:
         if not self._session.is_open:
             return
         with suppress(StoreRefusal, OSError):  # a replicator that does not end, an unreadable lock
-            if self._session.files.is_lost():
+            if self._session.writer.files.is_lost():
                 async with without_replicator(self._path):
                     await self._session.close(truncates_wal=True)
             elif self._exclusive:

@@ -24,7 +24,7 @@ class FileIdentity:
         self._files = {str(file): _identity(str(file)) for file in (path, self._log)}
 
     def check(self) -> None:
-        """Return when every file is where it was (two microseconds). Raises Displaced."""
+        """Return when every file is where it was (two microseconds). Raises StoreFileMoved."""
         for file, identity in self._files.items():
             if _identity(file) != identity:
                 raise StoreFileMoved(f"{file} is another file than the one that was opened")

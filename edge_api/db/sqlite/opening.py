@@ -45,8 +45,7 @@ _SCHEMA_BYTES: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
 _SCHEMA_WITHIN: Final = 16 * 1024 * 1024
 """The first bytes of a file, in which the schema of a store is."""
 _WAL_INDEX: Final = struct.Struct("=16xI76xI")
-"""Of a log's index (`-shm`): mxFrame and nBackfill (SQLite, "WAL-mode File Format", section
-2.1)."""
+"""Of a log's index (`-shm`): mxFrame, nBackfill (SQLite, "WAL-mode File Format", section 2.1)."""
 
 _REASONS: Mapping[int, str] = {
     sqlite3.SQLITE_BUSY: "is locked by another process: end that, or wait until it is done",

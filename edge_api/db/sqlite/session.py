@@ -82,7 +82,7 @@ class Reader:
     async def run(self, queries: Sequence[Read], seconds: float) -> list[QueryResult]:
         """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
 
-        Raises Problem, sqlite3.Error and Displaced.
+        Raises Problem, sqlite3.Error and StoreFileMoved.
         """
         if self._closed:
             raise unavailable("The store is closed")
@@ -155,7 +155,7 @@ class StoreConnections:
     """What is open while a store is in use."""
 
     def __init__(self, writer: Writer, readers: Readers, watcher: sqlite3.Connection) -> None:
-        self._writer = writer
+        self.writer = writer
         self._readers = readers
         self._watcher = watcher
         self.is_open = True
@@ -166,12 +166,13 @@ class StoreConnections:
     async def run(self, queries: Sequence[Query]) -> list[QueryResult]:
         """Run the queries in one transaction; those that only read go to a reader.
 
-        Raises Problem, sqlite3.Error and Displaced.
+        Raises Problem, sqlite3.Error and StoreFileMoved.
         """
         reads = [query for query in queries if isinstance(query, Read)]
         if len(reads) == len(queries):
             return await self._readers.run(reads)
-        return await self._writer.run(QueryBatch(queries))
+        results: list[QueryResult] = await self.writer.run(QueryBatch(queries))
+        return results
 
     def version(self) -> int:
         """Return SQLite's count of the commits of others than the watcher.
@@ -194,17 +195,7 @@ class StoreConnections:
 
     async def scrub(self, *, full: bool) -> bool:
         """Take what was deleted out of the log too, where nobody reads it; return whether so."""
-        return await self._writer.truncate_wal(vacuum=full)
-
-    @property
-    def files(self) -> FileIdentity:
-        """Where the files lie that are open."""
-        return self._writer.files
-
-    @property
-    def wal_bytes(self) -> int:
-        """The size of the log after the last commit, where an edge is replicated; else 0."""
-        return self._writer.wal_bytes
+        return await self.writer.truncate_wal(vacuum=full)
 
     async def probe(self) -> None:
         """Return when the store could be written.
@@ -212,7 +203,7 @@ class StoreConnections:
         The write lock shows that, and is shared with those who write at this moment. After a
         group was lost only a real commit shows it: a disk that is full gives out locks.
         """
-        await self._writer.run(partial(_check_writable, commits=self._writer.failed))
+        await self.writer.run(partial(_check_writable, commits=self.writer.failed))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
         """Finish what is under way and close every connection, whatever the disk does.
@@ -227,7 +218,7 @@ class StoreConnections:
         with suppress(TimeoutError, sqlite3.Error):
             await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
         with suppress(TimeoutError, sqlite3.Error):
-            await asyncio.wait_for(self._writer.close(truncates_wal=truncates_wal), CLOSE_SECONDS)
+            await asyncio.wait_for(self.writer.close(truncates_wal=truncates_wal), CLOSE_SECONDS)
 
 
 def _check_writable(connection: sqlite3.Connection, *, commits: bool) -> None:
@@ -246,7 +237,7 @@ async def open_session(path: Path, *, exclusive: bool, replicated: bool) -> Stor
 
     Only the commits of an edge whose store nobody replicates checkpoint the log.
 
-    Raises sqlite3.Error, Displaced, and StoreRefusal where write-ahead logging does not work.
+    Raises sqlite3.Error, StoreFileMoved, and StoreRefusal where write-ahead logging does not work.
     """
     async with AsyncExitStack() as stack:
 

@@ -33,46 +33,30 @@ class QueryBatch:
         return results
 
 
-class Writer:
+class Writer(GroupCommitter[Work[Any]]):
     """Commits groups of work on the connection that writes."""
 
     def __init__(
         self, connection: Connection, files: FileIdentity, *, tracks_wal_size: bool = False
     ) -> None:
         """Take the connection; `tracks_wal_size` has `wal_bytes` follow the size of the log."""
+        super().__init__()
         self._connection = connection
         self.files = files
         self._tracks_wal_size = tracks_wal_size
         self.wal_bytes = 0
-        """The size of the log after the last commit."""
-        self._groups: GroupCommitter[Work[Any]] = GroupCommitter(self._commit)
-        self._closed = False
-
-    @property
-    def failed(self) -> bool:
-        """Return whether the last group was lost."""
-        return self._groups.failed
-
-    async def run(self, work: Work[T]) -> T:
-        """Return what `work` returns, once that is durable.
-
-        Raises what `work` raises, and sqlite3.Error or Displaced when its whole group is lost. A
-        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
-        """
-        result: T = await self._groups.run(work)
-        return result
+        """The size of the log after the last commit, where that is tracked; else 0."""
 
     async def truncate_wal(self, *, vacuum: bool) -> bool:
         """Cut the log between two groups; return whether nobody stood in the way."""
-        self._groups.refuse_closed()
+        self.refuse_closed()
         return await self._connection.call(partial(truncate_wal, vacuum=vacuum))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
         """Commit what waits, for a few seconds at the most, and refuse the rest."""
         if self._closed:
             return
-        self._closed = True
-        await self._groups.close()
+        await super().close()
         try:
             if truncates_wal:
                 await self._connection.call(truncate_wal)
@@ -80,6 +64,7 @@ class Writer:
             await self._connection.close()
 
     async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+        """Return what `commit_together` does; raises sqlite3.Error and StoreFileMoved."""
         return await self._connection.call(partial(self._commit_in_thread, works))
 
     def _commit_in_thread(self, works: Sequence[Work[Any]], connection: sqlite3.Connection) -> Any:
@@ -94,8 +79,8 @@ def commit_together(
 ) -> list[Any]:
     """Run each work, commit once, and return all results.
 
-    A work that raises has its exception for a result. Raises sqlite3.Error and Displaced when
-    nothing of the whole group is durable.
+    A work that raises has its exception for a result. Raises sqlite3.Error and StoreFileMoved
+    when nothing of the whole group is durable.
     """
     files.check()
     connection.execute("BEGIN IMMEDIATE")

@@ -178,10 +178,10 @@ async def test_a_cut_that_is_cancelled_keeps_litestream_away_to_its_end(
     """The thread that cuts cannot be stopped: until it is done nobody else gets the lock."""
     begun, finish = asyncio.Event(), asyncio.Event()
 
-    async def cut_slowly(_: StoreConnections, *, whole: bool) -> bool:
+    async def cut_slowly(_: StoreConnections, *, full: bool) -> bool:
         begun.set()
         await finish.wait()
-        return whole
+        return full
 
     monkeypatch.setattr(StoreConnections, "scrub", cut_slowly)
     cutting = asyncio.create_task(edge.store.scrub())

@@ -161,7 +161,7 @@ async def test_a_writer_whose_task_is_ended_tells_those_who_wait(log: Log) -> No
     """A loop that is torn down leaves no caller behind without an answer."""
     tasks = [asyncio.create_task(log.writer.run(partial(note, number))) for number in range(300)]
     await asyncio.sleep(0.01)
-    committing = log.writer._groups._task  # noqa: SLF001  what a loop that ends would cancel
+    committing = log.writer._task  # noqa: SLF001  what a loop that ends would cancel
     assert committing is not None
     committing.cancel()
     results = await asyncio.gather(*tasks, return_exceptions=True)

@@ -58,7 +58,7 @@ async def total(store: SQLiteStore) -> int | None:
 
 def writing_connection(store: SQLiteStore) -> Connection:
     """Return the connection of the store that writes."""
-    return store._session._writer._connection  # noqa: SLF001  to take its disk away
+    return store._session.writer._connection  # noqa: SLF001  to take its disk away
 
 
 async def test_a_locked_store_refuses_writes_alone(

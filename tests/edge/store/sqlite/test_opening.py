@@ -121,7 +121,7 @@ async def test_a_store_holds_what_is_durable_and_nothing_else_is_set(path: Path)
     store = await open_store(path, clock)
     session = store._session  # noqa: SLF001  what no plan can ask
     connections = [
-        session._writer._connection,  # noqa: SLF001
+        session.writer._connection,  # noqa: SLF001
         *(reader._connection for reader in session._readers._fast),  # noqa: SLF001
         *(reader._connection for reader in session._readers._slow),  # noqa: SLF001
     ]
