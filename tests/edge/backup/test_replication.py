@@ -317,7 +317,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
-    monkeypatch.setattr("edge_api.backup.replica.RESTART_SECONDS", (0.1,))
+    monkeypatch.setattr("edge_api.backup.replica.RESTART_DELAYS", (0.1,))
     store = await open_store(installation.store, clock, exclusive=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None
