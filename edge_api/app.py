@@ -62,7 +62,7 @@ from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.webhooks.dispatcher import Dispatcher
-from edge_api.webhooks.endpoints import PURPOSE, look
+from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
 from edge_api.webhooks.sender import make_sender
 
 
@@ -107,7 +107,7 @@ async def assemble(
         access = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
-        webhooks = Dispatcher(store, clock, SecretBox(secret, PURPOSE), make_sender(settings))
+        webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.close)
@@ -115,7 +115,7 @@ async def assemble(
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.status.check,
-            "webhooks": partial(look, store),
+            "webhooks": partial(check_webhooks, store),
             "watcher": publishing.watcher,
             "code": publishing.code,
             **(verification.checks if verification else {}),

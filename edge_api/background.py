@@ -19,7 +19,7 @@ from edge_api.backup.replica import Replication
 from edge_api.backup.verify import (
     DEEP,
     RETRY_SECONDS,
-    Result,
+    Verification,
     clear_scratch,
     parts_due,
     read_result,
@@ -100,16 +100,16 @@ class DailyVerification:
             is_late = time.monotonic() - self._began > UNVERIFIED_WARN_SECONDS
             error = "the replica has not been verified yet" if is_late else ""
         else:
-            error = result.find_fault("replica")
+            error = result.find_error("replica")
         return _check(result, lag.message, error)
 
     async def check_backup(self) -> Check | None:
         """Return a check of the last verification of the newest backup; `None` without one."""
         result = read_result(self._settings, "backup")
-        return _check(result, "", result.find_fault("backup")) if result else None
+        return _check(result, "", result.find_error("backup")) if result else None
 
 
-def _check(result: Result | None, lag: str, error: str) -> Check:
+def _check(result: Verification | None, lag: str, error: str) -> Check:
     facts: dict[str, Any] = {"verified": result is not None and not error}
     if result and result.subject:
         facts["verified_at"] = result.at

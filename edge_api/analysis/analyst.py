@@ -21,7 +21,7 @@ from edge_api.analysis.pool import WorkerPool
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.site_files import HOME, INDEX, MARKDOWN_INDEX, SiteFile
+from edge_api.journal.site_files import HOME, INDEX_HTML, MARKDOWN_INDEX, SiteFile
 from edge_api.schema.index import SITE_FOLDER
 
 MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024  # bytes at an address, decoded
@@ -121,7 +121,7 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 def _find(build: Build, path: str) -> str:
     """Return the path of the file, after redirects."""
     path = build.head.moved.get(path, path)
-    folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
+    folder = path.removesuffix(INDEX_HTML) if path.endswith(f"/{INDEX_HTML}") else f"{path}/"
     return folder if path not in build.files and folder in build.files else path
 
 

@@ -19,7 +19,7 @@ from edge_api.db.sqlite.swap_file import REPLACED_INFIX
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import SETTINGS, Settings
 
-_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)
+_KEY_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)
 
 
 def secret_key_path(database: Path) -> Path:
@@ -39,18 +39,18 @@ def secret_key(settings: Settings) -> bytes:
         raise StoreRefusal("SECRET_KEY: needed with PostgreSQL")
     path = secret_key_path(settings.database_path)
     try:
-        key = path.read_bytes() if path.exists() else _make(path)
+        key = path.read_bytes() if path.exists() else _generate_key(path)
     except OSError as error:
         raise StoreRefusal(f"{path} cannot be read: {error.strerror}") from None
-    if len(key) < _BYTES:
+    if len(key) < _KEY_BYTES:
         raise StoreRefusal(f"{path} holds no key: restore it, or remove it to have a new one made")
     return key
 
 
-def _make(path: Path) -> bytes:
-    """Write a new key whole or not at all; of two processes, the first one's stays."""
+def _generate_key(path: Path) -> bytes:
+    """Create a key file atomically; of two processes, the first one's key is used."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    write_private(draft, secrets.token_hex(_BYTES).encode("ascii"))
+    write_private(draft, secrets.token_hex(_KEY_BYTES).encode("ascii"))
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -62,7 +62,7 @@ def _make(path: Path) -> bytes:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that nobody else may read, and that survives the loss of power.
+    """Write a file with rights for its owner only, and sync it to the disk.
 
     An existing file keeps its rights, so use a new name for a draft. Raises OSError.
     """
@@ -90,18 +90,18 @@ def check_dotenv_permissions(path: Path = Path(".env")) -> str:
         hidden = setting is not None and (setting.secret or setting.show(value) != value)
         if value and (hidden or name.startswith(LITESTREAM_PREFIXES)):
             names.append(name)
-    held = ", ".join(names)
-    return held and f"{path} holds {held} and can be read by others; run chmod 600 {path}"
+    found = ", ".join(names)
+    return found and f"{path} holds {found} and can be read by others; run chmod 600 {path}"
 
 
 _NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")
-"""Names of this folder, which may be removed."""
-_PARTIAL: Final = ".edge-*.partial*"
+"""The names of backups, which rotation may remove."""
+_DRAFT_PATTERN: Final = ".edge-*.partial*"
 _LOCK: Final = ".backup-lock"
 
 
-def key_beside(backup: Path) -> Path:
-    """Return the path of a backup's secret key, also for a store that a restore put aside."""
+def backup_key_path(backup: Path) -> Path:
+    """Return the path of a backup's secret key, also for a store that a restore has replaced."""
     store, aside, instant = backup.name.partition(REPLACED_INFIX)
     return backup.with_name(f"{Path(store).with_suffix('.key')}{aside}{instant}")
 
@@ -112,26 +112,26 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def checksum_beside(backup: Path) -> Path:
+def checksum_path(backup: Path) -> Path:
     """Return the path of a backup's SHA-256, which `sha256sum -c` reads."""
     return backup.with_name(f"{backup.name}.sha256")
 
 
 def read_checksum(backup: Path) -> str | None:
-    """Return the stored SHA-256 of a backup as it is, if there is one. Raises OSError."""
-    kept = checksum_beside(backup)
+    """Return the stored SHA-256 of a backup, unchecked, if there is one. Raises OSError."""
+    kept = checksum_path(backup)
     return kept.read_text("utf-8", "replace").partition(" ")[0] if kept.exists() else None
 
 
 class BackupFolder:
-    """Backups side by side, each named after its instant."""
+    """A folder of backups, each named after its instant."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextmanager
-    def claimed(self) -> Iterator[None]:
-        """Lock the private folder, and remove half-written files. Raises StoreRefusal."""
+    def locked(self) -> Iterator[None]:
+        """Lock the private folder, and remove drafts. Raises StoreRefusal."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -146,20 +146,20 @@ class BackupFolder:
             except BlockingIOError:
                 message = f"another backup into {self.path} is under way: wait for it"
                 raise StoreRefusal(message) from None
-            self._remove_partials()
-            stack.callback(self._remove_partials)
+            self._remove_drafts()
+            stack.callback(self._remove_drafts)
             yield
 
-    def partial(self, now: datetime) -> Path:
-        """Return the draft of a backup."""
+    def draft_path(self, now: datetime) -> Path:
+        """Return the path of a backup's draft."""
         return self.path / f".{_stem(now)}.partial"
 
-    def place(self, now: datetime) -> Path:
+    def backup_path(self, now: datetime) -> Path:
         """Return the path of a backup."""
         return self.path / f"{_stem(now)}.db"
 
     def backups(self) -> Sequence[Path]:
-        """Return the backups, the latest name first, without files of others."""
+        """Return the backups, the latest name first, without other files."""
         found = (path for path in self.path.iterdir() if _NAME.fullmatch(path.name))
         return sorted(found, key=lambda path: path.name, reverse=True)
 
@@ -174,12 +174,12 @@ class BackupFolder:
         old = [*found[at:], *found[:at]][keep:]
         for backup in old:
             backup.unlink(missing_ok=True)
-            for beside in (key_beside(backup), checksum_beside(backup)):
-                beside.unlink(missing_ok=True)
+            for file in (backup_key_path(backup), checksum_path(backup)):
+                file.unlink(missing_ok=True)
         return old
 
-    def _remove_partials(self) -> None:
-        for path in self.path.glob(_PARTIAL):
+    def _remove_drafts(self) -> None:
+        for path in self.path.glob(_DRAFT_PATTERN):
             path.unlink(missing_ok=True)
 
 

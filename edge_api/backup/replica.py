@@ -35,7 +35,7 @@ from edge_api.schema.environment import read_dotenv
 from edge_api.settings import Settings
 
 SNAPSHOT_HOURS: Final = 24
-"""Between two whole copies in the replica: a restore reads one and what followed."""
+"""The interval of full snapshots in the replica: a restore reads one and what followed."""
 RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
 LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
 """Prefixes of Litestream's variables for credentials."""
@@ -79,7 +79,7 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
 
 
 def fetch_latest(settings: Settings, draft: Path) -> int:
-    """Restore the present state; return its number of transactions. Raises StoreRefusal."""
+    """Restore the latest state; return its number of transactions. Raises StoreRefusal."""
     return int(json.loads(_restore(settings, draft, ("-json",)))["txid"], 16)
 
 
@@ -116,14 +116,14 @@ def parse_instant(text: str) -> datetime:
 REPLICA_POLL_SECONDS: Final = 5.0  # between two checks of the replica
 CATCH_UP_SECONDS: Final = 15.0
 """The time for a last process to replicate what is missing."""
-CATCH_UP_PAUSE: Final = 0.5  # seconds between two checks of that
-LAST_END_SECONDS: Final = 5.0  # for its end
+CATCH_UP_POLL_SECONDS: Final = 0.5  # seconds between two checks of that
+CATCH_UP_STOP_SECONDS: Final = 5.0  # for its end
 SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
-LAG_SECONDS: Final = 60.0  # that the replica may be behind
-RESTART_SECONDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
+MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
+RESTART_DELAYS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
 
-_PAUSED: Final = (
+_STOPPED_TO_TRUNCATE: Final = (
     "the process that replicates the store was stopped to cut the log; it is started again"
 )
 _log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ def make_replication(settings: Settings) -> "Replication | None":
 
 
 def _store_of(settings: Settings) -> Path:
-    """Return the store by its whole path. Raises StoreRefusal if it cannot be replicated."""
+    """Return the absolute path of the store. Raises StoreRefusal if it cannot be replicated."""
     if settings.database_path is None:
         raise StoreRefusal(
             "LITESTREAM_REPLICA is for a store in a SQLite file: unset it beside PostgreSQL"
@@ -151,8 +151,8 @@ def _store_of(settings: Settings) -> Path:
     return store
 
 
-def find_lag(settings: Settings) -> Iterator[str]:
-    """Check from outside that the served store is replicated; yield what is wrong."""
+def replica_errors(settings: Settings) -> Iterator[str]:
+    """Check from outside that the served store is replicated; yield the errors."""
     if settings.litestream_replica is None:
         return
     try:
@@ -170,7 +170,7 @@ def find_lag(settings: Settings) -> Iterator[str]:
 
 
 class Replication:
-    """Runs Litestream, one process after the other, and knows the state of its replica."""
+    """Runs Litestream, one process after the other, and tracks the state of its replica."""
 
     def __init__(self, store: Path, replica: str, program: str) -> None:
         self._store = store
@@ -179,8 +179,8 @@ class Replication:
         self._process: Process | None = None
         self._is_paused = False
         """The last process was asked to end; the next one takes over."""
-        self._whole_at = time.monotonic()
-        """When the replica had everything, or the replication began."""
+        self._synced_at = time.monotonic()
+        """The time at which the replica was up to date, or the replication began."""
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -188,13 +188,13 @@ class Replication:
         self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Bring the last commits to the replica and end, within a minute."""
+        """Replicate the last commits and end, within a minute."""
         if self._task is None:
             return
-        is_whole = self._process is not None and await self._sync()
+        is_synced = self._process is not None and await self._sync()
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
-        if not is_whole:
+        if not is_synced:
             with suppress(StoreRefusal, OSError):  # a TimeoutError is one
                 async with asyncio.timeout(CATCH_UP_SECONDS):
                     await self._catch_up()
@@ -210,19 +210,19 @@ class Replication:
     async def _catch_up(self) -> None:
         """Replicate what was committed while no process ran. Raises StoreRefusal and OSError."""
         process = await self._start()
-        log_task = asyncio.create_task(_pass_on(process))
+        log_task = asyncio.create_task(_log_output(process))
         try:
             while True:
                 if log_task.done() or await self._sync():
                     break
-                await asyncio.sleep(CATCH_UP_PAUSE)
+                await asyncio.sleep(CATCH_UP_POLL_SECONDS)
         finally:
-            await _end(process, LAST_END_SECONDS)
+            await _terminate(process, CATCH_UP_STOP_SECONDS)
             await log_task
 
     async def _run(self) -> None:
         """Run one process after the other, until cancelled."""
-        deaths = 0
+        failures = 0
         while True:
             began, is_paused = time.monotonic(), False
             try:
@@ -231,36 +231,36 @@ class Replication:
                 _log.warning("the store cannot be replicated: %s", error)
             except Exception:  # noqa: BLE001  the next process may do better
                 _log.exception("the store cannot be replicated")
-            if is_paused or time.monotonic() - began > LAG_SECONDS:
-                deaths = 0
+            if is_paused or time.monotonic() - began > MAX_LAG_SECONDS:
+                failures = 0
             self._is_paused = is_paused
             if is_paused:
-                _log.info(_PAUSED)
+                _log.info(_STOPPED_TO_TRUNCATE)
             else:
                 _log.warning("the replication process has ended; starting it again")
-            await asyncio.sleep(RESTART_SECONDS[min(deaths, len(RESTART_SECONDS) - 1)])
-            deaths += 1
+            await asyncio.sleep(RESTART_DELAYS[min(failures, len(RESTART_DELAYS) - 1)])
+            failures += 1
 
     async def check(self) -> Check:
         """Return the state of the replication; anybody may read it."""
-        behind = round(time.monotonic() - self._whole_at)
+        behind = round(time.monotonic() - self._synced_at)
         if self._process is None and not self._is_paused:
             return Check("warn", "the process that replicates the store does not run")
-        if behind > LAG_SECONDS:
+        if behind > MAX_LAG_SECONDS:
             return Check("warn", f"the replica of the store is {behind} seconds behind")
         return Check("pass")
 
     async def _replicate(self) -> bool:
         """Run one process; return whether it was asked to end. Raises StoreRefusal, OSError."""
         self._process = process = await self._start()
-        following = asyncio.create_task(self._follow())
+        polling = asyncio.create_task(self._poll())
         try:
-            await _pass_on(process)
+            await _log_output(process)
             return process.returncode == 0
         finally:
             self._process = None
-            following.cancel()
-            await _end(process, STOP_SECONDS)
+            polling.cancel()
+            await _terminate(process, STOP_SECONDS)
 
     async def _start(self) -> Process:
         """Start Litestream, the store's only one; files it makes are for their owner only.
@@ -287,7 +287,7 @@ class Replication:
                 start_new_session=True,  # what ends the edge at the terminal must not end it first
             )
 
-    async def _follow(self) -> None:
+    async def _poll(self) -> None:
         reported = ""
         while True:
             await asyncio.sleep(REPLICA_POLL_SECONDS)
@@ -299,18 +299,18 @@ class Replication:
                     _log.warning("the store is not replicated: %s", error)
                 reported = str(error)
             else:
-                self._whole_at, reported = began, ""
+                self._synced_at, reported = began, ""
 
 
-async def _pass_on(process: Process) -> None:
+async def _log_output(process: Process) -> None:
     """Log the errors of the process until it has ended."""
     assert process.stderr is not None  # noqa: S101  it was asked for
-    while line := await _line_of(process.stderr):
-        _log.warning("litestream: %s", _words(line))
+    while line := await _read_line(process.stderr):
+        _log.warning("litestream: %s", _message_of(line))
     await process.wait()
 
 
-async def _line_of(stream: StreamReader) -> bytes:
+async def _read_line(stream: StreamReader) -> bytes:
     """Return the next line; nothing at the end. The stream drops lines over 64 KiB."""
     try:
         return await stream.readline()
@@ -318,18 +318,18 @@ async def _line_of(stream: StreamReader) -> bytes:
         return b"a line that is too long to be passed on"
 
 
-def _words(line: bytes) -> str:
+def _message_of(line: bytes) -> str:
     """Return the message of a log line, without control characters."""
     text = line.decode(errors="replace").strip()
     with suppress(ValueError):
-        said = json.loads(text)
-        if isinstance(said, dict):
-            text = " ".join(str(said[name]) for name in ("msg", "error") if name in said)
+        record = json.loads(text)
+        if isinstance(record, dict):
+            text = " ".join(str(record[name]) for name in ("msg", "error") if name in record)
     return "".join(character for character in text if character.isprintable())
 
 
-async def _end(process: Process, seconds: float) -> None:
-    """End the process, which brings the last commits to the replica if it can in time."""
+async def _terminate(process: Process, seconds: float) -> None:
+    """End the process, which replicates the last commits if it can in time."""
     with suppress(ProcessLookupError):
         process.terminate()
     try:

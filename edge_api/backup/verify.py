@@ -30,15 +30,15 @@ from edge_api.db.types import format_instant
 from edge_api.settings import Settings, read_settings
 
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
-"""And their names in sentences."""
+"""The parts, with their names in messages."""
 DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verification
 RETRY_SECONDS: Final = 3600.0  # age of a bad result
-OLD_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
-LONGEST_SECONDS: Final = 6 * 3600
+STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
+MAX_RUN_SECONDS: Final = 6 * 3600
 ATTEMPTS: Final = 2
-"""An error must be found twice: Litestream may be ended, or compact files, meanwhile."""
+"""An error must be found twice: Litestream may end, or compact files, meanwhile."""
 PAUSE_SECONDS: Final = 2.0
-ROOM_LEFT: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
+MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
 NICENESS: Final = 19  # the lowest priority
 _NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
 _NEW_BACKUP: Final = "make a new one: python -m edge_api backup"
@@ -46,7 +46,7 @@ DEEP: Final = "run python -m edge_api doctor --deep"
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Verification:
     """The result of the last verification of one part."""
 
     subject: str  # the SHA-256 of a replica's address, or the path of a backup
@@ -62,23 +62,23 @@ class Result:
         seconds = (system_clock() - datetime.fromisoformat(self.at)).total_seconds()
         return seconds if seconds >= 0 else math.inf
 
-    def find_fault(self, part: str) -> str:
-        """Return what is wrong, without a path, also that the result is outdated; or nothing."""
-        if not self.fault and self.age > OLD_SECONDS:
+    def find_error(self, part: str) -> str:
+        """Return the error, without a path, also for an outdated result; or an empty text."""
+        if not self.fault and self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
         return self.fault
 
 
 class _VerificationError(Exception):
-    """A verification has found an error; the words are those of a `Result`."""
+    """A verification has found an error, with the texts of a `Verification`."""
 
     def __init__(self, fault: str, reason: str) -> None:
         self.fault, self.reason = fault, reason
         super().__init__(fault)
 
 
-def store_result(store: Path, part: str, result: Result) -> None:
-    """Store a result beside the store, whole or not at all. Raises OSError."""
+def store_result(store: Path, part: str, result: Verification) -> None:
+    """Store a result beside the store, atomically. Raises OSError."""
     path = _result_of(store, part)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -88,18 +88,18 @@ def store_result(store: Path, part: str, result: Result) -> None:
         draft.unlink(missing_ok=True)
 
 
-def read_result(settings: Settings, part: str) -> Result | None:
+def read_result(settings: Settings, part: str) -> Verification | None:
     """Return the last result for this replica or the newest backup, if there is one."""
     if settings.database_path is None:
         return None
     try:
-        result = Result(**json.loads(_result_of(settings.database_path, part).read_bytes()))
+        result = Verification(**json.loads(_result_of(settings.database_path, part).read_bytes()))
         datetime.fromisoformat(result.at)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
         fault = f"the last result of verifying {PARTS[part]} cannot be read"
-        return Result("", format_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
+        return Verification("", format_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
     of_another = part == "replica" and result.subject != _subject_of(settings)
     return None if of_another else result
 
@@ -107,16 +107,16 @@ def read_result(settings: Settings, part: str) -> Result | None:
 def parts_due(settings: Settings) -> Sequence[str]:
     """Return the parts whose verification is due."""
 
-    def is_due(result: Result | None) -> bool:
+    def is_due(result: Verification | None) -> bool:
         return result is None or result.age >= (RETRY_SECONDS if result.fault else DUE_SECONDS)
 
     return tuple(part for part in _parts_of(settings) if is_due(read_result(settings, part)))
 
 
 def verify_parts(settings: Settings, parts: Sequence[str]) -> None:
-    """Verify, and store the results. Raises OSError, and StoreRefusal if another does so."""
+    """Verify parts, and store the results. Raises OSError, and StoreRefusal if another does so."""
     store = _store_of(settings)
-    with scratch(store) as folder:
+    with scratch_folder(store) as folder:
         for part in parts:
             result = _verify(settings, part, folder)
             kept = read_result(settings, part)
@@ -128,17 +128,17 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
     """Return errors and notes of the last verifications, or with `deep` of new ones."""
     if settings.database_path is None:
         return (), (["--deep is for stores in a SQLite file"] if deep else [])
-    faults: list[str] = []
+    errors: list[str] = []
     notes: list[str] = []
     if deep and settings.database_path.is_file():
         try:
             verify_parts(settings, _parts_of(settings))
         except (StoreRefusal, OSError) as error:
-            faults.append(f"nothing could be verified: {error}")
+            errors.append(f"nothing could be verified: {error}")
     for part in PARTS:
         result = read_result(settings, part)
-        if result and (fault := result.find_fault(part)):
-            faults.append(f"{fault} ({result.reason or DEEP})")
+        if result and (fault := result.find_error(part)):
+            errors.append(f"{fault} ({result.reason or DEEP})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")
@@ -146,11 +146,11 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
             notes.append(f"the replica has not been verified yet; {DEEP}")
         elif part == "backup" and deep:
             notes.append("there is no backup: python -m edge_api backup makes one")
-    return faults, notes
+    return errors, notes
 
 
 @contextmanager
-def scratch(store: Path) -> Iterator[Path]:
+def scratch_folder(store: Path) -> Iterator[Path]:
     """Lock an empty folder for scratch files, and remove it. Raises OSError and StoreRefusal."""
     folder = _scratch_of(store)
     folder.mkdir(mode=0o700, exist_ok=True)
@@ -175,7 +175,7 @@ def clear_scratch(settings: Settings) -> None:
     store = _store_of(settings)
     with suppress(StoreRefusal, OSError):
         if _scratch_of(store).exists():
-            with scratch(store):
+            with scratch_folder(store):
                 pass
 
 
@@ -201,14 +201,14 @@ def _subject_of(settings: Settings) -> str:
 def _parts_of(settings: Settings) -> Sequence[str]:
     has_replica = settings.litestream_replica is not None
     backup = read_result(settings, "backup")
-    there = {"replica": has_replica, "backup": backup is not None and bool(backup.subject)}
-    return tuple(part for part in PARTS if there[part])
+    exists = {"replica": has_replica, "backup": backup is not None and bool(backup.subject)}
+    return tuple(part for part in PARTS if exists[part])
 
 
-def _verify(settings: Settings, part: str, folder: Path) -> Result:
-    """Return the result of now; an error must be found in every attempt."""
+def _verify(settings: Settings, part: str, folder: Path) -> Verification:
+    """Verify a part and return the result; an error must be found in every attempt."""
     now = format_instant(system_clock())
-    result = Result(_subject_of(settings), now)
+    result = Verification(_subject_of(settings), now)
     if part == "backup":
         made = read_result(settings, part)
         result = replace(made or result, at=now, fault="", reason="")
@@ -235,15 +235,15 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     what was committed since is missing, and reported.
     """
     store, draft, keys = _store_of(settings), folder / "replica.db", folder / "keys.db"
-    with _blaming("the replica cannot be verified"):
-        _require_room(store)
+    with _translate_errors("the replica cannot be verified"):
+        _require_disk_space(store)
         record_keys(store, keys)
         synced = sync_replica(store, SYNC_TIMEOUT_SECONDS) if is_locked(store) else 0
-    with _blaming("the replica cannot be restored", _NEW_REPLICA):
+    with _translate_errors("the replica cannot be restored", _NEW_REPLICA):
         restored = fetch_latest(settings, draft)
-    with _blaming("the replica is damaged", _NEW_REPLICA):
+    with _translate_errors("the replica is damaged", _NEW_REPLICA):
         verify_copy(draft)
-    with _blaming("the replica cannot be verified"):
+    with _translate_errors("the replica cannot be verified"):
         lost = count_lost(store, keys, draft)
     if restored < synced:
         ends = f"it ends with transaction {restored} of {synced}"
@@ -256,7 +256,7 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
 
 
 def _verify_backup(path: Path, digest: str) -> None:
-    with _blaming("the newest backup cannot be read"):
+    with _translate_errors("the newest backup cannot be read"):
         is_there = path.is_file()
         found = file_sha256(path) if is_there else ""
         is_same = found == digest and read_checksum(path) in (None, digest)
@@ -264,7 +264,7 @@ def _verify_backup(path: Path, digest: str) -> None:
         raise _VerificationError(
             "the newest backup is not where it was made", f"{path}; {_NEW_BACKUP}"
         )
-    with _blaming("the newest backup is damaged", _NEW_BACKUP):
+    with _translate_errors("the newest backup is damaged", _NEW_BACKUP):
         verify_copy(path)
     if not is_same:
         raise _VerificationError(
@@ -272,10 +272,10 @@ def _verify_backup(path: Path, digest: str) -> None:
         )
 
 
-def _require_room(store: Path) -> None:
+def _require_disk_space(store: Path) -> None:
     log = store.with_name(f"{store.name}-wal")
     size = store.stat().st_size + (log.stat().st_size if log.exists() else 0)
-    needed = size + size // 4 + ROOM_LEFT  # the keys of all rows are less than a quarter
+    needed = size + size // 4 + MIN_FREE_BYTES  # the keys of all rows are less than a quarter
     free = shutil.disk_usage(store.parent).free
     if free < needed:
         raise _VerificationError(
@@ -285,8 +285,8 @@ def _require_room(store: Path) -> None:
 
 
 @contextmanager
-def _blaming(fault: str, fix: str = "") -> Iterator[None]:
-    """Turn a refusal into an error whose reason says how to fix it."""
+def _translate_errors(fault: str, fix: str = "") -> Iterator[None]:
+    """Translate a refusal to an error whose reason says how to fix it."""
     try:
         yield
     except (StoreRefusal, ReplicatorError, OSError) as error:
@@ -300,9 +300,9 @@ def _empty(folder: Path) -> None:
 
 
 def main() -> None:
-    """Verify what is due, as the process that an edge starts."""
+    """Verify the parts that are due, as the process that an edge starts."""
     os.nice(NICENESS)
-    signal.alarm(LONGEST_SECONDS)
+    signal.alarm(MAX_RUN_SECONDS)
     settings = read_settings(os.environ)
     with suppress(StoreRefusal):  # another process verifies
         verify_parts(settings, parts_due(settings))

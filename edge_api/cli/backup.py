@@ -10,13 +10,13 @@ from typing import Any, Final
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
     BackupFolder,
-    checksum_beside,
+    backup_key_path,
+    checksum_path,
     file_sha256,
-    key_beside,
     secret_key_path,
     write_private,
 )
-from edge_api.backup.verify import Result, store_result
+from edge_api.backup.verify import Verification, store_result
 from edge_api.cli import parse_count
 from edge_api.db.errors import StoreRefusal, missing_store
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
@@ -84,8 +84,8 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
     if not store.is_file():
         raise missing_store(f"at {store}")
     now = system_clock()
-    with folder.claimed():
-        partial, target = folder.partial(now), folder.place(now)
+    with folder.locked():
+        partial, target = folder.draft_path(now), folder.backup_path(now)
         copy_store(store, partial)
         contents = verify_copy(partial, store)
         try:
@@ -93,13 +93,13 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
             if key is not None and key.is_file():
                 draft = target.with_name(f".{target.stem}.partial-key")
                 write_private(draft, key.read_bytes())
-                stored_key = draft.rename(key_beside(target))
+                stored_key = draft.rename(backup_key_path(target))
             digest = file_sha256(partial)
-            write_private(checksum_beside(target), f"{digest}  {target.name}\n".encode())
+            write_private(checksum_path(target), f"{digest}  {target.name}\n".encode())
             partial.rename(target)
             sync(folder.path)
             made_at = format_instant(now)
-            made = Result(str(target.resolve()), made_at, made_at=made_at, digest=digest)
+            made = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
             store_result(store, "backup", made)
             removed = folder.rotate(keep, target)
         except OSError as error:

@@ -9,7 +9,7 @@ from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
-from edge_api.backup.replica import find_lag
+from edge_api.backup.replica import replica_errors
 from edge_api.backup.verify import report
 from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, development_key_path
 from edge_api.db.errors import StoreRefusal
@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, notes = report(settings, deep=arguments.deep)
-    errors = [*_check_files(settings), *service_errors, *find_lag(settings), *backup_errors]
+    errors = [*_check_files(settings), *service_errors, *replica_errors(settings), *backup_errors]
     for error in errors:
         print(f"- {error}")
     if not errors:

@@ -11,7 +11,7 @@ from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
 from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
-from edge_api.mail.queue import NO_RELAY, OutboxAdmin, Waiting
+from edge_api.mail.queue import NO_RELAY, OutboxAdmin, QueuedMail
 from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
@@ -111,7 +111,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
 _ACTIONS = {"run": _run, "list": _list, "retry": _change, "discard": _change, "preview": _preview}
 
 
-def _to_json(waiting: Waiting) -> dict[str, Any]:
+def _to_json(waiting: QueuedMail) -> dict[str, Any]:
     entry = waiting.entry
     state = "being sent" if entry["lease"] else "waits"
     return {

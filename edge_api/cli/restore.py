@@ -11,9 +11,9 @@ from pathlib import Path
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
-    checksum_beside,
+    backup_key_path,
+    checksum_path,
     file_sha256,
-    key_beside,
     read_checksum,
     secret_key_path,
     write_private,
@@ -53,7 +53,7 @@ class RestoredKey:
 
     def __init__(self, key_path: Path, backup: Path | None, now: datetime) -> None:
         """Read the key of the backup. Raises OSError."""
-        backup_key = key_beside(backup) if backup else None
+        backup_key = backup_key_path(backup) if backup else None
         self._source = "backup" if backup else "replica"
         self._content = backup_key.read_bytes() if backup_key and backup_key.is_file() else None
         self._path = key_path
@@ -143,7 +143,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
 
     SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
     """
-    backup_key = checksum_beside(backup)
+    backup_key = checksum_path(backup)
     try:
         checksum = read_checksum(backup)
         if checksum is None:
@@ -238,12 +238,12 @@ _REMINDER = (
 def _list_carried_over(outcome: Restoration) -> Sequence[str]:
     lines = {
         "revoked, removed or used since, and still so": outcome.ended,
-        "suppressions, lines of the mail log and the like were taken over": outcome.remembered,
+        "suppressions, lines of the mail log and the like were taken over": outcome.added,
         "mails and events had been sent since, and are not sent again": outcome.sent,
     }
     for table, number in outcome.lost.items():
         lines[f"{table} came since, and are in the former store alone"] = number
-    for table, number in outcome.back.items():
+    for table, number in outcome.revived.items():
         lines[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
             number
         )

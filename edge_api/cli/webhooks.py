@@ -23,7 +23,7 @@ from edge_api.cli import (
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
-    PURPOSE,
+    KEY_PURPOSE,
     SECRET_ROTATION_OVERLAP,
     Endpoints,
     EndpointStatus,
@@ -74,7 +74,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for a test that failed; raises Problem."""
     async with command_store(settings, create=arguments.action == "add") as store:
-        box = SecretBox(secret_key(settings), PURPOSE)
+        box = SecretBox(secret_key(settings), KEY_PURPOSE)
         endpoints = Endpoints(store, system_clock, box, partial(_open_sender, settings))
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
@@ -124,7 +124,7 @@ async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
     answer = await endpoints.test(arguments.id)
     print(f"{arguments.id}: {answer.message}")
-    return 0 if answer.is_taken else 1
+    return 0 if answer.is_delivered else 1
 
 
 _Action = Callable[[Endpoints, argparse.Namespace], Awaitable[int | None]]

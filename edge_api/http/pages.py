@@ -13,7 +13,7 @@ import jinja2
 from edge_api.db.problems import Problem
 from edge_api.http.try_out import SCRIPTS, STYLESHEETS, read_assets
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, SiteFile
+from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, SiteFile
 from edge_api.operation.reference.pages import write_markdown
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.index import SITE_FOLDER
@@ -228,7 +228,7 @@ def _fill(
 
 def _name(path: str) -> str:
     name = path.removeprefix("/")
-    return f"{name}{INDEX}" if name.endswith("/") else name
+    return f"{name}{INDEX_HTML}" if name.endswith("/") else name
 
 
 def _compile(source: str | None) -> jinja2.Template | None:

@@ -17,7 +17,7 @@ from edge_api.http.conditional import ENCODERS, ByteRange, etag_matches, parse_r
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse, close_if_last
-from edge_api.journal.site_files import CODINGS, INDEX, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
+from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
@@ -107,7 +107,7 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
 
 
 def _list_feeds(file: SiteFile) -> list[str]:
-    folder = f"/{file.name.removesuffix(INDEX)}"
+    folder = f"/{file.name.removesuffix(INDEX_HTML)}"
     folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
     return [f"{each}{feed}" for each in folders for feed in _FEEDS]
 
@@ -120,7 +120,7 @@ def list_redirects(
         address = quote(present)
         alternate = f"{present}{MARKDOWN_INDEX}"
         if former.endswith("/"):
-            yield from ((name, address) for name in (former[:-1], f"{former}{INDEX}"))
+            yield from ((name, address) for name in (former[:-1], f"{former}{INDEX_HTML}"))
         name = (
             f"{former}{MARKDOWN_INDEX}"
             if former.endswith("/")
@@ -132,7 +132,7 @@ def list_redirects(
 
 def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
     """Return the address of a page, given its path without the slash or with `index.html`."""
-    folder = path.removesuffix(INDEX) if path.endswith(f"/{INDEX}") else f"{path}/"
+    folder = path.removesuffix(INDEX_HTML) if path.endswith(f"/{INDEX_HTML}") else f"{path}/"
     return quote(folder) if folder in files else None
 
 

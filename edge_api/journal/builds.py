@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class BuildRefusal(Exception):  # noqa: N818  a refusal is an answer, not a fault of the code
-    """A build that cannot be served; its text is a sentence for operators and readiness."""
+    """A build that cannot be served; the message is for operators and readiness."""
 
 
 def read_head(path: Path) -> IndexHead:
@@ -51,16 +51,16 @@ def read_head(path: Path) -> IndexHead:
         raise _unreadable(error) from None
 
 
-def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
+def read_index(path: Path, previous: Iterable[Entry] = ()) -> tuple[IndexHead, Posts]:
     """Return the head of the index at `path`, and its posts. Raises BuildRefusal.
 
-    A post that `before` has byte for byte is taken from there, so that two builds share its memory.
+    A post that is the same in `previous` is taken from there, so that two builds share its memory.
     """
-    known = {entry.document.body: entry for entry in before}
+    known = {entry.document.body: entry for entry in previous}
     digest = sha256()
     try:
         with path.open("rb") as file:
-            lines = digested(file, digest)
+            lines = hash_lines(file, digest)
             head = _read_head(next(lines, b""))
             posts = enumerate(list_posts(lines), start=2)
             entries = tuple(
@@ -78,7 +78,7 @@ def read_index(path: Path, before: Iterable[Entry] = ()) -> tuple[IndexHead, Pos
     return head, Posts(entries, head.renamed, digest.hexdigest())
 
 
-def digested(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
+def hash_lines(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
     """Yield lines, each added to the digest."""
     for line in lines:
         digest.update(line)
@@ -86,7 +86,7 @@ def digested(lines: Iterable[bytes], digest: "Hash") -> Iterator[bytes]:
 
 
 def list_posts(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield the JSON of each post behind the head. Raises BuildRefusal for a file cut off."""
+    """Yield the JSON of each post after the head. Raises BuildRefusal for a truncated file."""
     for line in lines:
         if line == INDEX_END:
             return
@@ -116,9 +116,9 @@ def _read_record(number: int, post: bytes) -> PostRecord:
     try:
         record = PostRecord.model_validate_json(post)
     except ValidationError as error:
-        fault = error.errors(include_url=False)[0]
-        where = ".".join(str(step) for step in fault["loc"]) or "the line"
-        raise _damaged(number, f" ({where} {format_validation_error(fault)})") from None
+        first = error.errors(include_url=False)[0]
+        where = ".".join(str(step) for step in first["loc"]) or "the line"
+        raise _damaged(number, f" ({where} {format_validation_error(first)})") from None
     if record.published_at != record.publishedAt:
         raise _damaged(number, " (its two times of publication differ)")
     return record
@@ -133,7 +133,7 @@ def _damaged(number: int, how: str = "") -> BuildRefusal:
 
 
 RETRY_SECONDS: Final = 30.0
-"""After which a build that could not be opened is tried again: the disk may have been full."""
+"""The pause before a build that could not be opened is tried again: the disk may be full."""
 
 NO_BUILD: Final = "there is no build: run python -m site_build build"
 
@@ -141,7 +141,7 @@ _log = logging.getLogger(__name__)
 
 
 class Search(Protocol):
-    """Finds the posts of one build by their words."""
+    """Searches the posts of one build."""
 
     async def find(self, words: str, limit: int) -> list[str]:
         """Return the slugs of at most `limit` posts, best first; no text is an error."""
@@ -150,11 +150,11 @@ class Search(Protocol):
         """Return how many have all the words, and at most `limit` results, nearest ones last."""
 
     async def close(self) -> None:
-        """Let go of the index."""
+        """Close the index."""
 
 
 class BuildContents(NamedTuple):
-    """What a build consists of, but for its search."""
+    """The contents of a build without its search."""
 
     head: IndexHead
     posts: Posts
@@ -162,7 +162,7 @@ class BuildContents(NamedTuple):
 
 
 SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search]]
-"""Opens the search of the build in a folder, whose contents are being read meanwhile."""
+"""Opens the search of the build in a folder while its contents are being read."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -175,11 +175,11 @@ class Build:
     folder: Path
     """The folder of the build, free of links; `site/` in it is public."""
     files: Mapping[str, SiteFile]
-    """Every public file by the path at which it answers."""
-    answers: SingleFlightCache[Document] = field(
+    """Every public file by its URL path."""
+    cache: SingleFlightCache[Document] = field(
         default_factory=lambda: SingleFlightCache(lambda document: len(document.body))
     )
-    """Parts of the list and what was searched for, while the build is served."""
+    """Cached pages of the list and search results of this build."""
 
     @property
     def build_id(self) -> str:
@@ -193,7 +193,7 @@ class Build:
 
     @property
     def count(self) -> int:
-        """How many posts there are."""
+        """The number of posts."""
         return len(self.posts.entries)
 
     @property
@@ -204,7 +204,7 @@ class Build:
 
 @dataclass(frozen=True, slots=True)
 class _BuildState:
-    """The folder behind `current` and its marks, which differ for each build and each fix."""
+    """The target of `current` and the state of its files, which differ for each build and fix."""
 
     folder: Path
     index: tuple[int, ...]
@@ -212,7 +212,7 @@ class _BuildState:
 
 
 class BuildManager:
-    """Holds the current build and follows `BUILD_DIR/current`."""
+    """Serves the current build and follows `BUILD_DIR/current`."""
 
     def __init__(
         self,
@@ -227,11 +227,11 @@ class BuildManager:
         self._seen: _BuildState | None = None
         self._retry_at = float("inf")
         self._retired: list[tuple[weakref.ref[Build], Search]] = []
-        self._turn = asyncio.Lock()
+        self._refresh_lock = asyncio.Lock()
         self.site_url = site_url
         self.current: Build | None = None
         self.error = NO_BUILD
-        """Why the newest build is not served as it should be; empty when it is. Names no path."""
+        """The error of the newest build, without a path; empty if it is served."""
 
     def build(self) -> Build:
         """Return the current build. Raises Problem `unavailable` while there is none."""
@@ -242,32 +242,32 @@ class BuildManager:
 
     async def refresh(self) -> None:
         """Check for a new current build, and serve it once it is loaded completely."""
-        async with self._turn:
+        async with self._refresh_lock:
             await self._close_retired()
-            seen = await asyncio.to_thread(_look, self._link)
+            seen = await asyncio.to_thread(_read_state, self._link)
             if seen == self._seen and asyncio.get_running_loop().time() < self._retry_at:
                 return
             self._seen, self._retry_at = seen, float("inf")
             if seen is None:
                 self._report(NO_BUILD)
             else:
-                await self._take(seen.folder)
+                await self._load(seen.folder)
 
     async def close(self) -> None:
-        """Let go of every build, in use or not."""
+        """Close every build, in use or not."""
         self._swap(None)
         for _, search in self._retired:
             await search.close()
         self._retired = []
 
-    async def _take(self, folder: Path) -> None:
+    async def _load(self, folder: Path) -> None:
         try:
             build = await self._open(folder)
-        except Exception as fault:  # noqa: BLE001  the next build must find someone who looks
+        except Exception as error:  # noqa: BLE001  the next build must find someone who looks
             self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
-            is_foreseen = isinstance(fault, BuildRefusal | Problem)
-            reason = str(fault) if is_foreseen else "it could not be opened; the log says more"
-            trace = None if is_foreseen else fault
+            is_expected = isinstance(error, BuildRefusal | Problem)
+            reason = str(error) if is_expected else "it could not be opened; the log says more"
+            trace = None if is_expected else error
             self._report(f"the newest build is not served: {reason}", trace)
             return
         self._swap(build)
@@ -276,8 +276,8 @@ class BuildManager:
         self._report("" if is_ours else f"the build was made for {build.site_url}: build again")
 
     async def _open(self, folder: Path) -> Build:
-        before = self.current.posts.entries if self.current else ()
-        reading = asyncio.ensure_future(asyncio.to_thread(_read_contents, folder, before))
+        previous = self.current.posts.entries if self.current else ()
+        reading = asyncio.ensure_future(asyncio.to_thread(_read_contents, folder, previous))
         search = await self._open_search(folder, reading)
         head, posts, files = await reading
         return Build(head, posts, search, folder, files)
@@ -289,9 +289,9 @@ class BuildManager:
             self._retired.append((weakref.ref(replaced), replaced.search))
 
     async def _close_retired(self) -> None:
-        due = [search for build, search in self._retired if build() is None]
-        self._retired = [entry for entry in self._retired if entry[1] not in due]
-        for search in due:
+        unused = [search for build, search in self._retired if build() is None]
+        self._retired = [entry for entry in self._retired if entry[1] not in unused]
+        for search in unused:
             await search.close()
 
     def _report(self, error: str, trace: Exception | None = None) -> None:
@@ -300,8 +300,8 @@ class BuildManager:
         self.error = error
 
 
-def _read_contents(folder: Path, before: Iterable[Entry]) -> BuildContents:
-    head, posts = read_index(folder / INDEX_FILE, before)
+def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:
+    head, posts = read_index(folder / INDEX_FILE, previous)
     try:
         files = list_site(folder / SITE_FOLDER, is_bare=head.is_bare)
     except OSError as error:
@@ -315,15 +315,15 @@ def _read_contents(folder: Path, before: Iterable[Entry]) -> BuildContents:
     return BuildContents(head, posts, files)
 
 
-def _look(link: Path) -> _BuildState | None:
+def _read_state(link: Path) -> _BuildState | None:
     try:
         folder = link.resolve(strict=True)
     except OSError:
         return None
-    return _BuildState(folder, _marks(folder / INDEX_FILE), _marks(folder / SITE_FOLDER))
+    return _BuildState(folder, _file_state(folder / INDEX_FILE), _file_state(folder / SITE_FOLDER))
 
 
-def _marks(path: Path) -> tuple[int, ...]:
+def _file_state(path: Path) -> tuple[int, ...]:
     try:
         found = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The search index of a build, kept in a file for the next start and the next build.
+"""The search index of a build, stored in a file for the next start and the next build.
 
 A process of its own makes it, since a thread would keep requests waiting:
 
@@ -24,19 +24,19 @@ from typing import Final
 
 from edge_api.db.fts.index import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import BuildContents, BuildRefusal, digested, list_posts, read_head
+from edge_api.journal.builds import BuildContents, BuildRefusal, hash_lines, list_posts, read_head
 from edge_api.journal.posts import read_text
 from edge_api.schema.index import INDEX_FILE, SearchHits, SearchText
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 MIN_POSTS_FOR_INDEX_FILE: Final = 500
-"""Posts: the index of fewer is made sooner than a process starts."""
-MAKE_SECONDS: Final = 300.0
-"""What a process may take, with its turn behind those of other edges."""
-_DIGITS: Final = 32  # of a digest in a name: 128 bits
-_AHEAD: Final = 50  # texts that are read at a time
+"""Posts: the index of fewer is built faster than a process starts."""
+BUILD_SECONDS: Final = 300.0
+"""The time limit of the process, with its wait for those of other edges."""
+_DIGEST_LENGTH: Final = 32  # of a digest in a name: 128 bits
+_READ_AHEAD: Final = 50  # texts that are read at a time
 _SWITCH_SECONDS: Final = 0.0002
-"""How long one thread of the process may keep the other from the interpreter."""
+"""The interval after which one thread of the process lets the other run."""
 
 _log = logging.getLogger(__name__)
 
@@ -50,30 +50,30 @@ class IndexFiles:
         self._code = InstalledCode(PACKAGE).digest.hex()
 
     def list(self, name: str = "") -> list[Path]:
-        """Return the files whose names go on with `name`, damaged ones too. Raises OSError."""
+        """Return the files whose names continue with `name`, damaged ones too. Raises OSError."""
         start = f"{self.prefix.name}-{name}"
         return [path for path in self.prefix.parent.iterdir() if path.name.startswith(start)]
 
     def find(self, name: str = "") -> Path | None:
-        """Return an undamaged file whose name goes on with `name`. Raises OSError."""
-        return next(filter(self._is_whole, self.list(name)), None)
+        """Return an undamaged file whose name continues with `name`. Raises OSError."""
+        return next(filter(self._is_intact, self.list(name)), None)
 
     def make(self, index: Path) -> None:
         """Make the file of the posts in `index`; remove others. Raises OSError, sqlite3.Error."""
-        turn = os.open(self.prefix.parent, os.O_RDONLY)
+        lock = os.open(self.prefix.parent, os.O_RDONLY)
         try:
-            fcntl.flock(turn, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
             self._make(index)
         finally:
-            os.close(turn)
+            os.close(lock)
 
     def _make(self, index: Path) -> None:
         digest = sha256()
         with index.open("rb") as file:
-            lines = digested(file, digest)
+            lines = hash_lines(file, digest)
             next(lines)
-            marks = [_mark(post) for post in list_posts(lines)]
-        name = name_of(read_head(index).build_id, digest.hexdigest())
+            digests = [_post_digest(post) for post in list_posts(lines)]
+        name = file_name(read_head(index).build_id, digest.hexdigest())
         others = self.list()
         if self.find(name):
             return
@@ -82,63 +82,63 @@ class IndexFiles:
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         if before := self.find():
             shutil.copyfile(before, draft)
-        renew_search(draft, marks, partial(_read_texts, index))
-        path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._seal(draft, name)}")
+        renew_search(draft, digests, partial(_read_texts, index))
+        path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._checksum(draft, name)}")
         draft.rename(path)
         for other in {*others} - {path}:
             other.unlink(missing_ok=True)
 
-    def _is_whole(self, path: Path) -> bool:
-        name, _, seal = path.name.removeprefix(f"{self.prefix.name}-").rpartition("-")
-        return seal == self._seal(path, name)
+    def _is_intact(self, path: Path) -> bool:
+        name, _, checksum = path.name.removeprefix(f"{self.prefix.name}-").rpartition("-")
+        return checksum == self._checksum(path, name)
 
-    def _seal(self, path: Path, name: str) -> str:
+    def _checksum(self, path: Path, name: str) -> str:
         with path.open("rb") as file:
             start = partial(sha256, f"{self._code} {name}\n".encode())
-            return file_digest(file, start).hexdigest()[:_DIGITS]
+            return file_digest(file, start).hexdigest()[:_DIGEST_LENGTH]
 
 
-def name_of(build_id: str, digest: str) -> str:
-    """Return how the name of a build's file goes on behind the prefix."""
-    return f"{build_id}-{digest[:_DIGITS]}"
+def file_name(build_id: str, digest: str) -> str:
+    """Return the part of a file's name after the prefix, before its checksum."""
+    return f"{build_id}-{digest[:_DIGEST_LENGTH]}"
 
 
-def _mark(post: bytes) -> bytes:
-    return sha256(post).digest()[: _DIGITS // 2]
+def _post_digest(post: bytes) -> bytes:
+    return sha256(post).digest()[: _DIGEST_LENGTH // 2]
 
 
 def _read_texts(index: Path, wanted: Container[bytes]) -> Iterator[SearchText]:
     """Yield texts that a thread reads ahead: SQLite, which takes them, needs no interpreter."""
     with index.open("rb") as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
-        texts = (read_text(post) for post in list_posts(lines) if _mark(post) in wanted)
-        ahead = thread.submit(_take, texts)
+        texts = (read_text(post) for post in list_posts(lines) if _post_digest(post) in wanted)
+        ahead = thread.submit(_read_batch, texts)
         while batch := ahead.result():
-            ahead = thread.submit(_take, texts)
+            ahead = thread.submit(_read_batch, texts)
             yield from batch
 
 
-def _take(texts: Iterator[SearchText]) -> list[SearchText]:
-    return list(islice(texts, _AHEAD))
+def _read_batch(texts: Iterator[SearchText]) -> list[SearchText]:
+    return list(islice(texts, _READ_AHEAD))
 
 
 class PendingSearch:
-    """A search whose index is being made: whoever asks waits. What failed is tried again."""
+    """A search whose index is being built: callers wait for it. A failed attempt is repeated."""
 
     def __init__(self, opening: Callable[[], Coroutine[None, None, Search]]) -> None:
         self._opening = opening
         self._task = asyncio.create_task(opening())
 
     async def find(self, words: str, limit: int) -> list[str]:
-        """Return what the search finds. Raises Problem."""
+        """Search as the opened search does. Raises Problem."""
         return await (await self._wait()).find(words, limit)
 
     async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
-        """Return what the search finds. Raises Problem."""
+        """Search as the opened search does. Raises Problem."""
         return await (await self._wait()).search(words, limit, offset)
 
     async def close(self) -> None:
-        """Let go of the index, or of the attempt to make it."""
+        """Close the index, or cancel the attempt to build it."""
         self._task.cancel()
         with suppress(asyncio.CancelledError, Exception):
             await (await self._task).close()
@@ -153,11 +153,11 @@ class SearchOpener:
     """Opens the search of a build."""
 
     def __init__(
-        self, prefix: Path | None = None, kept_from: int = MIN_POSTS_FOR_INDEX_FILE
+        self, prefix: Path | None = None, min_posts: int = MIN_POSTS_FOR_INDEX_FILE
     ) -> None:
-        """Without a prefix nothing is kept: each index is made in a thread, in a nameless file."""
+        """Without a prefix nothing is stored: indexes are built in a thread, in unnamed files."""
         self._files = IndexFiles(prefix) if prefix else None
-        self._kept_from = kept_from
+        self._min_posts = min_posts
         self._is_first = True
 
     async def __call__(
@@ -189,8 +189,8 @@ class SearchOpener:
             await _make(files, index)
         head, posts, _ = await reading
         search = None
-        if files and head.count >= self._kept_from:
-            name = name_of(head.build_id, posts.digest)
+        if files and head.count >= self._min_posts:
+            name = file_name(head.build_id, posts.digest)
             search = await _open(files, name)
             if search is None and not is_tried:  # what is there is damaged, or of other posts
                 await _make(files, index)
@@ -200,7 +200,7 @@ class SearchOpener:
     async def _is_missing(self, files: IndexFiles, index: Path) -> bool:
         try:
             head = await asyncio.to_thread(read_head, index)
-            return head.count >= self._kept_from and not files.list(f"{head.build_id}-")
+            return head.count >= self._min_posts and not files.list(f"{head.build_id}-")
         except (BuildRefusal, OSError):
             return False
 
@@ -226,7 +226,7 @@ async def _make(files: IndexFiles, index: Path) -> None:
             start_new_session=True,
         )
         assert process.stderr is not None  # noqa: S101  it was asked for
-        async with asyncio.timeout(MAKE_SECONDS):
+        async with asyncio.timeout(BUILD_SECONDS):
             output = (await process.stderr.read()).decode(errors="replace").strip()
             if status := await process.wait():
                 reason = output.split("\n")[-1]

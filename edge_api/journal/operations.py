@@ -16,7 +16,7 @@ from pydantic import (
 
 from edge_api.db.types import PATTERNS, ColumnType, Timestamp, parse_integer, refuse_nul
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import CACHING, PostCursor, PostFilter, Slice, encode_list
+from edge_api.journal.posts import CACHE_CONTROL, PostCursor, PostFilter, Slice, serialize_list
 from edge_api.operation.model import (
     ETAG,
     NOT_MODIFIED,
@@ -35,7 +35,7 @@ from edge_api.schema.index import MAX_QUERY_LENGTH, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/posts"
-LIMIT_MOST: Final = 1000
+MAX_LIMIT: Final = 1000
 
 _CURSOR: Final = (
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9][a-z0-9-]*"
@@ -49,7 +49,7 @@ def _check_cursor(text: str) -> str:
     return text
 
 
-LimitParameter = Annotated[int, Field(ge=1, le=LIMIT_MOST), BeforeValidator(parse_integer)]
+LimitParameter = Annotated[int, Field(ge=1, le=MAX_LIMIT), BeforeValidator(parse_integer)]
 Cursor = Annotated[
     str,
     Field(max_length=300),
@@ -106,13 +106,13 @@ async def list_posts(
     build = service[BuildManager].build()
     query = request.query
     if not query.model_fields_set:
-        return OperationResult(build.posts.whole)
+        return OperationResult(build.posts.full_list)
     make = partial(_list_page, build, query)
-    return OperationResult(await build.answers.get(("posts", query.model_dump_json()), make))
+    return OperationResult(await build.cache.get(("posts", query.model_dump_json()), make))
 
 
 async def get_post(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Give one post."""
+    """Return one post."""
     return OperationResult(service[BuildManager].build().posts.document(request.path["slug"]))
 
 
@@ -124,26 +124,26 @@ async def _list_page(build: Build, query: ListQuery) -> Document:
     wanted = PostFilter(query.limit, after, query.tag, query.since)
     part = build.posts.select(wanted, found)
     following = _next(query, part)
-    body = encode_list(part.entries, following)
+    body = serialize_list(part.entries, following)
     link = (("Link", f'<{following}>; rel="next"'),) if following else ()
-    return Document(body, cache_control=CACHING, headers=link, is_cached=False)
+    return Document(body, cache_control=CACHE_CONTROL, headers=link, is_cached=False)
 
 
 def _next(query: ListQuery, part: Slice) -> str | None:
     if part.next is None:
         return None
-    question = query.model_dump(exclude_none=True, exclude={"cursor"})
-    return f"{PATH}?{urlencode({**question, 'cursor': str(part.next)})}"
+    parameters = query.model_dump(exclude_none=True, exclude={"cursor"})
+    return f"{PATH}?{urlencode({**parameters, 'cursor': str(part.next)})}"
 
 
 def link_to_post(member: str) -> dict[str, Any]:
-    """Return how the first post of `member` of an answer is read (OpenAPI 3.1, Link Object)."""
+    """Return the link to the first post of `member` of an answer (OpenAPI 3.1, Link Object)."""
     slug = f"$response.body#/{member}/0/slug"
     return {"get_post": {"operationId": "get_post", "parameters": {"slug": slug}}}
 
 
 DEFAULT_LIST_LIMIT: Final = 20
-"""Posts of one answer, where nobody says how many: an agent reads all that it is given."""
+"""Posts of one answer without `limit`: an agent reads all that it gets."""
 MAX_SEARCH_RESULTS: Final = 50
 """Results of one search."""
 
@@ -157,7 +157,7 @@ _RESULT: Final = {
 
 
 def next_cursor(value: Json) -> str | None:
-    """Return where a list goes on, of which REST gives the whole address."""
+    """Return the cursor of the next page, from its address in REST's answer."""
     address = value.get("next")
     return None if address is None else parse_qs(urlsplit(address).query)["cursor"][0]
 

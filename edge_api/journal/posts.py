@@ -20,30 +20,30 @@ from edge_api.db.types import format_instant
 from edge_api.operation.result import Document
 from edge_api.schema.index import PostRecord, SearchText
 
-CACHING: Final = "private, no-cache"
-"""It took a credential, and a new build counts at once: kept by the client, asked for each time."""
+CACHE_CONTROL: Final = "private, no-cache"
+"""Only the client may store it, and must revalidate it: a new build is current at once."""
 
 _RECORD: Final = TypeAdapter(PostRecord)
-_CONTENT: Final = {"content", "content_html"}
+_CONTENT_MEMBERS: Final = {"content", "content_html"}
 _BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
 _BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
-"""Where a word ends though nothing stands between it and the next one."""
+"""The tags that separate two words without a space."""
 
 
 @dataclass(frozen=True, slots=True)
 class PostCursor:
-    """A place in the order of posts, newest first, slug as tie-breaker; it outlives a build."""
+    """A position in the list of posts, newest first, slug as tie-breaker; it outlives a build."""
 
     published: str
     """In the canonical form, whose text order is order in time."""
     slug: str
 
     def __str__(self) -> str:
-        """Return the place as one word, as a client hands it back."""
+        """Return the position as one word, as clients send it."""
         return f"{self.published}_{self.slug}"
 
     def is_before(self, other: "PostCursor") -> bool:
-        """Return whether this place stands nearer to the top than `other`."""
+        """Return whether this position is nearer to the top than `other`."""
         if self.published == other.published:
             return self.slug < other.slug
         return self.published > other.published
@@ -51,11 +51,11 @@ class PostCursor:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One post, as answers need it."""
+    """One post, prepared for answers."""
 
     cursor: PostCursor
     tags: frozenset[str]
-    """Folded, for comparison."""
+    """Case-folded, for comparison."""
     summary: bytes
     """The JSON of the post as lists carry it."""
     document: Document
@@ -64,7 +64,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class PostFilter:
-    """Which part of the list is wanted; all that is given must hold."""
+    """The conditions of a part of the list; all that are given must be true."""
 
     limit: int | None = None
     after: PostCursor | None = None
@@ -76,28 +76,28 @@ class PostFilter:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A part of the list, and the place to go on after where more follows."""
+    """A part of the list, and the position of its last post where more follow."""
 
     entries: tuple[Entry, ...]
     next: PostCursor | None = None
 
 
 def normalize_tag(tag: str) -> str:
-    """Return what two spellings of one tag have in common."""
+    """Return the canonical form of a tag, equal for all its spellings."""
     return normalize("NFC", tag.strip()).casefold()
 
 
 def make_entry(record: PostRecord, body: bytes) -> Entry:
-    """Return what answers need of a record; `body` is its JSON as the index has it."""
+    """Return the entry of a record; `body` is its JSON as the index has it."""
     return Entry(
         cursor=PostCursor(format_instant(record.published_at), record.slug),
         tags=frozenset(map(normalize_tag, record.tags)),
-        summary=_RECORD.dump_json(record, exclude=_CONTENT),
-        document=Document(body, cache_control=CACHING),
+        summary=_RECORD.dump_json(record, exclude=_CONTENT_MEMBERS),
+        document=Document(body, cache_control=CACHE_CONTROL),
     )
 
 
-def encode_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:
+def serialize_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:
     """Return the JSON of a list of posts, with the address of the next part if there is one."""
     following = {} if next_url is None else {"next": next_url}
     posts = [orjson.Fragment(entry.summary) for entry in entries]
@@ -113,11 +113,11 @@ class Posts:
         renamed: Mapping[str, str] = MappingProxyType({}),
         digest: str = "",
     ) -> None:
-        """Take entries that stand in their order, present slugs by former ones, and their index."""
+        """Take sorted entries, current slugs by former ones, and the digest of their index."""
         self.entries, self._renamed = tuple(entries), renamed
         self.digest = digest
-        """SHA-256 of the index that they were read from."""
-        self.whole = Document(encode_list(self.entries), cache_control=CACHING)
+        """SHA-256 of the index that the posts were read from."""
+        self.full_list = Document(serialize_list(self.entries), cache_control=CACHE_CONTROL)
         """The list without any parameter."""
         self._by_slug = MappingProxyType({entry.cursor.slug: entry for entry in entries})
         by_tag: dict[str, list[Entry]] = defaultdict(list)
@@ -135,12 +135,12 @@ class Posts:
             raise Problem("not_found", f"No post has this slug{now}") from None
 
     def summary(self, slug: str) -> dict[str, Any]:
-        """Return what lists carry of the post called `slug`. Raises KeyError."""
+        """Return the summary of the post called `slug`, as in lists. Raises KeyError."""
         summary: dict[str, Any] = orjson.loads(self._by_slug[slug].summary)
         return summary
 
     def texts(self) -> Iterator[SearchText]:
-        """Yield what is searched of every post, made anew from its bytes, newest first."""
+        """Yield the search text of every post, made from its bytes, newest first."""
         for entry in self.entries:
             yield read_text(entry.document.body)
 
@@ -150,7 +150,7 @@ class Posts:
         return frozenset(unquote(urlsplit(url).path) for url in urls)
 
     def select(self, wanted: PostFilter, found: Collection[str] | None = None) -> Slice:
-        """Return the wanted part; `found` keeps only the posts with one of these slugs."""
+        """Return the wanted part; `found` limits it to the posts with these slugs."""
         limit = len(self.entries) if wanted.limit is None else wanted.limit
         some = tuple(islice(self._matching(wanted, found), limit + 1))
         entries = some[:limit]
@@ -177,7 +177,7 @@ class Posts:
 
 
 def read_text(body: bytes) -> SearchText:
-    """Return what is searched of a post, from its JSON."""
+    """Return the search text of a post, from its JSON."""
     post = orjson.loads(body)
     prose, code = plain_text(post["content_html"])
     return SearchText(
@@ -200,16 +200,16 @@ class PlainText(NamedTuple):
 
 
 def plain_text(html: str) -> PlainText:
-    """Return the words of a post without its markup, as search looks through and shows them."""
+    """Return the text of a post without its markup, as search indexes and shows it."""
     body = LexborHTMLParser(_BREAK.sub(" <", html)).body
     if body is None:
         return PlainText("", "")
     blocks = body.css("pre") if "<pre" in html else []
-    code = _squeeze(" ".join(block.text() for block in blocks))
+    code = _collapse_spaces(" ".join(block.text() for block in blocks))
     for block in blocks:
         block.decompose()
-    return PlainText(_squeeze(body.text()), code)
+    return PlainText(_collapse_spaces(body.text()), code)
 
 
-def _squeeze(text: str) -> str:
+def _collapse_spaces(text: str) -> str:
     return " ".join(text.split())

@@ -43,10 +43,10 @@ from edge_api.schema import paths
 from edge_api.schema.index import Segments
 from edge_api.schema.site_policy import Headers
 
-_TITLE_LONGEST: Final = 60
-_ADDRESS_LONGEST: Final = 2000
-"""Characters of an address that a header repeats: clients read no header above 8 KiB."""
-_DESCRIPTION: Final = "/llms.txt"
+_MAX_TITLE_LENGTH: Final = 60
+_MAX_LINK_LENGTH: Final = 2000
+"""Characters of an address in a header: clients read no header above 8 KiB."""
+_LLMS_TXT: Final = "/llms.txt"
 _ROBOTS: Final = ("X-Robots-Tag", "noindex")
 
 
@@ -106,13 +106,13 @@ class SearchAnswer(BaseModel, extra="forbid"):
 
 
 async def show_search(service: Service, request: OperationRequest[None, None]) -> OperationResult:
-    """Show a page of results, or the form alone where nothing is asked."""
+    """Show a page of results, or only the form without a query."""
     given = dict(request.pairs)
     words, page = clean_words(given.get("q", "")), read_page(given.get("page", ""))
     is_markdown = prefers_markdown(request.headers.get("Accept", ""))
     build = service[BuildManager].build()
     make = partial(_make_page, service, build, words, page, is_markdown=is_markdown)
-    return HtmlResult(await build.answers.get(("search page", words, page, is_markdown), make))
+    return HtmlResult(await build.cache.get(("search page", words, page, is_markdown), make))
 
 
 async def _make_page(
@@ -123,16 +123,16 @@ async def _make_page(
         text = write_results(results, service.settings.site_url)
         return _document(text.encode(), MARKDOWN, NEGOTIATED)
     values = {"words": words, "results": results, "leaf_size": PAGE_SIZE}
-    body = await service.pages.render("search", title_of(words), **values)
+    body = await service.pages.render("search", page_title(words), **values)
     return _document(body, HTML, REVALIDATE, _links(build, results))
 
 
 def _links(build: Build, results: Results) -> Headers:
     links = []
-    if len(address := results.address(results.page)) <= _ADDRESS_LONGEST:
+    if len(address := results.address(results.page)) <= _MAX_LINK_LENGTH:
         links.append(f'<{address}>; rel="alternate"; type="text/markdown"')
-    if _DESCRIPTION in build.files:
-        links.append(f'<{_DESCRIPTION}>; rel="describedby"; type="text/plain"')
+    if _LLMS_TXT in build.files:
+        links.append(f'<{_LLMS_TXT}>; rel="describedby"; type="text/plain"')
     return (("Link", ", ".join(links)),) if links else ()
 
 
@@ -141,22 +141,22 @@ def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -
     return Document(body, media_type, caching, headers, is_cached=False, varies=("Accept",))
 
 
-def title_of(words: str) -> str:
-    """Return the title of the page, cut where it would be no title any more."""
+def page_title(words: str) -> str:
+    """Return the title of the page, truncated."""
     if not words:
         return "Search"
-    is_long = len(words) > _TITLE_LONGEST
-    return f"Search: {words[: _TITLE_LONGEST - 1]}\u2026" if is_long else f"Search: {words}"
+    is_long = len(words) > _MAX_TITLE_LENGTH
+    return f"Search: {words[: _MAX_TITLE_LENGTH - 1]}\u2026" if is_long else f"Search: {words}"
 
 
 async def search_posts(
     service: Service, request: OperationRequest[SearchQuery, None]
 ) -> OperationResult:
-    """Give the best results as data."""
+    """Return the best results as data."""
     query = request.query
     build = service[BuildManager].build()
     make = partial(_make_answer, build, query)
-    return OperationResult(await build.answers.get(("search", query.q, query.limit), make))
+    return OperationResult(await build.cache.get(("search", query.q, query.limit), make))
 
 
 async def _make_answer(build: Build, query: SearchQuery) -> Document:
@@ -270,7 +270,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 
 
 def write_results(results: Results, site_url: str) -> str:
-    """Return the Markdown; addresses begin with `site_url`."""
+    """Return the results as Markdown; addresses begin with `site_url`."""
     title = f"# Search: {escape(results.words)}" if results.words else "# Search"
     links = [("Earlier results", results.before), ("More results", results.behind)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]

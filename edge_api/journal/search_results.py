@@ -13,18 +13,18 @@ from edge_api.schema.paths import SEARCH
 
 PAGE_SIZE: Final = 10
 """Results on one page."""
-PAGES_MOST: Final = 1_000_000
-"""Beyond the end of any journal: a higher number says no more."""
+MAX_PAGE: Final = 1_000_000
+"""The highest number of a page, beyond the end of any journal."""
 
-_NO_TEXT: Final = re.compile(
+_UNPRINTABLE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"
 )
-"""Controls, what turns the direction of all that follows, and what no page can carry."""
+"""Control characters, those that change the direction of text, and noncharacters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A post that was found."""
+    """A post that matches."""
 
     slug: str
     title: Segments
@@ -48,7 +48,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """One page of what was found."""
+    """One page of results."""
 
     words: str
     total: int
@@ -56,13 +56,13 @@ class Results:
     pages: int
     """At least one, which may be empty."""
     results: tuple[Result, ...]
-    """Those with all the words; where they are few, behind them those that come nearest."""
+    """Those with all the words; where they are few, followed by the nearest ones."""
     suggestion: str | None = None
     """The words in a more frequent spelling."""
 
     @property
     def summary(self) -> str:
-        """What was found, in words."""
+        """A sentence on the number of results."""
         if not self.words:
             return ""
         some = "1 post has" if self.total == 1 else f"{self.total:,} posts have"
@@ -100,15 +100,15 @@ async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE
     pages = max(1, -(-found.total // size))
     if page > pages:
         return await find_results(build, words, pages, size)
-    results = (_join(finding, build.posts.summary(finding.slug)) for finding in found.findings)
+    results = (_make_result(hit, build.posts.summary(hit.slug)) for hit in found.findings)
     return Results(words, found.total, page, pages, tuple(results), found.suggestion)
 
 
-def _join(finding: SearchHit, summary: Mapping[str, Any]) -> Result:
+def _make_result(hit: SearchHit, summary: Mapping[str, Any]) -> Result:
     return Result(
-        slug=finding.slug,
-        title=finding.title,
-        snippet=finding.snippet,
+        slug=hit.slug,
+        title=hit.title,
+        snippet=hit.snippet,
         url=summary["url"],
         published_at=summary["published_at"],
         minutes=summary["readingMinutes"],
@@ -117,12 +117,12 @@ def _join(finding: SearchHit, summary: Mapping[str, Any]) -> Result:
 
 
 def clean_words(text: str) -> str:
-    """Return what of a text somebody may be looking for; any text is taken."""
-    return _NO_TEXT.sub(" ", text[:MAX_QUERY_LENGTH]).strip()
+    """Return the searchable part of any text."""
+    return _UNPRINTABLE.sub(" ", text[:MAX_QUERY_LENGTH]).strip()
 
 
 def read_page(text: str) -> int:
-    """Return the number of a page; the first for what is none, and at most `PAGES_MOST`."""
+    """Return the number of a page; 1 for an invalid one, and at most `MAX_PAGE`."""
     if re.fullmatch("[1-9][0-9]*", text) is None:
         return 1
-    return int(text) if len(text) < len(str(PAGES_MOST)) else PAGES_MOST
+    return int(text) if len(text) < len(str(MAX_PAGE)) else MAX_PAGE

@@ -9,43 +9,43 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-_LONGEST: Final = 200  # characters of an asked path that are looked at
-_RAREST: Final = 16  # trigrams that are looked up: those that the fewest paths have
-_CANDIDATES: Final = 40  # paths that are compared letter by letter
-_LIKENESS: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
+_MAX_LENGTH: Final = 200  # characters of an asked path that are looked at
+_MAX_TRIGRAMS: Final = 16  # trigrams that are looked up: those that the fewest paths have
+_MAX_CANDIDATES: Final = 40  # paths that are compared letter by letter
+_MIN_SIMILARITY: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
 
 
 class PathSuggester:
-    """The paths of one build, by their trigrams."""
+    """Finds similar paths of one build by their trigrams."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """Take the paths that may be named."""
+        """Index the paths that may be suggested."""
         self._paths = tuple(paths)
-        self._holders: dict[str, list[int]] = defaultdict(list)
+        self._by_trigram: dict[str, list[int]] = defaultdict(list)
         for number, path in enumerate(self._paths):
-            for trigram in set(_cut(path.lower())):
-                self._holders[trigram].append(number)
+            for trigram in set(_trigrams(path.lower())):
+                self._by_trigram[trigram].append(number)
 
     def find(self, asked: str, limit: int) -> list[str]:
-        """Return at most `limit` paths that look like `asked`, the likest first."""
-        wanted = asked.lower()[:_LONGEST]
-        likeness = {path: _compare(wanted, path.lower()) for path in self._choose(wanted)}
-        likely = [path for path, score in likeness.items() if score >= _LIKENESS]
-        return sorted(likely, key=lambda path: (-likeness[path], path))[:limit]
+        """Return at most `limit` paths that are similar to `asked`, the most similar first."""
+        wanted = asked.lower()[:_MAX_LENGTH]
+        similarity = {path: _compare(wanted, path.lower()) for path in self._candidates(wanted)}
+        likely = [path for path, score in similarity.items() if score >= _MIN_SIMILARITY]
+        return sorted(likely, key=lambda path: (-similarity[path], path))[:limit]
 
-    def _choose(self, wanted: str) -> Iterator[str]:
+    def _candidates(self, wanted: str) -> Iterator[str]:
         known = sorted(
-            (trigram for trigram in set(_cut(wanted)) if trigram in self._holders),
-            key=lambda trigram: (len(self._holders[trigram]), trigram),
+            (trigram for trigram in set(_trigrams(wanted)) if trigram in self._by_trigram),
+            key=lambda trigram: (len(self._by_trigram[trigram]), trigram),
         )
         shared = Counter[int]()
-        for trigram in known[:_RAREST]:
-            shared.update(self._holders[trigram])
-        for number, _ in shared.most_common(_CANDIDATES):
+        for trigram in known[:_MAX_TRIGRAMS]:
+            shared.update(self._by_trigram[trigram])
+        for number, _ in shared.most_common(_MAX_CANDIDATES):
             yield self._paths[number]
 
 
-def _cut(text: str) -> Iterator[str]:
+def _trigrams(text: str) -> Iterator[str]:
     for start in range(len(text) - 2):
         yield text[start : start + 3]
 
@@ -64,17 +64,17 @@ def _ratio(one: str, other: str) -> float:
 
 
 HOME: Final = "/"
-MISSING: Final = "404.html"
-INDEX: Final = "index.html"
-"""The file that answers for its folder."""
+NOT_FOUND_FILE: Final = "404.html"
+INDEX_HTML: Final = "index.html"
+"""The file that is served for its folder."""
 MARKDOWN_INDEX: Final = "index.md"
 """The name of a page's Markdown, beside it."""
 WELL_KNOWN: Final = ".well-known"
 """The one hidden folder that is public (RFC 8615), in the root only."""
 
 CODINGS: Final[Mapping[str, str]] = {"br": ".br", "gzip": ".gz"}
-"""Content codings that a build makes, the tightest first, and the suffixes of their files."""
-_ENDS: Final = tuple(CODINGS.values())
+"""Content codings that a build makes, the smallest first, and the suffixes of their files."""
+_SUFFIXES: Final = tuple(CODINGS.values())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +84,7 @@ class SiteFile:
     name: str
     """Relative to the site's folder, with `/`."""
     codings: tuple[str, ...] = ()
-    """The codings in which it is there as well."""
+    """The codings in which it exists as well."""
 
 
 def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
@@ -92,25 +92,25 @@ def list_site(folder: Path, *, is_bare: bool = False) -> Mapping[str, SiteFile]:
     names = dict.fromkeys(_walk(os.fspath(folder)))
     files: dict[str, SiteFile] = {}
     for name in names:
-        if not name.endswith(_ENDS):
+        if not name.endswith(_SUFFIXES):
             codings = tuple(coding for coding, end in CODINGS.items() if f"{name}{end}" in names)
             file = files[_address(name)] = SiteFile(name, codings)
-            if is_bare and name.endswith(".html") and name != MISSING:
+            if is_bare and name.endswith(".html") and name != NOT_FOUND_FILE:
                 files.setdefault(_address(name).removesuffix(".html"), file)
     return MappingProxyType(files)
 
 
 def _address(name: str) -> str:
     folder, _, last = name.rpartition("/")
-    if last != INDEX:
+    if last != INDEX_HTML:
         return f"/{name}"
     return f"/{folder}/" if folder else "/"
 
 
 def _walk(folder: str) -> Iterator[str]:
     folders = [(folder, "")]
-    for place, prefix in folders:
-        with os.scandir(place) as entries:
+    for path, prefix in folders:
+        with os.scandir(path) as entries:
             for entry in entries:
                 name = f"{prefix}{entry.name}"
                 if entry.name.startswith(".") and name != WELL_KNOWN:

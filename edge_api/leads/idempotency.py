@@ -20,11 +20,11 @@ from edge_api.db.query import Delete, Filter, Insert, Query, Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
-KEPT_FOR: Final = timedelta(hours=24)
+RETENTION: Final = timedelta(hours=24)
 WAIT_SECONDS: Final = 5.0
 """How long a repeated request waits for the first one."""
 RETRY_SECONDS: Final = 1
-"""When a request that waited in vain may come again."""
+"""The Retry-After of a request that waited in vain."""
 CREATED: Final = 201
 """The status of stored answers, unless another is given (RFC 9110, section 15.3.2)."""
 
@@ -33,7 +33,7 @@ _KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
 @dataclass(frozen=True, slots=True)
 class IdempotentRequest:
-    """A request that carries a key: which one, within its scope, and what it asks for."""
+    """A request with a key: the digest of key and scope, and that of the request."""
 
     id: str
     request_digest: str
@@ -41,20 +41,20 @@ class IdempotentRequest:
 
 @dataclass(frozen=True, slots=True)
 class StoredResponse:
-    """An answer, with what had been asked for."""
+    """A stored answer, with the digest of its request."""
 
     request_digest: str
     response: str
 
 
-Remember = Callable[[str], tuple[Query, ...]]
-"""Takes the answer and returns the queries that keep it."""
-Act = Callable[[Remember], Awaitable[str]]
-"""Does what was asked for, together with the queries that keep its answer, and returns that."""
+StoreResponse = Callable[[str], tuple[Query, ...]]
+"""Returns the queries that store an answer."""
+Work = Callable[[StoreResponse], Awaitable[str]]
+"""Runs the request together with the queries that store its answer, and returns the answer."""
 
 
 def identify_request(secret: bytes, scope: str, key: str, request: bytes) -> IdempotentRequest:
-    """Return the claim of a request; `scope` says whose key it is. Raises Problem `invalid`.
+    """Return the identity of a request; `scope` is the key's owner. Raises Problem `invalid`.
 
     Its id is a keyed hash, so that the store does not reveal the sender (RFC 2104).
     """
@@ -65,75 +65,75 @@ def identify_request(secret: bytes, scope: str, key: str, request: bytes) -> Ide
 
 
 class Idempotency:
-    """Carries each claim out once."""
+    """Runs each request once."""
 
     def __init__(
         self,
         store: Store,
         clock: Clock,
-        patience: float = WAIT_SECONDS,
-        kept_for: timedelta = KEPT_FOR,
+        timeout: float = WAIT_SECONDS,
+        retention: timedelta = RETENTION,
         status: int = CREATED,
     ) -> None:
         self._store = store
         self._clock = clock
-        self._patience = patience
-        self._kept_for = kept_for
+        self._timeout = timeout
+        self._retention = retention
         self._status = status
         self._running: dict[str, asyncio.Future[StoredResponse | None]] = {}
 
-    async def once(self, claim: IdempotentRequest, act: Act) -> tuple[str, bool]:
-        """Return the answer, and whether it was given before.
+    async def once(self, claim: IdempotentRequest, work: Work) -> tuple[str, bool]:
+        """Return the answer, and whether it is a stored one.
 
         Raises Problem `idempotency_mismatch` for a key of another request, `in_progress` when the
-        first one takes too long, and whatever `act` raises.
+        first one takes too long, and whatever `work` raises.
         """
-        kept, replayed = await self._wait(claim), True
-        if kept is None:
-            kept, replayed = await self._go_first(claim, act)
-        if kept.request_digest != claim.request_digest:
+        stored, replayed = await self._wait(claim), True
+        if stored is None:
+            stored, replayed = await self._run_first(claim, work)
+        if stored.request_digest != claim.request_digest:
             raise Problem("idempotency_mismatch")
-        return kept.response, replayed
+        return stored.response, replayed
 
     async def _wait(self, claim: IdempotentRequest) -> StoredResponse | None:
-        deadline = asyncio.get_running_loop().time() + self._patience
+        deadline = asyncio.get_running_loop().time() + self._timeout
         while running := self._running.get(claim.id):
             try:
                 async with asyncio.timeout_at(deadline):
-                    kept = await asyncio.shield(running)
+                    stored = await asyncio.shield(running)
             except TimeoutError:
                 headers = {"Retry-After": str(RETRY_SECONDS)}
                 raise Problem("in_progress", headers=headers) from None
-            if kept is not None:
-                return kept
+            if stored is not None:
+                return stored
         return None
 
-    async def _go_first(self, claim: IdempotentRequest, act: Act) -> tuple[StoredResponse, bool]:
-        """Answer while others with the same key wait; if this fails, the next of them goes."""
+    async def _run_first(self, claim: IdempotentRequest, work: Work) -> tuple[StoredResponse, bool]:
+        """Run the request while others with the same key wait; if it fails, the next one runs."""
         done = self._running[claim.id] = asyncio.get_running_loop().create_future()
-        kept = None
+        stored = None
         try:
-            kept, replayed = await self._answer(claim, act)
-            return kept, replayed
+            stored, replayed = await self._answer(claim, work)
+            return stored, replayed
         finally:
             del self._running[claim.id]
-            done.set_result(kept)
+            done.set_result(stored)
 
-    async def _answer(self, claim: IdempotentRequest, act: Act) -> tuple[StoredResponse, bool]:
-        kept = await self._find(claim)
-        if kept is not None:
-            return kept, True
+    async def _answer(self, claim: IdempotentRequest, work: Work) -> tuple[StoredResponse, bool]:
+        stored = await self._find(claim)
+        if stored is not None:
+            return stored, True
         try:
-            response = await act(partial(self._remember, claim))
+            response = await work(partial(self._store_queries, claim))
         except Problem as problem:
-            kept = await self._find(claim) if problem.code == "conflict" else None
-            if kept is None:
+            stored = await self._find(claim) if problem.code == "conflict" else None
+            if stored is None:
                 raise
-            return kept, True
+            return stored, True
         return StoredResponse(claim.request_digest, response), False
 
     async def delete_expired(self) -> None:
-        """Delete answers whose time is over: they say who sent what. Raises Problem."""
+        """Delete expired answers: they contain personal data. Raises Problem."""
         expired = self._expired()
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
         if outcome.rows:  # nothing is written for nothing
@@ -143,10 +143,10 @@ class Idempotency:
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        kept = (StoredResponse(row["request_digest"], row["response"]) for row in outcome.rows)
-        return next(kept, None)
+        stored = (StoredResponse(row["request_digest"], row["response"]) for row in outcome.rows)
+        return next(stored, None)
 
-    def _remember(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
+    def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()
         row = {
             "id": claim.id,
@@ -154,7 +154,7 @@ class Idempotency:
             "status": self._status,
             "response": response,
             "created_at": format_instant(now),
-            "expires_at": format_instant(now + self._kept_for),
+            "expires_at": format_instant(now + self._retention),
         }
         return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
 

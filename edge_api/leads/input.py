@@ -72,12 +72,12 @@ class LeadInput(BaseModel, strict=True, frozen=True):
     )
 
     def canonical(self) -> bytes:
-        """Return what two inputs that ask for the same have in common, as JSON."""
+        """Return the canonical JSON, equal for equal inputs."""
         return orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)
 
 
 _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
-"""What browsers and people send for a ticked box; anything else is not ticked."""
+"""The values of a ticked box from browsers and people; anything else is not ticked."""
 
 
 def read_form(fields: Mapping[str, str]) -> LeadInput:
@@ -98,12 +98,12 @@ _MARKUP: Final = re.compile(
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
 """Scripts whose letters look alike, so that words are forged by mixing them."""
-_SHOUTED: Final = 20  # letters that a text needs before its capitals mean something
+_MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
 
 
-_REPEATED: Final = 3  # what it weighs that the same was sent a short time ago
+_REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time
 SPAM_THRESHOLD: Final = 3
-"""The score from which on a lead is not acknowledged: one strong sign, or several weak ones."""
+"""The score from which a lead is not acknowledged: one strong sign, or several weak ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,16 +116,16 @@ class SpamScore:
     @property
     def repeated(self) -> "SpamScore":
         """The score if the same was sent a short time ago."""
-        return SpamScore(self.score + _REPEATED, (*self.reasons, "repeated"))
+        return SpamScore(self.score + _REPEAT_WEIGHT, (*self.reasons, "repeated"))
 
 
 def score_spam(lead: LeadInput) -> SpamScore:
-    """Return the spam score of what the lead itself shows."""
-    found = [(name, weight) for name, weight, is_seen in _SIGNS if is_seen(lead)]
+    """Return the spam score of the lead by itself."""
+    found = [(name, weight) for name, weight, is_seen in _SPAM_RULES if is_seen(lead)]
     return SpamScore(sum(weight for _, weight in found), tuple(name for name, _ in found))
 
 
-def likeness(lead: LeadInput) -> str:
+def dedupe_digest(lead: LeadInput) -> str:
     """Return a digest of sender and message, without case, white space and compatibility forms."""
     message = " ".join(unicodedata.normalize("NFKC", lead.message).casefold().split())
     return sha256(f"{normalize_address(lead.email)}\n{message}".encode()).hexdigest()
@@ -143,10 +143,10 @@ def _scripts(word: str) -> set[str]:
 
 def _shouts(lead: LeadInput) -> bool:
     text = lead.message
-    return text.isupper() and sum(map(str.isalpha, text)) >= _SHOUTED
+    return text.isupper() and sum(map(str.isalpha, text)) >= _MIN_LETTERS
 
 
-_SIGNS: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
+_SPAM_RULES: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
     ("honeypot", 10, lambda lead: lead.filled_honeypot),
     ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
     ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),

@@ -31,7 +31,7 @@ from edge_api.schema.page_templates import CONTACT_FORM
 
 PATH: Final = "/api/public/v1/leads"
 ROW_PATH: Final = "/api/public/v1/admin/leads"
-"""Where one lead can be read: there is no path of its own for it."""
+"""The path at which one lead can be read, by a filter."""
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 CONTACT: Final = "/contact/"
@@ -80,7 +80,7 @@ class RecentQuery(BaseModel):
 async def create_lead(
     service: Service, request: OperationRequest[None, LeadInput]
 ) -> OperationResult:
-    """Take a lead and answer once it is kept for good."""
+    """Store a lead and answer once it is durable."""
     sender = Sender(request.actor, request.address, "mcp" if request.audience == "mcp" else "api")
     created = await service[Leads].create(
         request.body, sender, request.headers.get(IDEMPOTENCY_KEY)
@@ -175,14 +175,14 @@ _LIST = Tool(
 async def take_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
-    """Store the lead and redirect to the thanks, or show the form again; to scripts send JSON."""
+    """Store the lead and redirect to the thanks, or show the form again; answer scripts in JSON."""
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:
-        created = await _take(service, request)
-    except FormErrors as faults:
+        created = await _create(service, request)
+    except FormErrors as errors:
         if for_script:
-            raise Problem("invalid", str(faults)) from None
-        return await render_form_errors(service, CONTACT_FORM, request, faults)
+            raise Problem("invalid", str(errors)) from None
+        return await render_form_errors(service, CONTACT_FORM, request, errors)
     except Problem as problem:
         if for_script:
             raise
@@ -190,7 +190,7 @@ async def take_form(
     return lead_response(created) if for_script else redirect(THANKS)
 
 
-async def _take(service: Service, request: OperationRequest[None, FormFields]) -> Created:
+async def _create(service: Service, request: OperationRequest[None, FormFields]) -> Created:
     if service.settings.leads_require_credential:
         raise Problem("forbidden", "This form is closed; write to us by the API with a key")
     await service.limiter.hit("leads_attempts", request.address)

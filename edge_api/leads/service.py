@@ -18,15 +18,14 @@ from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import VersionedCache
-from edge_api.leads.idempotency import Idempotency, Remember, identify_request
-from edge_api.leads.input import LeadInput, SpamScore, likeness, score_spam
+from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
+from edge_api.leads.input import LeadInput, SpamScore, dedupe_digest, score_spam
 
-PUBLIC: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
-"""The members of a lead that are published."""
-BRIEF: Final = ("id", "name", "email", "budget_tier", "created_at")
-"""Those that the answer to a new lead carries a second time, beside `lead`."""
-REPEATED_WITHIN: Final = timedelta(hours=24)
-"""How long the same message from the same address is taken for a repeat."""
+PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
+SUMMARY_MEMBERS: Final = ("id", "name", "email", "budget_tier", "created_at")
+"""The members that the answer to a new lead repeats beside `lead`."""
+REPEAT_WINDOW: Final = timedelta(hours=24)
+"""The time within which the same message from the same address is a repeat."""
 
 _LIMIT: Final = "leads"
 
@@ -44,23 +43,23 @@ class Sender:
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """A lead that was taken."""
+    """A lead that was accepted."""
 
     row: Row
     """Its published members."""
     replayed: bool
-    """Whether it had been taken before, under the same key."""
+    """Whether it had been accepted before, under the same key."""
     body: bytes
     """The answer in JSON, the same for each repetition."""
     quota: Quota | None
-    """What the sender has left; `None` where leads are not counted."""
+    """The sender's remaining quota; `None` where leads are not counted."""
 
 
 class LeadListener(Protocol):
-    """Reports a new lead to others, later and for certain, by entries in the store."""
+    """Reports a new lead to others, later and reliably, by entries in the store."""
 
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return what is to be written in the transaction that stores the lead."""
+        """Return the queries for the transaction that stores the lead."""
 
     def wake(self) -> None:
         """Note that such rows are durable; cheap, and never raises."""
@@ -88,19 +87,19 @@ class Leads:
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
     ) -> Created:
-        """Take a lead, or answer as before under its key. Raises as `Idempotency.once`."""
-        take = partial(self._take, lead, sender)
+        """Store a lead, or answer as before under its key. Raises as `Idempotency.once`."""
+        work = partial(self._save, lead, sender)
         if idempotency_key is None:
-            answer, replayed = await take(lambda _answer: ()), False
+            answer, replayed = await work(lambda _answer: ()), False
         else:
             scope, request = _scope(lead, sender), lead.canonical()
             claim = identify_request(self._secret, scope, idempotency_key, request)
-            answer, replayed = await self._idempotency.once(claim, take)
+            answer, replayed = await self._idempotency.once(claim, work)
         quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
     async def delete_expired(self) -> None:
-        """Delete what was kept for repetitions that can no longer come. Raises Problem."""
+        """Delete expired answers of idempotency keys. Raises Problem."""
         await self._idempotency.delete_expired()
 
     async def recent(self, limit: int) -> bytes:
@@ -110,7 +109,7 @@ class Leads:
     async def _read_recent(self, limit: int) -> bytes:
         query = Read(
             LEADS,
-            columns=PUBLIC,
+            columns=PUBLIC_MEMBERS,
             where=(Filter("status", "neq", "spam"),),
             order=(Order("created_at", descending=True), Order("id", descending=True)),
             limit=limit,
@@ -118,14 +117,15 @@ class Leads:
         (outcome,) = await self._store.run(query)
         return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
 
-    async def _take(self, lead: LeadInput, sender: Sender, remember: Remember) -> str:
+    async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
         if sender.actor is None:
             await self._limiter.hit(_LIMIT, sender.address)
         try:
             row = self._row(lead, sender)
-            published, brief = ({name: row[name] for name in names} for names in (PUBLIC, BRIEF))
+            published = {name: row[name] for name in PUBLIC_MEMBERS}
+            brief = {name: row[name] for name in SUMMARY_MEMBERS}
             answer = orjson.dumps({"lead": published, **brief}).decode()
-            first = *remember(answer), _keep(row, sender)
+            first = *store_response(answer), _insert_query(row, sender)
             entries = [listener.outbox_entries(row) for listener in self._listeners]
             results = await self._store.run(*first, *chain.from_iterable(entries))
         except Problem:
@@ -133,14 +133,14 @@ class Leads:
                 await self._limiter.refund(_LIMIT, sender.address)
             raise
         written = iter(results[len(first) :])
-        for listener, its in zip(self._listeners, entries, strict=True):
-            if [entry for result in islice(written, len(its)) for entry in result.rows]:
+        for listener, queries in zip(self._listeners, entries, strict=True):
+            if [entry for result in islice(written, len(queries)) for entry in result.rows]:
                 listener.wake()
         return answer
 
     def _row(self, lead: LeadInput, sender: Sender) -> Row:
         now = self._clock()
-        present = format_instant(now)
+        now_text = format_instant(now)
         spam = SpamScore() if sender.actor else score_spam(lead)
         given = {
             "name": lead.name,
@@ -151,14 +151,14 @@ class Leads:
             "status": "spam" if lead.filled_honeypot and not sender.actor else "new",
             "spam_score": spam.score,
             "spam_reasons": list(spam.reasons) or None,
-            "consent_at": present if lead.consent else None,
+            "consent_at": now_text if lead.consent else None,
             "consent_text": lead.consent_text if lead.consent else None,
-            "dedupe_hash": likeness(lead),
+            "dedupe_hash": dedupe_digest(lead),
         }
-        return LEADS.trusted_row(given, present, partial(new_id, now))
+        return LEADS.trusted_row(given, now_text, partial(new_id, now))
 
 
-def _keep(row: Row, sender: Sender) -> Insert:
+def _insert_query(row: Row, sender: Sender) -> Insert:
     """Return the query that stores a new lead.
 
     Whether it repeats another is seen in the statement that stores it, so that of two at once one
@@ -166,19 +166,19 @@ def _keep(row: Row, sender: Sender) -> Insert:
     """
     if sender.actor is not None:
         return Insert(LEADS, [row])
-    since = format_instant(datetime.fromisoformat(row["created_at"]) - REPEATED_WITHIN)
+    since = format_instant(datetime.fromisoformat(row["created_at"]) - REPEAT_WINDOW)
     same = Filter("dedupe_hash", "eq", row["dedupe_hash"]), Filter("created_at", "gte", since)
     score, reasons = row["spam_score"], row["spam_reasons"]
     repeat = SpamScore(score, tuple(reasons or ())).repeated
-    judged = {
+    scored = {
         "spam_score": CaseResult(repeat.score, score),
         "spam_reasons": CaseResult(list(repeat.reasons), reasons),
     }
-    return Insert(LEADS, [{**row, **judged}], exists_where=same)
+    return Insert(LEADS, [{**row, **scored}], exists_where=same)
 
 
 def _scope(lead: LeadInput, sender: Sender) -> str:
-    """Return whose key an Idempotency-Key is: two people behind one address may use the same."""
+    """Return the owner of an Idempotency-Key: two people behind one address may use the same."""
     if sender.actor is not None:
         return sender.actor.label
     return f"address:{sender.address} {normalize_address(lead.email)}"

@@ -26,12 +26,12 @@ from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_li
 from edge_api.mail.suppressions import Suppression, is_suppressed
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
-"""Later; not before five minutes; all mail later; never, nor to this address; never this message;
-later, once an operator has fixed the password."""
+"""Try later; not before five minutes; pause all mail; suppress the address; give up the message;
+pause all mail until an operator has fixed the password."""
 
-_EVERY_STAGE: Final[tuple[Stage, ...]] = get_args(Stage)
-_ABOUT_US: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
-"""The relay knows only who we are."""
+_ALL_STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
+_SENDER_STAGES: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
+"""The stages in which the relay knows only the sender."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +41,9 @@ class _Rule:
     kind: RefusalKind
     code: str = ".*"  # a pattern for the three digits; empty without an answer
     enhanced: str = ".*"
-    stages: tuple[Stage, ...] = _EVERY_STAGE
+    stages: tuple[Stage, ...] = _ALL_STAGES
 
-    def fits(self, refused: Refused) -> bool:
+    def matches(self, refused: Refused) -> bool:
         code = "" if refused.code is None else str(refused.code)
         return (
             refused.stage in self.stages
@@ -56,8 +56,8 @@ _RULES: Final = (
     _Rule("rate_limited", "421|454", r"4\.7\.\d+"),
     _Rule("rate_limited", "429"),
     # Said to a recipient or a message it may be about that one alone, which must not stop others.
-    _Rule("rate_limited", "450|451|452", r"4\.7\.\d+", stages=_ABOUT_US),
-    _Rule("login", "530|534|535|538", stages=_ABOUT_US),
+    _Rule("rate_limited", "450|451|452", r"4\.7\.\d+", stages=_SENDER_STAGES),
+    _Rule("login", "530|534|535|538", stages=_SENDER_STAGES),
     _Rule("login", stages=("login",)),
     # A relay that is closed refuses nobody's message (554 in a greeting, RFC 5321, section 3.1).
     _Rule("retry", stages=("connect",)),
@@ -75,12 +75,12 @@ _RULES: Final = (
 
 
 def classify(refused: Refused) -> RefusalKind:
-    """Return what a refusal means."""
-    return next(rule.kind for rule in _RULES if rule.fits(refused))
+    """Return the kind of a refusal."""
+    return next(rule.kind for rule in _RULES if rule.matches(refused))
 
 
-_AFTER: Final = timedelta(microseconds=1)
-"""Between two rows of one transaction: the log is sorted by time."""
+_TIME_STEP: Final = timedelta(microseconds=1)
+"""The difference in time of two rows of one transaction: the log is sorted by time."""
 
 DUE_AFTER_PAUSE: Final = timedelta(seconds=30)
 """The time after a pause at which its cause is due: after all other messages."""
@@ -92,39 +92,39 @@ class DeliveryLog(Claims):
     """Logs how each claim of one dispatcher ends. Every method raises Problem `unavailable`."""
 
     async def sent(self, entry: Row) -> None:
-        """Log that the relay has it, even if another has claimed the entry; delete it.
+        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
 
         If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
         that names its recipient.
         """
         unchanged, where = {"lease": entry["lease"]}, outbox.where_id(entry["id"])
-        here = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
-        logged = log_insert(entry, "sent", self._clock())
-        if not await outbox.run_unless_conflict(self._store, here, logged, _drop(entry)):
-            await self._store.run(_drop(entry))
+        exists = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
+        log_entry = log_insert(entry, "sent", self._clock())
+        if not await outbox.run_unless_conflict(self._store, exists, log_entry, _delete(entry)):
+            await self._store.run(_delete(entry))
 
     async def suppressed(self, entry: Row, reason: str) -> None:
         """Log why it must not be sent; delete the entry."""
         now = self._clock()
-        await self._end(entry, log_insert(entry, "suppressed", now, reason))
+        await self._write_and_delete(entry, log_insert(entry, "suppressed", now, reason))
 
     async def failed(
-        self, entry: Row, reason: str, again: datetime | None, status: str = "failed"
+        self, entry: Row, reason: str, retry_at: datetime | None, status: str = "failed"
     ) -> None:
-        """Log that the relay refused it; it is due `again`, or dead if that is `None`."""
+        """Log that the relay refused it; it is due `retry_at`, or dead if that is `None`."""
         now = self._clock()
-        values = outbox.failed_values(EMAIL_OUTBOX, entry, again, now)
-        logged = [log_insert(entry, status, now, reason)]
-        if again is None:
-            said = f"given up at attempt {values['attempts']}: {reason}"
-            logged.append(log_insert(entry, "dlq", now + _AFTER, said))
-        await self._write(entry, values, *logged)
+        values = outbox.failed_values(EMAIL_OUTBOX, entry, retry_at, now)
+        log_entries = [log_insert(entry, status, now, reason)]
+        if retry_at is None:
+            message = f"given up at attempt {values['attempts']}: {reason}"
+            log_entries.append(log_insert(entry, "dlq", now + _TIME_STEP, message))
+        await self._write(entry, values, *log_entries)
 
     async def dead(self, entry: Row, reason: str) -> None:
-        """Give it up untried, until an operator queues it again."""
+        """Give it up without an attempt, until an operator queues it again."""
         now = self._clock()
-        logged = log_insert(entry, "dlq", now, reason)
-        await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), logged)
+        log_entry = log_insert(entry, "dlq", now, reason)
+        await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), log_entry)
 
     async def bounced(self, entry: Row, reason: str) -> None:
         """Suppress the address; delete the entry, or keep it dead if it must not get lost."""
@@ -133,10 +133,10 @@ class DeliveryLog(Claims):
         if not await is_suppressed(self._store, address):
             queries.append(Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now))
         if retry_for(entry):
-            queries.append(log_insert(entry, "dlq", now + _AFTER, f"given up: {reason}"))
+            queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
             await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
         else:
-            await self._end(entry, *queries)
+            await self._write_and_delete(entry, *queries)
 
     async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
         """Pause all sending; the attempt does not count.
@@ -151,8 +151,8 @@ class DeliveryLog(Claims):
         pausing = await pause(self._store, until, now)
         await self._write(entry, values, log_insert(entry, status, now, reason), pausing)
 
-    async def _end(self, entry: Row, *queries: Query) -> None:
-        await self._write(entry, {"lease": entry["lease"]}, *queries, _drop(entry))
+    async def _write_and_delete(self, entry: Row, *queries: Query) -> None:
+        await self._write(entry, {"lease": entry["lease"]}, *queries, _delete(entry))
 
     async def _write(self, entry: Row, values: Row, *queries: Query) -> None:
         change = self.update(entry, values)
@@ -162,26 +162,26 @@ class DeliveryLog(Claims):
             )
 
 
-def _drop(entry: Row) -> Delete:
+def _delete(entry: Row) -> Delete:
     return Delete(EMAIL_OUTBOX, outbox.where_id(entry["id"]))
 
 
 RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
 LOGIN_PAUSE: Final = timedelta(minutes=5)
-RECORD_TRIES: Final = 60
-RECORD_SECONDS: Final = 1.0
+MAX_RECORD_ATTEMPTS: Final = 60
+RECORD_RETRY_SECONDS: Final = 1.0
 """The number of attempts to log a sent message, and the seconds between them."""
 CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
-LEASE_LEAST: Final = timedelta(seconds=90)
-"""The rest of a lease that is needed to begin a message."""
+MIN_LEASE: Final = timedelta(seconds=90)
+"""The remaining lease that is needed to begin a message."""
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
 """The pauses after the first four attempts."""
 PERSISTENT_PAUSE: Final = timedelta(hours=1)
 GREYLISTED_PAUSE: Final = timedelta(minutes=5)
 """In use at greylisting relays (RFC 6647, section 2.1)."""
-CLAIMS_MOST: Final = 20
-"""A message whose claims ended so often without an outcome may end the process."""
+MAX_CLAIMS: Final = 20
+"""A message with so many claims without an outcome may crash the process."""
 
 
 class Connection(AsyncExitStack):
@@ -193,7 +193,7 @@ class Connection(AsyncExitStack):
         self._session: MailSession | None = None
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Return when the relay has the message. Raises Refused."""
+        """Send a message; return once the relay has accepted it. Raises Refused."""
         if self._session is None:
             self._session = await self.enter_async_context(self._transport.session())
         await self._session.send(sender, recipient, message)
@@ -202,110 +202,108 @@ class Connection(AsyncExitStack):
 class Delivery:
     """Delivers entries; `sender` is the address on the envelope."""
 
-    def __init__(
-        self, store: Store, clock: Clock, preparation: MessageComposer, sender: str
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
         self._clock = clock
-        self._preparation = preparation
+        self._composer = composer
         self._sender = sender
-        self._outcomes = DeliveryLog(store, clock)
+        self._delivery_log = DeliveryLog(store, clock)
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
-        mine = await self._outcomes.ensure_lease(entry, LEASE_LEAST)
-        if mine is None:
+        leased = await self._delivery_log.ensure_lease(entry, MIN_LEASE)
+        if leased is None:
             return True
-        if expiry := find_expiry(mine, state, self._clock()):
-            await self._outcomes.dead(mine, expiry)
+        if expiry := find_expiry(leased, state, self._clock()):
+            await self._delivery_log.dead(leased, expiry)
             return True
-        message = await self._prepare(mine)
-        return True if message is None else await self._send(mine, message, connection)
+        message = await self._prepare(leased)
+        return True if message is None else await self._send(leased, message, connection)
 
     async def _prepare(self, entry: Row) -> EmailMessage | None:
         try:
-            message = await self._preparation.prepare(entry)
+            message = await self._composer.prepare(entry)
         except Problem:
             raise
         except Exception as error:  # noqa: BLE001  one message must not hold up all others
             # The words of the error may be those of the message: only its name is kept.
             reason = f"cannot be composed: {type(error).__name__}"
             _log.error("mail %s %s", entry["id"], reason)
-            await self._outcomes.dead(entry, reason)
+            await self._delivery_log.dead(entry, reason)
             return None
         if isinstance(message, NotSent):
-            end = self._outcomes.suppressed if message.is_permanent else self._outcomes.dead
-            await end(entry, message.reason)
+            log = self._delivery_log
+            await (log.suppressed if message.is_permanent else log.dead)(entry, message.reason)
             return None
         return message
 
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
-            async with self._outcomes.renewing(entry):
+            async with self._delivery_log.renewing(entry):
                 await connection.send(self._sender, entry["recipient_email"], message)
         except Refused as refused:
             return await self._record_refusal(entry, refused)
         except Exception as error:  # noqa: BLE001  whatever it is, the next turn may succeed
-            fault = f"{type(error).__name__} while it was handed over"
-            _log.error("mail %s: %s", entry["id"], fault)
-            return await self._record_refusal(entry, Refused("connect", None, "", fault))
+            reason = f"{type(error).__name__} while it was handed over"
+            _log.error("mail %s: %s", entry["id"], reason)
+            return await self._record_refusal(entry, Refused("connect", None, "", reason))
         await self._record_sent(entry)
         return True
 
     async def _record_sent(self, entry: Row) -> None:
         """Log that a message was sent, however long the store takes: else it is sent twice."""
-        for _ in range(RECORD_TRIES):
+        for _ in range(MAX_RECORD_ATTEMPTS):
             try:
-                await self._outcomes.sent(entry)
+                await self._delivery_log.sent(entry)
             except Problem:
-                await asyncio.sleep(RECORD_SECONDS)
+                await asyncio.sleep(RECORD_RETRY_SECONDS)
             else:
                 return
         _log.error("mail %s was sent, but that could not be recorded", entry["id"])
 
     async def _record_refusal(self, entry: Row, refused: Refused) -> bool:
-        """Record what a refusal means; return whether the batch may go on."""
-        now, said = self._clock(), refused.message
+        """Record a refusal by its kind; return whether the batch may go on."""
+        now, reason = self._clock(), refused.message
         match classify(refused):
             case "bounced":
-                await self._outcomes.bounced(entry, said)
+                await self._delivery_log.bounced(entry, reason)
             case "refused":
-                await self._outcomes.failed(entry, said, None)
+                await self._delivery_log.failed(entry, reason, None)
             case "greylisted":
                 due = next_attempt(entry, now, GREYLISTED_PAUSE)
-                await self._outcomes.failed(entry, said, due, "soft_bounced")
+                await self._delivery_log.failed(entry, reason, due, "soft_bounced")
             case "rate_limited":
-                return await self._stop(entry, "rate_limited", said, now + RATE_LIMIT_PAUSE)
+                return await self._stop(entry, "rate_limited", reason, now + RATE_LIMIT_PAUSE)
             case "login":
-                return await self._stop(entry, "failed", said, now + LOGIN_PAUSE)
+                return await self._stop(entry, "failed", reason, now + LOGIN_PAUSE)
             case "retry":
-                await self._outcomes.failed(entry, said, next_attempt(entry, now))
+                await self._delivery_log.failed(entry, reason, next_attempt(entry, now))
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
 
-    async def _stop(self, entry: Row, status: str, said: str, until: datetime) -> bool:
-        _log.warning("mail is paused until %s: %s", until.isoformat(), said)
-        await self._outcomes.paused(entry, status, said, until)
+    async def _stop(self, entry: Row, status: str, reason: str, until: datetime) -> bool:
+        _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
+        await self._delivery_log.paused(entry, status, reason, until)
         return False
 
 
-def next_attempt(entry: Row, now: datetime, least: timedelta = timedelta()) -> datetime | None:
-    """Return when to try again, `least` from now or later; `None` to give up."""
+def next_attempt(entry: Row, now: datetime, minimum: timedelta = timedelta()) -> datetime | None:
+    """Return the time of the next attempt, `minimum` from now or later; `None` to give up."""
     if entry["attempts"] < len(BACKOFF):
         pause = BACKOFF[entry["attempts"]]
     elif retry_for(entry):
         pause = PERSISTENT_PAUSE
     else:
         return None
-    return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), least)
+    return now + max(outbox.with_jitter(pause, 1 - outbox.JITTER), minimum)
 
 
 def find_expiry(entry: Row, state: Row, now: datetime) -> str | None:
-    """Return why an entry is given up before it is tried, or `None`."""
-    if entry["claims"] > CLAIMS_MOST:
-        return f"the process ended {CLAIMS_MOST} times while this message was being sent"
+    """Return the reason to give up an entry before an attempt, or `None`."""
+    if entry["claims"] > MAX_CLAIMS:
+        return f"the process ended {MAX_CLAIMS} times while this message was being sent"
     life = max(time_to_live(state, entry["queue"]), retry_for(entry) or timedelta())
     if now >= datetime.fromisoformat(entry["queued_at"]) + life:
         minutes = round(life.total_seconds() / 60)

@@ -55,14 +55,14 @@ class Dispatcher(outbox.Dispatcher):
         self._claims = Claims(store, clock)
 
     async def send_batch(self) -> bool:
-        """Send one batch of what is due; return whether there may be more. Raises Problem."""
+        """Send one batch of due entries; return whether there may be more. Raises Problem."""
         now = self._clock()
         (found,) = await self._store.run(READ_STATE)
         state = send_state(found.rows, now)
         if paused_until(state, now):
             return False
-        batch = await self._claims.take(state["batch_size"])
-        return await self._send(batch.entries, state) and not batch.is_all
+        batch = await self._claims.claim_due(state["batch_size"])
+        return await self._send(batch.entries, state) and not batch.is_complete
 
     async def _dispatch_due(self) -> bool:
         with outbox.log_errors(_log, "mail waits"):
@@ -86,12 +86,12 @@ class Dispatcher(outbox.Dispatcher):
         return not self._stopping.is_set()
 
 
-_MUST_ARRIVE = Filter(
+_RETRIED_TYPES = Filter(
     "template_name",
     "in",
     tuple(name for name, message_type in MESSAGE_TYPES.items() if message_type.retry_for),
 )
-"""Somebody must look after these; for others, anybody could make us write in vain."""
+"""Messages whose failure readiness reports; anybody could cause the failure of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class MailStatus:
     async def _sentences(self) -> AsyncIterator[str]:
         now, owner = self.clock(), self.rules.owner
         found, dead, suppressed = await self.store.run(
-            READ_STATE, _any(outbox.GIVEN_UP, _MUST_ARRIVE), read_suppression(owner or "")
+            READ_STATE, _find_one(outbox.GIVEN_UP, _RETRIED_TYPES), read_suppression(owner or "")
         )
         state = send_state(found.rows, now)
         since = {queue: format_instant(now - time_to_live(state, queue) / 2) for queue in QUEUES}
@@ -122,14 +122,14 @@ class MailStatus:
             (Filter("queue", "eq", queue), Filter("queued_at", "lte", since[queue]))
             for queue in QUEUES
         )
-        late = await self.store.run(*(_any(outbox.WAITING, *each) for each in filters))
+        late = await self.store.run(*(_find_one(outbox.WAITING, *each) for each in filters))
         if self.rules.configured and owner is None:
             yield "mail has a relay, but no recipient for leads: set OWNER_EMAIL"
         if until := paused_until(state, now):
             yield f"mail is paused until {until}: email_send_log says why"
         if dead.rows:
-            said = "python -m edge_api mail list says why, mail retry sends it again"
-            yield f"mail was given up: {said}"
+            advice = "python -m edge_api mail list says why, mail retry sends it again"
+            yield f"mail was given up: {advice}"
         if any(outcome.rows for outcome in late):
             yield "mail waits for longer than half of its time to live: look at the relay"
         if suppressed.rows:
@@ -139,11 +139,11 @@ class MailStatus:
             yield "the mail dispatcher is stuck: restart the service"
 
 
-def _any(*where: Filter) -> Read:
+def _find_one(*where: Filter) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
 
 
-NO_SENDER: Final = "nobody@localhost"  # never leaves this machine
+PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,16 +166,16 @@ def make_mailing(
     """Return the parts of mail, not running; `transport` replaces that of the settings."""
     if transport is None:
         transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
-    sender = settings.mail_from or NO_SENDER
+    sender = settings.mail_from or PLACEHOLDER_SENDER
     links = UnsubscribeLinks(store, clock, settings.site_url)
-    preparation = MessageComposer(
+    composer = MessageComposer(
         store,
         MessageDefaults(sender, settings.site_url, lambda: site_title(settings)),
         Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
         links,
         open_templates(settings),
     )
-    delivery = Delivery(store, clock, preparation, parse_mailbox(sender).address)
+    delivery = Delivery(store, clock, composer, parse_mailbox(sender).address)
     dispatcher = Dispatcher(store, clock, transport, delivery)
     rules = mail_rules(settings)
     outbox = Outbox(rules, clock, dispatcher.wake)

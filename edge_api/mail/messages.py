@@ -50,14 +50,14 @@ class Refused(Exception):  # noqa: N818  an answer, which may well be expected
     code: int | None  # RFC 5321, section 4.2; `None` without an answer
     enhanced: str  # RFC 3463, such as `5.1.1`; empty if the relay gave none
     message: str
-    """What happened, without an address or a word of the message: it may be logged."""
+    """The reason, without an address or a word of the message: it may be logged."""
 
 
 class MailSession(Protocol):
     """One connection to a relay."""
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Return when the relay has taken the message for this one recipient. Raises Refused."""
+        """Send the message to one recipient; return once it is accepted. Raises Refused."""
 
 
 class Transport(Protocol):
@@ -120,7 +120,7 @@ assert tuple(MESSAGE_TYPES) == get_args(TemplateName)  # noqa: S101  one list, s
 
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Format characters that are part of spellings, and of some emoji."""
-_LABEL_SIGNS: Final = frozenset(" .'-&+\u2019")
+_LABEL_CHARACTERS: Final = frozenset(" .'-&+\u2019")
 """Characters in names that separate nothing in a header of addresses."""
 
 
@@ -176,7 +176,7 @@ class MailTemplates:
         )
         self._environment.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
         self._environment.tests.update(suspect=_is_suspect, repeated=_is_repeated)
-        self._known = {"styles.html", "frame.html"} | {
+        self._file_names = {"styles.html", "frame.html"} | {
             f"{name}.{form}" for name in MESSAGE_TYPES for form in ("txt", "html", "subject")
         }
 
@@ -187,8 +187,8 @@ class MailTemplates:
             found = {file.name for file in self.folder.iterdir() if not file.name.startswith(".")}
         except OSError as error:
             raise ValueError(f"{self.folder} cannot be read: {error.strerror}") from None
-        if unknown := sorted(found - self._known):
-            known = ", ".join(sorted(self._known))
+        if unknown := sorted(found - self._file_names):
+            known = ", ".join(sorted(self._file_names))
             raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
 
     def render(
@@ -219,36 +219,36 @@ class MailTemplates:
             return self._environment.from_string(message_type.subject)
 
 
-SHIPPED: Final = MailTemplates()
+DEFAULT_TEMPLATES: Final = MailTemplates()
 
 
 def one_line(text: str) -> str:
-    """Return a stranger's text on one line, as long as it was or shorter.
+    """Return untrusted text on one line, as long as it was or shorter.
 
     Line ends, tabs and other control characters become spaces; characters of Unicode's category Cf,
     such as those that turn the direction of writing, and lone surrogates are removed.
     """
-    return text if text.isascii() and text.isprintable() else "".join(map(_sanitize_sign, text))
+    return text if text.isascii() and text.isprintable() else "".join(map(_sanitize, text))
 
 
 def label(text: str) -> str:
     """Return the letters, digits and spaces of a name, which cannot pass for an address."""
-    kept = (sign if _is_label(sign) else " " for sign in one_line(text))
+    kept = (char if _is_label(char) else " " for char in one_line(text))
     return " ".join("".join(kept).split())
 
 
-def _sanitize_sign(sign: str) -> str:
-    category = unicodedata.category(sign)
+def _sanitize(char: str) -> str:
+    category = unicodedata.category(char)
     if category in ("Cc", "Zl", "Zp"):
         return " "
-    return "" if category in ("Cf", "Cs") and sign not in _JOINERS else sign
+    return "" if category in ("Cf", "Cs") and char not in _JOINERS else char
 
 
-def _is_label(sign: str) -> bool:
-    return sign in _LABEL_SIGNS or sign in _JOINERS or unicodedata.category(sign)[0] in "LMN"
+def _is_label(char: str) -> bool:
+    return char in _LABEL_CHARACTERS or char in _JOINERS or unicodedata.category(char)[0] in "LMN"
 
 
-SUBJECT_LONGEST: Final = 200  # characters
+MAX_SUBJECT_LENGTH: Final = 200  # characters
 
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]{1,255}|[0-9A-Fa-f:.]{2,45}")
 _URL: Final = re.compile(r"https?://[!#-;=?-~]{1,900}")
@@ -285,7 +285,7 @@ def compose(
     template: TemplateName,
     envelope: Envelope,
     values: Mapping[str, Any],
-    templates: MailTemplates = SHIPPED,
+    templates: MailTemplates = DEFAULT_TEMPLATES,
 ) -> EmailMessage:
     """Return a message: RFC 5322, MIME, text and HTML, 7 bits wide but for addresses beyond ASCII.
 
@@ -301,7 +301,7 @@ def compose(
         lead = values["lead"]
         with suppress(ValueError):  # an invalid address is in the text only
             message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
-    message["Subject"] = subject[:SUBJECT_LONGEST].replace(_ENCODED_WORD, "= ?")
+    message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
     message["Message-ID"] = _message_id(envelope)
     message["Auto-Submitted"] = message_type.auto_submitted
@@ -327,7 +327,7 @@ def _message_id(envelope: Envelope) -> str:
 
 
 def _list_unsubscribe(message: EmailMessage, url: str) -> None:
-    """Let mail programs unsubscribe with one click: by a POST, over https alone (RFC 8058)."""
+    """Add the headers for unsubscribing with one click: by a POST, over https only (RFC 8058)."""
     if _URL.fullmatch(url) is None or _ENCODED_WORD in url:
         raise ValueError("the address to unsubscribe at must be a URL of http or https, in ASCII")
     message["List-Unsubscribe"] = f"<{url}>"

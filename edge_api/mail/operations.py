@@ -47,13 +47,13 @@ _PLAIN: Final = "text/plain; charset=utf-8"
 async def show_unsubscribe(
     service: Service, request: OperationRequest[None, None]
 ) -> OperationResult:
-    """Ask whether to unsubscribe, or say that this was done or cannot be."""
+    """Show a confirmation, or a notice that this was done or cannot be."""
     try:
         subscriber = await service[UnsubscribeLinks].subscriber(_token(request))
     except Problem as problem:
         return await _refuse(service, problem)
     if subscriber.is_suppressed:
-        return await _say_done(service, subscriber.masked, "Already unsubscribed")
+        return await _render_done(service, subscriber.masked, "Already unsubscribed")
     action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
     title, address = "Unsubscribe", subscriber.masked
     return await _page(service, "unsubscribe", title, action=action, address=address)
@@ -69,7 +69,7 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
         return await _refuse(service, problem)
     title = "You are unsubscribed" if is_new else "Already unsubscribed"
     try:
-        return await _say_done(service, subscriber.masked, title)
+        return await _render_done(service, subscriber.masked, title)
     except Problem:  # it was done, though no build is there to say so in the look of the site
         return HtmlResult(f"{title}.\n".encode(), headers=_PAGE_HEADERS, media_type=_PLAIN)
 
@@ -78,7 +78,7 @@ def _token(request: OperationRequest[Any, Any]) -> str:
     return dict(request.pairs).get("token", "")
 
 
-async def _say_done(service: Service, masked: str, title: str) -> HtmlResult:
+async def _render_done(service: Service, masked: str, title: str) -> HtmlResult:
     sentences = [f"Nothing more is mailed to {masked} by this site."]
     return await _page(service, "notice", title, sentences=sentences)
 
@@ -211,7 +211,7 @@ _EXAMPLES: Final[Mapping[str, Any]] = {
     },
     "complaint": {"type": "email.complained", "data": {"email": "ann@example.org"}},
 }
-_SENTENCES: Final = (
+_HEADER_DESCRIPTIONS: Final = (
     "The id of the message, the same in each repetition.",
     "Seconds since 1970, within five minutes of now.",
     "`v1,` and the HMAC-SHA256 of id, timestamp and body; several stand apart by blanks.",
@@ -278,7 +278,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=take_email_event,
         parameters=tuple(
             Parameter(name, "header", _TEXT, description, required=True)
-            for name, description in zip(SIGNATURE_HEADERS, _SENTENCES, strict=True)
+            for name, description in zip(SIGNATURE_HEADERS, _HEADER_DESCRIPTIONS, strict=True)
         ),
         body=Body(TypeAdapter(Event), _EVENT_SCHEMA, _EXAMPLES, verify_signature=check_signature),
         responses=(

@@ -23,8 +23,8 @@ from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
+    DEFAULT_TEMPLATES,
     NOTIFICATION,
-    SHIPPED,
     Envelope,
     MailTemplates,
     compose,
@@ -49,7 +49,7 @@ class Acknowledgements:
         self._per_hour = per_hour
 
     async def suppression_reason(self, entry: Row, lead: Row) -> str | None:
-        """Return why a lead is not acknowledged; `None` reserves its turn. Raises Problem."""
+        """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
         if lead["status"] == "spam" or lead["spam_score"] >= SPAM_THRESHOLD:
             return "the lead looks like spam"
         where = (
@@ -77,13 +77,13 @@ class Acknowledgements:
             "created_at": format_instant(now),
             "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
         }
-        mine = Filter("id", "eq", row["id"])
-        over = (mine, Filter("expires_at", "lte", format_instant(now)))
-        queries = Delete(IDEMPOTENCY_KEYS, over), Insert(IDEMPOTENCY_KEYS, [row])
+        where_ours = Filter("id", "eq", row["id"])
+        expired = (where_ours, Filter("expires_at", "lte", format_instant(now)))
+        queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
         if await run_unless_conflict(self._store, *queries):
             return True
-        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(mine,)))
-        return any(kept["request_digest"] == row["request_digest"] for kept in outcome.rows)
+        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
+        return any(stored["request_digest"] == row["request_digest"] for stored in outcome.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +108,10 @@ class MessageComposer:
     """Prepares the messages of one installation."""
 
     store: Store
-    head: MessageDefaults
+    defaults: MessageDefaults
     acknowledgements: Acknowledgements
     links: UnsubscribeLinks
-    templates: MailTemplates = SHIPPED
+    templates: MailTemplates = DEFAULT_TEMPLATES
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
@@ -133,18 +133,18 @@ class MessageComposer:
         return compose(entry["template_name"], envelope, values, self.templates)
 
     async def _envelope(self, entry: Row) -> Envelope:
-        unasked = message_type_of(entry) == ACKNOWLEDGEMENT
+        is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
             message_id=entry["id"],
-            sender=self.head.sender,
+            sender=self.defaults.sender,
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
-            host=urlsplit(self.head.site_url).hostname or "localhost",
-            unsubscribe_url=await self.links.link(entry["recipient_email"]) if unasked else None,
+            host=urlsplit(self.defaults.site_url).hostname or "localhost",
+            unsubscribe_url=await self.links.link(entry["recipient_email"]) if is_reply else None,
         )
 
     def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
-        site = {"site_title": self.head.site_title(), "site_url": self.head.site_url}
+        site = {"site_title": self.defaults.site_title(), "site_url": self.defaults.site_url}
         if message_type_of(entry) == ACKNOWLEDGEMENT:
             return site
         if message_type_of(entry) == NOTIFICATION:
@@ -152,6 +152,6 @@ class MessageComposer:
         return {
             **site,
             "approved": subject["status"] != "denied",
-            "claim_uri": f"{self.head.site_url}{CLAIM_CREDENTIAL}",
+            "claim_uri": f"{self.defaults.site_url}{CLAIM_CREDENTIAL}",
             "expires_at": subject["expires_at"],
         }

@@ -46,7 +46,7 @@ READ_STATE = Read(EMAIL_SEND_STATE)
 
 
 def send_state(rows: list[Row], now: datetime) -> Row:
-    """Return the state of sending that `READ_STATE` has found; the defaults where it is missing."""
+    """Return the dispatcher state that `READ_STATE` has read, or the default one."""
     return rows[0] if rows else _default_row(now)
 
 
@@ -57,7 +57,7 @@ def paused_until(state: Row, now: datetime) -> str | None:
 
 
 def time_to_live(state: Row, queue: Queue) -> timedelta:
-    """Return how long entries of a queue are tried, counted from when each was queued."""
+    """Return the time from its queueing for which an entry of a queue is tried."""
     return timedelta(minutes=state[f"{queue}_email_ttl_minutes"])
 
 
@@ -74,12 +74,12 @@ def _default_row(now: datetime) -> Row:
     return EMAIL_SEND_STATE.new_row({}, format_instant(now), str)
 
 
-REASON_LONGEST: Final = 1000
-"""Characters that the log keeps of why."""
+MAX_REASON_LENGTH: Final = 1000
+"""Characters of a reason that the log stores."""
 
 
 def new_entry(message_type: MessageType, recipient: str, subject_id: str, now: datetime) -> Row:
-    """Return an entry that is due at once; `subject_id` is the row that it is about."""
+    """Return an entry that is due now; `subject_id` is the row that it is about."""
     given = {
         "queue": message_type.queue,
         "template_name": message_type.template,
@@ -95,7 +95,7 @@ def message_type_of(entry: Row) -> MessageType | None:
 
 
 def retry_for(entry: Row) -> timedelta | None:
-    """Return how long an entry is tried each hour; `None` unless it must never be dropped."""
+    """Return the time for which an entry is retried each hour; `None` unless it must arrive."""
     message_type = message_type_of(entry)
     return message_type.retry_for if message_type else None
 
@@ -107,13 +107,13 @@ def log_insert(
     reason: str | None = None,
     metadata: dict[str, Any] | None = None,
 ) -> Insert:
-    """Return the query that logs what has become of an entry, and why."""
+    """Return the query that logs the status of an entry, and the reason."""
     given = {
         "message_id": entry["id"],
         "template_name": entry["template_name"],
         "recipient_email": entry["recipient_email"],
         "status": status,
-        "error_message": reason[:REASON_LONGEST] if reason else None,
+        "error_message": reason[:MAX_REASON_LENGTH] if reason else None,
         "metadata": metadata,
     }
     row = EMAIL_SEND_LOG.trusted_row(given, format_instant(at), partial(new_id, at))
@@ -122,47 +122,47 @@ def log_insert(
 
 LEASE: Final = timedelta(seconds=120)
 ISOLATE_AFTER_CLAIMS: Final = 3
-"""Claims that came to nothing after which an entry is claimed alone: it may be what ends the
-process, and those that were claimed with it are innocent."""
+"""Claims without an outcome after which an entry is claimed alone: it may be the one that crashes
+the process, rather than those that were claimed with it."""
 _ORDER: Final = (Order("due_at"),)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What was claimed together."""
+    """Entries that were claimed together."""
 
     entries: list[Row]
-    """In the order in which they should go."""
-    is_all: bool
+    """In the order of sending."""
+    is_complete: bool
     """Whether nothing else was due when they were claimed."""
 
 
 class Claims(Leases):
-    """The claims of one dispatcher of mail."""
+    """The leases of one dispatcher of mail."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         super().__init__(store, clock, EMAIL_OUTBOX, LEASE)
 
-    async def take(self, most: int) -> Batch:
+    async def claim_due(self, limit: int) -> Batch:
         """Claim up to so many entries that are due. Raises Problem."""
         now = self._clock()
         wheres = ((*where_due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
-        reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=most) for where in wheres)
+        reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=limit) for where in wheres)
         outcomes = await self._store.run(*reads)
         found = [row for outcome in outcomes for row in outcome.rows]
-        calm = [row for row in found if row["claims"] < ISOLATE_AFTER_CLAIMS]
-        chosen = calm[:most] or found[:1]
-        is_all = len(found) < most and len(chosen) == len(found)
-        return Batch(await self.claim(chosen, now), is_all)
+        safe = [row for row in found if row["claims"] < ISOLATE_AFTER_CLAIMS]
+        chosen = safe[:limit] or found[:1]
+        is_complete = len(found) < limit and len(chosen) == len(found)
+        return Batch(await self.claim(chosen, now), is_complete)
 
 
 NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
 NO_OWNER: Final = "OWNER_EMAIL is not set"
-NOBODY: Final = "owner"
-"""Stands in the log for the address of an owner who gave none."""
-ADDRESS_LONGEST: Final = 254
+NO_ADDRESS: Final = "owner"
+"""The owner's address in the log where none is set."""
+MAX_ADDRESS_LENGTH: Final = 254
 """Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
-LOCAL_PART_LONGEST: Final = 64
+MAX_LOCAL_PART_LENGTH: Final = 64
 """Octets (RFC 5321, section 4.5.3.1.1)."""
 
 _RESERVED: Final = frozenset(
@@ -172,12 +172,12 @@ _RESERVED: Final = frozenset(
         *("local", "onion", "alt", "home.arpa", "internal"),  # RFC 6762, 7686, 9476, 8375; ICANN
     }
 )
-"""Domains where no mail is ever received, and all below them."""
+"""Domains that never receive mail, with their subdomains."""
 
 
 @dataclass(frozen=True, slots=True)
 class MailRules:
-    """What the settings say about who is written to."""
+    """The settings of mail's recipients."""
 
     configured: bool
     """Whether there is a relay."""
@@ -201,25 +201,26 @@ class Outbox:
             return ()
         # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
         owner = self._rules.owner
-        queries = self._post(NOTIFICATION, owner or NOBODY, lead, None if owner else NO_OWNER)
+        queries = self._queue(NOTIFICATION, owner or NO_ADDRESS, lead, None if owner else NO_OWNER)
         if self._rules.acknowledges:
-            queries += self._post(
-                ACKNOWLEDGEMENT, lead["email"], lead, undeliverable(lead["email"])
+            queries += self._queue(
+                ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
             )
         return queries
 
     def wake(self) -> None:
-        """Have what was written sent at once; without a relay it was only logged."""
+        """Send queued mail at once; without a relay it was only logged."""
         if self._rules.configured:
             self._wake()
 
     def decision(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies somebody of the decision on their request for access."""
-        if not self._rules.configured or request["email"] is None:
+        email = request["email"]
+        if not self._rules.configured or email is None:
             return ()
-        return self._post(DECISION, request["email"], request, undeliverable(request["email"]))
+        return self._queue(DECISION, email, request, undeliverable_reason(email))
 
-    def _post(
+    def _queue(
         self,
         message_type: MessageType,
         recipient: str,
@@ -235,17 +236,17 @@ class Outbox:
         return Insert(EMAIL_OUTBOX, [entry]), log_insert(entry, "pending", now)
 
 
-def undeliverable(address: str) -> str | None:
-    """Return why an address is never mailed, in a sentence without it; None where it may be."""
+def undeliverable_reason(address: str) -> str | None:
+    """Return the reason why an address is never mailed, without it; `None` where it may be."""
     try:
         normalize_address(address)
         mailbox = parse_mailbox(address)
     except ValueError:
         return "The address cannot be written on an envelope"
-    if len(mailbox.address.encode()) > ADDRESS_LONGEST:
-        return f"The address is longer than {ADDRESS_LONGEST} octets"
-    if len(mailbox.local_part.encode()) > LOCAL_PART_LONGEST:
-        return f"The address has more than {LOCAL_PART_LONGEST} octets before the @"
+    if len(mailbox.address.encode()) > MAX_ADDRESS_LENGTH:
+        return f"The address is longer than {MAX_ADDRESS_LENGTH} octets"
+    if len(mailbox.local_part.encode()) > MAX_LOCAL_PART_LENGTH:
+        return f"The address has more than {MAX_LOCAL_PART_LENGTH} octets before the @"
     if _is_reserved(mailbox.domain.lower()):
         return "The address is in a domain that is reserved and receives no mail"
     return None
@@ -257,8 +258,8 @@ def _is_reserved(domain: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
-    """An entry of the outbox, with the last that was logged of it."""
+class QueuedMail:
+    """An entry of the outbox, with its last logged reason."""
 
     entry: Row
     reason: str | None
@@ -271,14 +272,14 @@ class OutboxAdmin:
         self._store = store
         self._clock = clock
 
-    async def all(self) -> list[Waiting]:
-        """Return all that waits or was given up, the oldest first."""
+    async def all(self) -> list[QueuedMail]:
+        """Return all entries, waiting or dead, oldest first."""
         (outcome,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
         reasons = await self._read_reasons(outcome.rows)
-        return [Waiting(entry, reasons.get(entry["id"])) for entry in outcome.rows]
+        return [QueuedMail(entry, reasons.get(entry["id"])) for entry in outcome.rows]
 
     async def retry(self, entry_id: str | None = None) -> int:
-        """Queue what was given up again, one entry or all; return how many.
+        """Queue dead entries again, one or all; return their number.
 
         Raises Problem `not_found` for an id that was not given up, `conflict` where it changed
         meanwhile.
@@ -289,7 +290,7 @@ class OutboxAdmin:
         return _count(dead, entry_id)
 
     async def discard(self, entry_id: str | None = None) -> int:
-        """Forget what was given up, one entry or all; return how many. The log still tells of it.
+        """Delete dead entries, one or all; return their number. The log still has them.
 
         Raises Problem `not_found` for an id that was not given up.
         """
@@ -327,7 +328,7 @@ def _given_up(entry_id: str | None) -> Where:
 
 
 def _count(found: QueryResult, entry_id: str | None) -> int:
-    """Return how many there were. Raises Problem where it is not the one that was named."""
+    """Return the number of rows found. Raises Problem where a given id was not found."""
     if entry_id is not None and not found.rows:
         raise _missing(entry_id)
     return len(found.rows)

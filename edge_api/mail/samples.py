@@ -12,8 +12,8 @@ from edge_api.auth.actor import new_id, system_clock
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import (
+    DEFAULT_TEMPLATES,
     MESSAGE_TYPES,
-    SHIPPED,
     Envelope,
     MailTemplates,
     TemplateName,
@@ -34,7 +34,7 @@ _RECIPIENT: Final = "ada@example.org"
 def open_templates(settings: Settings) -> MailTemplates:
     """Return the templates, tried with sample values. Raises SettingsError naming file and line."""
     if settings.mail_templates is None:
-        return SHIPPED
+        return DEFAULT_TEMPLATES
     templates = MailTemplates(settings.mail_templates)
     try:
         templates.check_names()
@@ -73,5 +73,5 @@ def sample_message(
         host=urlsplit(settings.site_url).hostname or "localhost",
         unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
     )
-    named = {name: values[name] for name in MESSAGE_TYPES[template].values}
-    return compose(template, envelope, named, templates)
+    given = {name: values[name] for name in MESSAGE_TYPES[template].values}
+    return compose(template, envelope, given, templates)

@@ -22,7 +22,7 @@ from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
-from edge_api.leads.idempotency import Idempotency, Remember, identify_request
+from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
 
@@ -51,7 +51,7 @@ async def is_suppressed(store: Store, address: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Suppression:
-    """An address that is not mailed any more, and why."""
+    """An address that is not mailed any more, with the reason."""
 
     address: str
     reason: Reason
@@ -82,7 +82,7 @@ async def suppress(store: Store, suppression: Suppression, now: datetime, *other
 
 
 _TOKEN_BYTES: Final = 32
-_SHOWN_FROM: Final = 3  # characters of a local part; of a shorter one nothing is shown
+_MIN_MASKED_LENGTH: Final = 3  # characters of a local part; of a shorter one nothing is shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class Subscriber:
     def masked(self) -> str:
         """Return the address in a form that its owner knows and others cannot complete."""
         local, _, domain = self.address.rpartition("@")
-        first = local[:1] if len(local) >= _SHOWN_FROM else ""
+        first = local[:1] if len(local) >= _MIN_MASKED_LENGTH else ""
         return f"{first}\u2026@{domain}"
 
 
@@ -115,7 +115,7 @@ class UnsubscribeLinks:
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
     async def subscriber(self, token: str) -> Subscriber:
-        """Return whom a token belongs to; nothing is changed. Raises Problem `not_found`."""
+        """Return the subscriber of a token; nothing is changed. Raises Problem `not_found`."""
         row = await self._find("token", token)
         if row is None:
             raise Problem("not_found", "There is no such link")
@@ -156,8 +156,8 @@ ReportType = Literal["email.bounced", "email.complained", "email.unsubscribed"]
 REPORT_TYPES: Final[tuple[ReportType, ...]] = get_args(ReportType)
 Status = Literal["bounced", "soft_bounced", "complained", "suppressed"]
 
-REMEMBERED_FOR: Final = timedelta(days=7)  # longer than any provider repeats a report
-_TAKEN: Final = 200
+REPORT_RETENTION: Final = timedelta(days=7)  # longer than any provider repeats a report
+_OK: Final = 200
 _UNKNOWN_TEMPLATE: Final = "system"
 """The template of a message that the log does not know."""
 
@@ -195,7 +195,7 @@ class Feedback:
         self._store = store
         self._clock = clock
         self._secret = secret
-        self._once = Idempotency(store, clock, kept_for=REMEMBERED_FOR, status=_TAKEN)
+        self._idempotency = Idempotency(store, clock, retention=REPORT_RETENTION, status=_OK)
 
     async def take(self, report: Report, delivery_id: str) -> tuple[bytes, bool]:
         """Log a report, and suppress its address if that is due, in one transaction.
@@ -203,13 +203,14 @@ class Feedback:
         Returns the answer in JSON, and whether it is a repetition of `delivery_id`. Raises Problem.
         """
         claim = identify_request(self._secret, "email hook", delivery_id, b"")
-        answer, replayed = await self._once.once(claim, partial(self._take, report, delivery_id))
+        take = partial(self._take, report, delivery_id)
+        answer, replayed = await self._idempotency.once(claim, take)
         return answer.encode(), replayed
 
-    async def _take(self, report: Report, delivery_id: str, remember: Remember) -> str:
+    async def _take(self, report: Report, delivery_id: str, store_response: StoreResponse) -> str:
         status, reason = report.effect
         answer = orjson.dumps({"status": status, "suppressed": reason is not None}).decode()
-        queries = (*remember(answer), await self._logged(report, status, delivery_id))
+        queries = (*store_response(answer), await self._log_query(report, status, delivery_id))
         if reason is None:
             await self._store.run(*queries)
         else:
@@ -217,8 +218,8 @@ class Feedback:
             await suppress(self._store, suppression, self._clock(), *queries)
         return answer
 
-    async def _logged(self, report: Report, status: Status, delivery_id: str) -> Insert:
-        message_id, template = await self._message(report.message_id)
+    async def _log_query(self, report: Report, status: Status, delivery_id: str) -> Insert:
+        message_id, template = await self._find_message(report.message_id)
         given = {
             "message_id": message_id,
             "template_name": template,
@@ -230,7 +231,7 @@ class Feedback:
         row = EMAIL_SEND_LOG.new_row(given, format_instant(now), partial(new_id, now))
         return Insert(EMAIL_SEND_LOG, [row])
 
-    async def _message(self, given: str | None) -> tuple[str | None, str]:
+    async def _find_message(self, given: str | None) -> tuple[str | None, str]:
         """Return the id and the template of a message as the log has them."""
         if given is None:
             return None, _UNKNOWN_TEMPLATE

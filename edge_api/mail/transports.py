@@ -26,12 +26,12 @@ from edge_api.mail.messages import MailSession, Refused, Stage, Transport
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 
-FAULTS: Final = (SMTPException, OSError)
+TRANSPORT_ERRORS: Final = (SMTPException, OSError)
 """Exceptions of opening, sending and waiting; TimeoutError is an OSError."""
 
 _ENHANCED: Final = re.compile(r"([245])\.\d{1,3}\.\d{1,3}(?![\d.])")  # RFC 2034, section 4
-_CODES: Final = range(200, 600)
-_WHAT: Final[Mapping[Stage, str]] = {
+_REPLY_CODES: Final = range(200, 600)
+_STAGES: Final[Mapping[Stage, str]] = {
     "connect": "the connection",
     "login": "the login",
     "sender": "the sender",
@@ -55,18 +55,18 @@ _CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
 
 class SmtpTransport:
-    """A relay; `ssl` says which certificates to trust (default: those that the system trusts)."""
+    """A relay; `ssl` has the trusted certificates (default: those that the system trusts)."""
 
     def __init__(
-        self, relay: SmtpRelay, patience: SmtpTimeouts | None = None, ssl: SSLContext | None = None
+        self, relay: SmtpRelay, timeouts: SmtpTimeouts | None = None, ssl: SSLContext | None = None
     ) -> None:
         self._relay = relay
-        self._patience = patience or SmtpTimeouts()
+        self._timeouts = timeouts or SmtpTimeouts()
         self._ssl = ssl or create_default_context()
 
     def session(self) -> "SmtpSession":
         """Return a connection that lasts for a batch. Entering it raises Refused."""
-        return SmtpSession(self._relay, self._patience, self._ssl)
+        return SmtpSession(self._relay, self._timeouts, self._ssl)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +79,9 @@ class _Outgoing:
 class SmtpSession:
     """One connection, opened again if the relay closed it between two messages."""
 
-    def __init__(self, relay: SmtpRelay, patience: SmtpTimeouts, ssl: SSLContext) -> None:
+    def __init__(self, relay: SmtpRelay, timeouts: SmtpTimeouts, ssl: SSLContext) -> None:
         self._relay = relay
-        self._patience = patience
+        self._timeouts = timeouts
         self._stage: Stage = "connect"
         self._used = False  # whether this connection has begun a message
         self._has_open_transaction = False  # whether the last message was begun and not ended
@@ -97,39 +97,39 @@ class SmtpSession:
         )
 
     async def __aenter__(self) -> Self:
-        async with self._refusing(self._patience.envelope):
+        async with self._translate_errors(self._timeouts.envelope):
             await self._open()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
         if kind is None:
-            with suppress(*FAULTS):
+            with suppress(*TRANSPORT_ERRORS):
                 async with asyncio.timeout(_QUIT_SECONDS):
                     await self._client.quit()
         self._client.close()
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
-        """Return when the relay has taken the message for this one recipient. Raises Refused."""
+        """Send the message to one recipient; return once it is accepted. Raises Refused."""
         outgoing = _Outgoing(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
-        async with self._refusing(self._patience.envelope):
+        async with self._translate_errors(self._timeouts.envelope):
             octets, encoding = await self._begin(outgoing)
             self._stage = "recipient"
             await self._client.rcpt(outgoing.recipient.address, encoding=encoding)
-        async with self._refusing(self._patience.data):
+        async with self._translate_errors(self._timeouts.data):
             self._stage = "data"
             await self._client.data(octets)
             self._has_open_transaction = False
 
     @asynccontextmanager
-    async def _refusing(self, seconds: float) -> AsyncIterator[None]:
+    async def _translate_errors(self, seconds: float) -> AsyncIterator[None]:
         """Turn exceptions into Refused; close a connection that broke within a step."""
         try:
             async with asyncio.timeout(seconds):
                 yield
-        except FAULTS as fault:
-            if not isinstance(fault, SMTPResponseException):
+        except TRANSPORT_ERRORS as error:
+            if not isinstance(error, SMTPResponseException):
                 self._client.close()
-            raise refusal(self._stage, fault, seconds) from None
+            raise to_refused(self._stage, error, seconds) from None
         except asyncio.CancelledError:
             self._client.close()
             raise
@@ -146,7 +146,7 @@ class SmtpSession:
             raise
 
     async def _secure(self) -> None:
-        """Start TLS as the relay's address asks for it, unless it is on already.
+        """Start TLS as the relay's address requires, unless it is on already.
 
         On this machine it is only started if it is required: local relays have self-signed
         certificates.
@@ -157,7 +157,7 @@ class SmtpSession:
         ):
             return
         if not offered:
-            raise _unanswered("connect", "the relay offers no STARTTLS, which its address asks for")
+            raise _no_answer("connect", "the relay offers no STARTTLS, which its address asks for")
         await self._client.starttls()
         await self._client.ehlo()
 
@@ -167,9 +167,9 @@ class SmtpSession:
         self._stage = "login"
         encrypted = self._client.get_transport_info("sslcontext") is not None
         if not encrypted and not is_loopback(self._relay.host):
-            raise _unanswered("login", "the relay offers no TLS, without which no password is sent")
+            raise _no_answer("login", "the relay offers no TLS, without which no password is sent")
         if not self._client.supported_auth_methods:
-            raise _unanswered("login", "the relay offers no login that this service knows")
+            raise _no_answer("login", "the relay offers no login that this service knows")
         await self._client.login(self._relay.user, self._relay.password or "")
 
     async def _begin(self, outgoing: _Outgoing) -> tuple[bytes, str]:
@@ -181,8 +181,8 @@ class SmtpSession:
             await self._open()
         try:
             return await self._name_sender(outgoing)
-        except (SMTPServerDisconnected, SMTPResponseException) as fault:
-            is_answer = isinstance(fault, SMTPResponseException) and fault.code != _CLOSING
+        except (SMTPServerDisconnected, SMTPResponseException) as error:
+            is_answer = isinstance(error, SMTPResponseException) and error.code != _CLOSING
             if is_answer or not self._used:
                 raise
         self._client.close()
@@ -193,7 +193,7 @@ class SmtpSession:
         self._stage = "sender"
         if self._has_open_transaction:
             await self._client.rset()
-        international = self._takes_beyond_ascii(outgoing)
+        international = self._needs_smtputf8(outgoing)
         octets = serialize(outgoing.message, international=international)
         options = ["SMTPUTF8", "BODY=8BITMIME"] if international else []
         if self._client.supports_extension("size"):
@@ -203,14 +203,14 @@ class SmtpSession:
         self._used = self._has_open_transaction = True
         return octets, encoding
 
-    def _takes_beyond_ascii(self, outgoing: _Outgoing) -> bool:
+    def _needs_smtputf8(self, outgoing: _Outgoing) -> bool:
         """Return whether to use SMTPUTF8; Refused by 5.6.7 (RFC 6531, section 3.5)."""
         on_envelope = outgoing.sender.international or outgoing.recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
             message = "the relay takes no addresses beyond ASCII: 5.6.7"
             raise Refused("recipient", None, "5.6.7", message)
-        return offered and (on_envelope or any(map(_is_beyond_ascii, outgoing.message.values())))
+        return offered and (on_envelope or any(map(_is_non_ascii, outgoing.message.values())))
 
 
 def _mailbox(stage: Stage, text: str) -> Mailbox:
@@ -221,32 +221,32 @@ def _mailbox(stage: Stage, text: str) -> Mailbox:
         raise Refused(stage, None, "5.1.3", message) from None
 
 
-def refusal(stage: Stage, fault: BaseException, seconds: float) -> Refused:
+def to_refused(stage: Stage, error: BaseException, seconds: float) -> Refused:
     """Return an exception as Refused, without the relay's words, which may hold addresses."""
-    if isinstance(fault, SMTPResponseException) and fault.code in _CODES:
-        found = _ENHANCED.match(fault.message)
-        enhanced = found[0] if found and found[1] == str(fault.code)[0] else ""
-        codes = f"{fault.code} {enhanced}".rstrip()
-        return Refused(stage, fault.code, enhanced, f"the relay refused {_WHAT[stage]}: {codes}")
-    if stage == "login" and isinstance(fault, SMTPServerDisconnected):
-        return _unanswered("login", "the relay closed the connection at the login")
-    return _unanswered("connect", _silence(fault, seconds))
+    if isinstance(error, SMTPResponseException) and error.code in _REPLY_CODES:
+        found = _ENHANCED.match(error.message)
+        enhanced = found[0] if found and found[1] == str(error.code)[0] else ""
+        codes = f"{error.code} {enhanced}".rstrip()
+        return Refused(stage, error.code, enhanced, f"the relay refused {_STAGES[stage]}: {codes}")
+    if stage == "login" and isinstance(error, SMTPServerDisconnected):
+        return _no_answer("login", "the relay closed the connection at the login")
+    return _no_answer("connect", _explain(error, seconds))
 
 
-def _unanswered(stage: Stage, message: str) -> Refused:
+def _no_answer(stage: Stage, message: str) -> Refused:
     return Refused(stage, None, "", message)
 
 
-def _silence(fault: BaseException, seconds: float) -> str:
-    """Say why there is no answer; the library wraps only some causes."""
-    for cause in (fault.__cause__, fault):
+def _explain(error: BaseException, seconds: float) -> str:
+    """Return the reason for a missing answer; the library wraps only some causes."""
+    for cause in (error.__cause__, error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return "the relay's certificate is not to be trusted"
         if isinstance(cause, ssl.SSLError):
             return "the relay and this machine found no way to speak TLS"
         if isinstance(cause, TimeoutError):
             return f"the relay did not answer within {seconds:g} s"
-    if isinstance(fault, SMTPResponseException):
+    if isinstance(error, SMTPResponseException):
         return "the relay answered what is no SMTP"
     return "the relay cannot be reached, or closed the connection"
 
@@ -259,20 +259,20 @@ def serialize(message: EmailMessage, *, international: bool, line_end: str = "\r
     """
     policy = message.policy
     assert isinstance(policy, EmailPolicy)  # noqa: S101  the one that has `utf8`
-    if not international and _is_beyond_ascii(message["Reply-To"]):
+    if not international and _is_non_ascii(message["Reply-To"]):
         message = copy(message)
         del message["Reply-To"]
     return message.as_bytes(policy=policy.clone(utf8=international, linesep=line_end))
 
 
-def _is_beyond_ascii(header: object) -> bool:
+def _is_non_ascii(header: object) -> bool:
     return isinstance(header, AddressHeader) and not all(
         address.addr_spec.isascii() for address in header.addresses
     )
 
 
-_PRIVATE: Final = 0o700
-_PARTS: Final = ("tmp", "new", "cur")
+_PRIVATE_MODE: Final = 0o700
+_SUBFOLDERS: Final = ("tmp", "new", "cur")
 
 
 class MaildirTransport:
@@ -288,27 +288,27 @@ class MaildirTransport:
         yield self
 
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:  # noqa: ARG002  the headers name both
-        """Return when the message is in the folder, on the disk. Raises Refused."""
+        """Add the message to the folder; return once it is on the disk. Raises Refused."""
         octets = serialize(message, international=True, line_end="\n")
         try:
             await asyncio.to_thread(Maildir(self._path, create=False).add, octets)
-        except (OSError, Error) as fault:
-            raise _unanswered("data", _sentence(fault)) from None
+        except (OSError, Error) as error:
+            raise _no_answer("data", _folder_error(error)) from None
 
 
 def make_maildir(path: Path) -> None:
-    """Make the folder, unless it is there. Raises Refused."""
+    """Create the folder, unless it exists. Raises Refused."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (path, *(path / part for part in _PARTS)):
-            folder.mkdir(_PRIVATE, exist_ok=True)
-    except OSError as fault:
-        raise _unanswered("connect", _sentence(fault)) from None
+        for folder in (path, *(path / part for part in _SUBFOLDERS)):
+            folder.mkdir(_PRIVATE_MODE, exist_ok=True)
+    except OSError as error:
+        raise _no_answer("connect", _folder_error(error)) from None
 
 
-def _sentence(fault: Exception) -> str:
+def _folder_error(error: Exception) -> str:
     """Return the system's reason, without the path."""
-    reason = fault.strerror if isinstance(fault, OSError) else None
+    reason = error.strerror if isinstance(error, OSError) else None
     return f"the mail folder cannot be written: {reason or 'another program is in the way'}"
 
 
@@ -320,7 +320,7 @@ class NullTransport(AbstractAsyncContextManager[MailSession]):
         return self
 
     async def __aenter__(self) -> Never:
-        raise _unanswered("connect", NO_RELAY)
+        raise _no_answer("connect", NO_RELAY)
 
     async def __aexit__(self, *_exception: object) -> None:
         """Do nothing: it is never entered."""
@@ -328,5 +328,5 @@ class NullTransport(AbstractAsyncContextManager[MailSession]):
 
 def open_transport(url: str) -> Transport:
     """Return the transport for an address such as SMTP_URL. Raises ValueError."""
-    place = parse_relay(url)
-    return MaildirTransport(place) if isinstance(place, MailFolder) else SmtpTransport(place)
+    relay = parse_relay(url)
+    return MaildirTransport(relay) if isinstance(relay, MailFolder) else SmtpTransport(relay)

@@ -34,86 +34,84 @@ from edge_api.webhooks.endpoints import (
     READ_ENABLED,
     DeliveryResult,
     EventSender,
-    enabled,
-    find,
+    find_endpoint,
     lead_deliveries,
+    list_enabled,
     secrets_of,
 )
 
 LEASE: Final = timedelta(seconds=60)
 """Four times as long as an attempt may take."""
-AT_ONCE: Final = 8
-"""How many deliveries to one endpoint are under way together."""
-TIDIED_AT_ONCE: Final = 500
-"""How many deliveries without an endpoint are fixed in one turn."""
-GONE: Final = "it answered 410 Gone"
-PAUSES: Final = (
+MAX_CONCURRENT: Final = 8
+"""Deliveries to one endpoint in progress at once."""
+CLEANUP_BATCH: Final = 500
+"""Deliveries without an endpoint that are cleaned up in one turn."""
+GONE_REASON: Final = "it answered 410 Gone"
+RETRY_DELAYS: Final = (
     timedelta(seconds=5),
     timedelta(minutes=5),
     timedelta(minutes=30),
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14, 20, 24)),
 )
-"""After the first failure, the second, and so on; after one more the delivery is given up."""
-PAUSE_LONGEST: Final = timedelta(hours=24)
-"""A receiver that asks for a longer one is asked again after this."""
-FAILED: Final = DeliveryResult(None, "the attempt failed: see the log of the service")
+"""The delays after each failure in a row; after one more the delivery is given up."""
+MAX_RETRY_DELAY: Final = timedelta(hours=24)
+"""The upper limit of a `Retry-After`."""
+UNEXPECTED_ERROR: Final = DeliveryResult(None, "the attempt failed: see the log of the service")
 """The result of an attempt that raised an unforeseen error."""
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Dispatcher(outbox.Dispatcher):
-    """Posts to the endpoints of one store; `wrapping` is that of their secrets."""
+    """Posts to the endpoints of one store; `box` is that of their secrets."""
 
-    def __init__(
-        self, store: Store, clock: Clock, wrapping: SecretBox, messenger: EventSender
-    ) -> None:
+    def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: EventSender) -> None:
         super().__init__(store, clock)
-        self._wrapping = wrapping
-        self._messenger = messenger
+        self._box = box
+        self._sender = sender
         self._leases = outbox.Leases(store, clock, WEBHOOK_DELIVERIES, LEASE)
         self._busy: set[str] = set()  # the ids of the endpoints that have a task now
 
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
-        """Return what keeps a new lead until every endpoint has heard of it."""
+        """Return the query that queues a new lead's delivery to every endpoint."""
         if lead["status"] == "spam":
             return ()
         return (InsertFromRead(READ_ENABLED, partial(lead_deliveries, lead, self._clock())),)
 
     async def run_once(self) -> None:
-        """Post what is due now; return when all of it has been tried. Raises Problem."""
+        """Post all due deliveries; return when each has been tried. Raises Problem."""
         await asyncio.gather(*await self._start_all())
 
     async def _dispatch_due(self) -> bool:
-        fault = "webhooks: the queue cannot be read; trying again"
-        with outbox.log_errors(_log, "webhooks wait", fault):
+        failure = "webhooks: the queue cannot be read; trying again"
+        with outbox.log_errors(_log, "webhooks wait", failure):
             await self._start_all()
         return False
 
     async def _start_all(self) -> list[asyncio.Task[None]]:
         """Start a task for each endpoint that has none; return the new ones."""
-        await _tidy(self._store, self._clock())
-        ids = [row["id"] for row in await enabled(self._store)]
-        fresh = [each for each in ids if each not in self._busy]
-        self._busy.update(fresh)
-        return [self._start_task(self._drain(each)) for each in fresh]
+        await _clean_up(self._store, self._clock())
+        ids = [row["id"] for row in await list_enabled(self._store)]
+        new = [each for each in ids if each not in self._busy]
+        self._busy.update(new)
+        return [self._start_task(self._drain(each)) for each in new]
 
     async def _drain(self, endpoint_id: str) -> None:
-        """Post to an endpoint until nothing is due; a lost claim is due after its lease."""
-        waits = f"webhooks: {endpoint_id} waits"
-        fault = f"webhooks: posting to {endpoint_id} was interrupted; trying again"
+        """Post to an endpoint until no delivery is due; a lost claim is due after its lease."""
+        message = f"webhooks: {endpoint_id} waits"
+        failure = f"webhooks: posting to {endpoint_id} was interrupted; trying again"
         try:
-            with outbox.log_errors(_log, waits, fault):
+            with outbox.log_errors(_log, message, failure):
                 while not self._stopping.is_set() and await self._post_batch(endpoint_id):
                     pass
         finally:
             self._busy.discard(endpoint_id)
 
     async def _post_batch(self, endpoint_id: str) -> bool:
-        """Post what can be claimed for an endpoint; return whether there may be more."""
+        """Post deliveries claimed for an endpoint; return whether there may be more."""
         claimed = await self._claim(endpoint_id)
-        rows = await self._drop_forgotten(claimed) if claimed else []
-        endpoint = await find(self._store, endpoint_id)  # which may have changed
+        rows = await self._drop_orphaned(claimed) if claimed else []
+        endpoint = await find_endpoint(self._store, endpoint_id)  # which may have changed
         if endpoint is None or endpoint["disabled_at"]:
             return False
         if self._stopping.is_set():
@@ -125,34 +123,34 @@ class Dispatcher(outbox.Dispatcher):
     async def _claim(self, endpoint_id: str) -> list[Row]:
         now = self._clock()
         where = (*outbox.where_due(now), Filter("endpoint_id", "eq", endpoint_id))
-        reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), AT_ONCE)
+        reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), MAX_CONCURRENT)
         (found,) = await self._store.run(reading)
         return await self._leases.claim(found.rows, now)
 
-    async def _drop_forgotten(self, deliveries: Sequence[Row]) -> list[Row]:
+    async def _drop_orphaned(self, deliveries: Sequence[Row]) -> list[Row]:
         """Drop the deliveries of leads that an administrator has deleted; return the others."""
         leads = {row["subject_id"] for row in deliveries if row["event"] == LEAD_CREATED}
         where = (Filter("id", "in", tuple(leads)),)
         (found,) = await self._store.run(Read(LEADS, ("id",), where))
         gone = leads - {row["id"] for row in found.rows}
-        forgotten = [row for row in deliveries if row["subject_id"] in gone]
-        if forgotten:
+        orphaned = [row for row in deliveries if row["subject_id"] in gone]
+        if orphaned:
             await self._store.run(
-                *(Delete(WEBHOOK_DELIVERIES, outbox.where_leased(row)) for row in forgotten)
+                *(Delete(WEBHOOK_DELIVERIES, outbox.where_leased(row)) for row in orphaned)
             )
         return [row for row in deliveries if row["subject_id"] not in gone]
 
     async def _attempt(self, endpoint: Row, delivery: Row) -> None:
-        """Post one event once, and store the result; nothing is raised."""
+        """Post one event once, and store the result. Raises nothing."""
         what = delivery["id"], endpoint["id"], delivery["attempts"] + 1
         try:
-            answer = await self._post(endpoint, delivery)
-            if not answer.is_taken:
-                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, answer.message)
-            queries = self._settle(delivery, answer)
+            result = await self._post(endpoint, delivery)
+            if not result.is_delivered:
+                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, result.message)
+            queries = self._result_queries(delivery, result)
         except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
             _log.exception("webhook %s to endpoint %s, attempt %d", *what)
-            queries = self._settle(delivery, FAILED)
+            queries = self._result_queries(delivery, UNEXPECTED_ERROR)
         try:
             await self._store.run(*queries)
         except Problem as problem:
@@ -165,36 +163,36 @@ class Dispatcher(outbox.Dispatcher):
     async def _post(self, endpoint: Row, delivery: Row) -> DeliveryResult:
         now, body = self._clock(), delivery["body"].encode()
         try:
-            given = secrets_of(endpoint, self._wrapping, now)
+            secrets = secrets_of(endpoint, self._box, now)
         except Problem as problem:
             return DeliveryResult(None, problem.message)
-        return await self._messenger.post(
-            endpoint["url"], body, sign(given, delivery["id"], now, body)
+        return await self._sender.post(
+            endpoint["url"], body, sign(secrets, delivery["id"], now, body)
         )
 
-    def _settle(self, delivery: Row, answer: DeliveryResult) -> tuple[Query, ...]:
-        """Return the changes after an attempt, which fail where the claim is lost."""
+    def _result_queries(self, delivery: Row, result: DeliveryResult) -> tuple[Query, ...]:
+        """Return the queries that store a result, which conflict where the lease is lost."""
         now = self._clock()
-        if answer.is_taken:
+        if result.is_delivered:
             return (Delete(WEBHOOK_DELIVERIES, outbox.where_leased(delivery)),)
-        if answer.is_refused_for_good:
+        if result.is_gone:
             return self._disable(delivery, now)
-        again = next_attempt(delivery["attempts"], answer.retry_after, now)
+        retry_at = next_attempt(delivery["attempts"], result.retry_after, now)
         values = {
-            **outbox.failed_values(WEBHOOK_DELIVERIES, delivery, again, now),
-            "last_answer": answer.message,
-            "due_at": format_instant(again or now),
+            **outbox.failed_values(WEBHOOK_DELIVERIES, delivery, retry_at, now),
+            "last_answer": result.message,
+            "due_at": format_instant(retry_at or now),
         }
         return (Update(WEBHOOK_DELIVERIES, values, outbox.where_leased(delivery)),)
 
     def _disable(self, delivery: Row, now: datetime) -> tuple[Query, ...]:
-        """Return the queries that disable an endpoint, and give up what waits for it.
+        """Return the queries that disable an endpoint, and give up its deliveries.
 
         They conflict where the delivery is not ours any more: an operator may have enabled it
         since.
         """
         endpoint_id = delivery["endpoint_id"]
-        values = {"disabled_at": format_instant(now), "disabled_for": GONE}
+        values = {"disabled_at": format_instant(now), "disabled_for": GONE_REASON}
         where = (*outbox.where_id(endpoint_id), ENABLED)
         entry = AuditChange("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (
@@ -205,16 +203,16 @@ class Dispatcher(outbox.Dispatcher):
         )
 
 
-async def _tidy(store: Store, now: datetime) -> None:
-    """Give up what waits for disabled endpoints, and delete what waits for removed ones.
+async def _clean_up(store: Store, now: datetime) -> None:
+    """Give up deliveries to disabled endpoints, and delete deliveries to removed ones.
 
     Such rows come of a restore, which takes over what was disabled and removed since. An endpoint
     may have been added or enabled since it was looked for: those with deliveries are known by now,
     unless they were removed. Raises Problem.
     """
-    known = tuple(row["id"] for row in await enabled(store))
+    known = tuple(row["id"] for row in await list_enabled(store))
     where = (outbox.WAITING, Filter("endpoint_id", "in", known, negated=True))
-    reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=TIDIED_AT_ONCE)
+    reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=CLEANUP_BATCH)
     (idle,) = await store.run(reading)
     if not idle.rows:
         return
@@ -243,15 +241,15 @@ def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | N
 
     The header `retry_after` (RFC 9110, section 10.2.3) makes the pause longer, never shorter.
     """
-    if attempts >= len(PAUSES):
+    if attempts >= len(RETRY_DELAYS):
         return None
-    wanted = min(_read_retry_after(retry_after, now), PAUSE_LONGEST)
-    return now + outbox.with_jitter(max(PAUSES[attempts], wanted))
+    wanted = min(_read_retry_after(retry_after, now), MAX_RETRY_DELAY)
+    return now + outbox.with_jitter(max(RETRY_DELAYS[attempts], wanted))
 
 
 def _read_retry_after(text: str, now: datetime) -> timedelta:
     if text.isascii() and text.isdigit():
-        return timedelta(seconds=min(int(text[:9]), PAUSE_LONGEST.total_seconds()))
+        return timedelta(seconds=min(int(text[:9]), MAX_RETRY_DELAY.total_seconds()))
     try:
         until = parsedate_to_datetime(text)
     except (ValueError, OverflowError, TypeError, IndexError):  # the last two in some releases

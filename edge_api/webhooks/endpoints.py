@@ -17,13 +17,13 @@ from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Sto
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
-from edge_api.leads.service import PUBLIC
+from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
 from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
 
 LEAD_CREATED: Final = "lead.created"
-TEST: Final = "webhook.test"
-"""Sent when an operator tries an endpoint; it is about nothing."""
+TEST_EVENT: Final = "webhook.test"
+"""The event that an operator sends to test an endpoint; it has no data."""
 
 
 def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
@@ -35,15 +35,15 @@ def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Inser
     """Return the query that stores a delivery of a new lead for each endpoint."""
     if not endpoints:
         return Insert(WEBHOOK_DELIVERIES, [])
-    data = {name: lead[name] for name in PUBLIC}
+    data = {name: lead[name] for name in PUBLIC_MEMBERS}
     given = {
         "event": LEAD_CREATED,
         "subject_id": lead["id"],
         "body": format_event(LEAD_CREATED, lead["created_at"], data),
     }
-    present, make_id = format_instant(now), partial(new_id, now)
+    now_text, make_id = format_instant(now), partial(new_id, now)
     rows = [
-        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint["id"]}, present, make_id)
+        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint["id"]}, now_text, make_id)
         for endpoint in endpoints
     ]
     return Insert(WEBHOOK_DELIVERIES, rows)
@@ -51,38 +51,38 @@ def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Inser
 
 @dataclass(frozen=True, slots=True)
 class DeliveryResult:
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     status: int | None
-    """`None` where no answer came."""
+    """`None` without an answer."""
     message: str
-    """Says what happened, without a word of what was sent or answered: it may be logged."""
+    """The outcome, without a word of what was sent or answered: it may be logged."""
     retry_after: str = ""
-    """That header as it came (RFC 9110, section 10.2.3)."""
+    """The header as received (RFC 9110, section 10.2.3)."""
 
     @property
-    def is_taken(self) -> bool:
+    def is_delivered(self) -> bool:
         """Return whether the event has arrived."""
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
     @property
-    def is_refused_for_good(self) -> bool:
+    def is_gone(self) -> bool:
         """Return whether the address wants no event any more."""
         return self.status == HTTPStatus.GONE
 
 
 class EventSender(Protocol):
-    """Posts what it is given to addresses that it may connect to."""
+    """Posts events to allowed addresses."""
 
     async def check(self, url: str) -> None:
         """Raise Problem `invalid` if `url` must not be posted to; a name may resolve later."""
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
-        """Return what came of sending the body once; whatever happens is an answer."""
+        """Send the body once and return the result; failures are results too."""
 
 
-PURPOSE: Final = "webhook secrets"
-"""What the secrets of endpoints are wrapped for."""
+KEY_PURPOSE: Final = "webhook secrets"
+"""The purpose of the key that encrypts the endpoints' secrets."""
 
 ENABLED: Final = Filter("disabled_at", "is", None)
 DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
@@ -90,20 +90,20 @@ DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
 READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
 
 
-async def enabled(store: Store) -> list[Row]:
+async def list_enabled(store: Store) -> list[Row]:
     """Return the enabled endpoints, oldest first. Raises Problem."""
     (outcome,) = await store.run(READ_ENABLED)
     return outcome.rows
 
 
-async def find(store: Store, endpoint_id: str) -> Row | None:
+async def find_endpoint(store: Store, endpoint_id: str) -> Row | None:
     """Return an endpoint. Raises Problem where the store cannot be read."""
     (outcome,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=where_id(endpoint_id)))
     return outcome.rows[0] if outcome.rows else None
 
 
-async def look(store: Store) -> Check:
-    """Return whether there is anything that an operator should fix."""
+async def check_webhooks(store: Store) -> Check:
+    """Return a check for disabled endpoints and dead deliveries."""
     try:
         disabled, dead = await store.run(
             Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
@@ -120,20 +120,20 @@ async def look(store: Store) -> Check:
     return Check("warn", f"{' and '.join(found)}: see python -m edge_api webhooks list")
 
 
-def secrets_of(endpoint: Row, wrapping: SecretBox, now: datetime) -> Sequence[str]:
-    """Return the secrets that sign now, the present one first. Raises Problem `unavailable`."""
-    wrapped = [endpoint["secret"]]
+def secrets_of(endpoint: Row, box: SecretBox, now: datetime) -> Sequence[str]:
+    """Return the secrets that sign now, the current one first. Raises Problem `unavailable`."""
+    encrypted = [endpoint["secret"]]
     if (endpoint["former_until"] or "") > format_instant(now):
-        wrapped.append(endpoint["former_secret"])
+        encrypted.append(endpoint["former_secret"])
     try:
-        return [wrapping.decrypt(each).decode() for each in wrapped]
+        return [box.decrypt(each).decode() for each in encrypted]
     except ValueError:
         message = "its secret was kept with another SECRET_KEY: rotate it"
         raise Problem("unavailable", message) from None
 
 
 SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
-"""How long a secret that was replaced signs beside its successor, unless its operator says."""
+"""The default time for which a replaced secret signs beside its successor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +146,7 @@ class EndpointWithSecret:
 
 @dataclass(frozen=True, slots=True)
 class EndpointStatus:
-    """An endpoint, and what has not arrived there."""
+    """An endpoint with the numbers of its undelivered events."""
 
     row: Row
     waiting: int
@@ -154,21 +154,21 @@ class EndpointStatus:
 
 
 class Endpoints:
-    """The endpoints of one store; `wrapping` is for their secrets, `messenger` makes a sender."""
+    """The endpoints of one store; `box` encrypts their secrets."""
 
     def __init__(
-        self, store: Store, clock: Clock, wrapping: SecretBox, messenger: Callable[[], EventSender]
+        self, store: Store, clock: Clock, box: SecretBox, make_sender: Callable[[], EventSender]
     ) -> None:
         self._store = store
         self._clock = clock
-        self._wrapping = wrapping
-        self._make_messenger = messenger
+        self._box = box
+        self._make_sender = make_sender
 
     async def add(self, url: str) -> EndpointWithSecret:
         """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
-        await self._make_messenger().check(url)
+        await self._make_sender().check(url)
         secret, now = new_secret(), self._clock()
-        given = {"url": url, "secret": self._wrapping.encrypt(secret.encode())}
+        given = {"url": url, "secret": self._box.encrypt(secret.encode())}
         row = WEBHOOK_ENDPOINTS.new_row(given, format_instant(now), partial(new_id, now))
         try:
             await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
@@ -183,7 +183,7 @@ class Endpoints:
         (outcome,) = await self._store.run(
             Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
         )
-        return [await self._look(row) for row in outcome.rows]
+        return [await self._status_of(row) for row in outcome.rows]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
@@ -192,7 +192,7 @@ class Endpoints:
         await self._run("remove", Delete(WEBHOOK_ENDPOINTS, where_id(row["id"])), waiting)
 
     async def enable(self, endpoint_id: str) -> None:
-        """Send an endpoint the events from now on. Raises Problem `not_found`."""
+        """Enable an endpoint for events from now on. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
@@ -200,10 +200,10 @@ class Endpoints:
     async def rotate(
         self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP
     ) -> EndpointWithSecret:
-        """Make a secret; the present one signs too for `overlap`. Raises Problem `not_found`."""
+        """Make a new secret; the old one signs too for `overlap`. Raises Problem `not_found`."""
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
-            "secret": self._wrapping.encrypt(secret.encode()),
+            "secret": self._box.encrypt(secret.encode()),
             "former_secret": row["secret"] if overlap else None,
             "former_until": format_instant(self._clock() + overlap) if overlap else None,
         }
@@ -213,11 +213,11 @@ class Endpoints:
         return EndpointWithSecret({**row, **values}, secret)
 
     async def retry(self, endpoint_id: str | None = None) -> int:
-        """Queue again what was given up, of one endpoint or of all; return how many.
+        """Queue dead deliveries again, of one endpoint or of all; return their number.
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """
-        rows = [await self._find(endpoint_id)] if endpoint_id else await enabled(self._store)
+        rows = [await self._find(endpoint_id)] if endpoint_id else await list_enabled(self._store)
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
         values = requeued_values(WEBHOOK_DELIVERIES, self._clock())
@@ -226,7 +226,7 @@ class Endpoints:
         return await self._run("retry", Update(WEBHOOK_DELIVERIES, values, where))
 
     async def discard(self, endpoint_id: str) -> int:
-        """Delete what was given up of an endpoint; return how many. Raises Problem `not_found`."""
+        """Delete an endpoint's dead deliveries; return their number. Raises Problem `not_found`."""
         row = await self._find(endpoint_id)
         where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP)
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
@@ -234,9 +234,9 @@ class Endpoints:
     async def test(self, endpoint_id: str) -> DeliveryResult:
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
-        body = format_event(TEST, format_instant(now), {}).encode()
-        headers = sign(secrets_of(row, self._wrapping, now), new_id(now), now, body)
-        return await self._make_messenger().post(row["url"], body, headers)
+        body = format_event(TEST_EVENT, format_instant(now), {}).encode()
+        headers = sign(secrets_of(row, self._box, now), new_id(now), now, body)
+        return await self._make_sender().post(row["url"], body, headers)
 
     async def _run(self, verb: str, change: Insert | Update | Delete, *more: Delete) -> int:
         """Run a change with its entry in the audit log; return the number of rows changed."""
@@ -248,7 +248,7 @@ class Endpoints:
         )
         return len(changed.rows)
 
-    async def _look(self, row: Row) -> EndpointStatus:
+    async def _status_of(self, row: Row) -> EndpointStatus:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
             Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
@@ -258,7 +258,7 @@ class Endpoints:
 
     async def _find(self, endpoint_id: str) -> Row:
         try:
-            row = await find(self._store, parse_uuid(endpoint_id))
+            row = await find_endpoint(self._store, parse_uuid(endpoint_id))
         except ValueError:
             row = None
         if row is None:

@@ -27,41 +27,41 @@ POST_TIMEOUT_SECONDS: Final = 15.0
 
 _AGENT: Final = "Fore-edge (webhooks)"
 _NOT_PUBLIC: Final = "its address is not public"
-_PLAIN: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
-_SPELLING: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+_NEEDS_HTTPS: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
+_HTTP_URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
 def is_own_machine(address: Address) -> bool:
-    """Return whether an address leads to this machine alone."""
+    """Return whether an address is a loopback address."""
     return address.is_loopback
 
 
 class WebhookSender:
-    """Posts over https to what `allowed` says, and over http to what `plain` says."""
+    """Posts over https to addresses that are `allowed`, and over http to those `allowed_http`."""
 
     def __init__(
         self,
         allowed: Allowed = is_public,
-        plain: Allowed = lambda _address: False,
+        allowed_http: Allowed = lambda _address: False,
         ssl: SSLContext | None = None,
     ) -> None:
-        """Take what to trust, if that is not what the system trusts."""
-        self._guards = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(plain, ssl)}
+        """Use the certificates of `ssl`; by default those that the system trusts."""
+        self._guards = {"https": SsrfGuard(allowed, ssl), "http": SsrfGuard(allowed_http, ssl)}
 
     async def check(self, url: str) -> None:
         """Raise Problem `invalid` if `url` must not be posted to, with the reason."""
-        parts = _read(url)
+        parts = _parse_url(url)
         try:
             await self._guard(parts).resolve(parts.hostname or "", parts.port or 0)
         except BlockedAddress:
-            raise _fault(_NOT_PUBLIC if parts.scheme == "https" else _PLAIN) from None
+            raise _invalid(_NOT_PUBLIC if parts.scheme == "https" else _NEEDS_HTTPS) from None
         except UnicodeError:
-            raise _fault("names a host that cannot be one") from None
+            raise _invalid("names a host that cannot be one") from None
         except OSError:  # there is no such name, or not yet
             return
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
-        """Return what came of sending the body once; redirects are not followed."""
+        """Send the body once and return the result; redirects are not followed."""
         try:
             async with asyncio.timeout(POST_TIMEOUT_SECONDS):
                 return await self._post(url, body, headers)
@@ -75,7 +75,7 @@ class WebhookSender:
             return DeliveryResult(None, "its server cannot be reached")
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
-        guard = self._guard(_read(url))
+        guard = self._guard(_parse_url(url))
         sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
         async with guard.request("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
@@ -103,23 +103,23 @@ def make_sender(settings: Settings) -> WebhookSender:
     return local_sender() if settings.is_loopback else WebhookSender()
 
 
-def _read(url: str) -> SplitResult:
+def _parse_url(url: str) -> SplitResult:
     """Return the parts of a URL. Raises Problem `invalid`."""
     if len(url) > MAX_URL_LENGTH:
-        raise _fault(f"is longer than {MAX_URL_LENGTH} characters")
-    if _SPELLING.fullmatch(url) is None:  # what else looks like a digit or a slash may become one
-        raise _fault("must begin with https:// and have visible ASCII characters only")
+        raise _invalid(f"is longer than {MAX_URL_LENGTH} characters")
+    if _HTTP_URL.fullmatch(url) is None:  # what else looks like a digit or a slash may become one
+        raise _invalid("must begin with https:// and have visible ASCII characters only")
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise _fault("has an invalid host or port") from None
+        raise _invalid("has an invalid host or port") from None
     if not host or re.search(r"[\\%]", parts.netloc):
-        raise _fault("has no host, or one with invalid characters")
+        raise _invalid("has no host, or one with invalid characters")
     if parts.username is not None or parts.fragment:
-        raise _fault("must have neither a name and password nor a fragment")
+        raise _invalid("must have neither a name and password nor a fragment")
     return parts
 
 
-def _fault(reason: str) -> Problem:
+def _invalid(reason: str) -> Problem:
     return Problem("invalid", f"URL: {reason}")

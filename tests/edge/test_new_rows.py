@@ -9,7 +9,7 @@ from edge_api.db.query import Insert
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, TABLES
 from edge_api.mail.messages import MESSAGE_TYPES, MessageType
-from edge_api.mail.queue import REASON_LONGEST, log_insert, new_entry
+from edge_api.mail.queue import MAX_REASON_LENGTH, log_insert, new_entry
 from tests.edge.store.rows_of_every_kind import bare_row, full_row
 
 NOW = "2026-01-31T08:05:09.000000Z"
@@ -55,7 +55,7 @@ def test_an_entry_of_the_outbox_passes_the_check(letter: MessageType) -> None:
     told = [
         log_insert(entry, status, now, reason, {"requeued": True})
         for status in EMAIL_SEND_LOG.columns["status"].choices
-        for reason in (None, "refused", "x" * 2 * REASON_LONGEST)
+        for reason in (None, "refused", "x" * 2 * MAX_REASON_LENGTH)
     ]
     for plan in (Insert(EMAIL_OUTBOX, [entry]), *told):
         for row in plan.rows:

@@ -1,4 +1,4 @@
-"""The FTS5 queries for what a person typed, and the marks around the words that were found."""
+"""The FTS5 queries for what a person typed, and the highlights of the words that were found."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -14,7 +14,7 @@ WORD_BREAK: Final = "\x1f"
 """Ends a word for the engine where a reader sees no end: the engine takes no noncharacter for a
 sign between words."""
 ELLIPSIS: Final = "\u2026"
-"""What stands where text was left out."""
+"""The text in place of an omitted one."""
 
 _MARKED: Final = re.compile(f"{MATCH_START}(.*?){MATCH_END}", re.DOTALL)
 UNSPACED: Final = (
@@ -55,7 +55,7 @@ def has_match(segments: Segments) -> bool:
 
 
 def make_snippet(segments: Segments, length: int) -> Segments:
-    """Return about `length` characters where the most different words stand that were looked for.
+    """Return about `length` characters with the most different words of the query.
 
     The engine has a function for that, whose time grows with the square of the matches, and which
     counts words: those of scripts without spaces may be whole paragraphs.
@@ -84,7 +84,7 @@ def _list_matches(segments: Segments) -> Iterator[_Match]:
 
 
 def _best_match(matches: Sequence[_Match], width: int) -> int:
-    """Return where the stretch of `width` begins that has the most different words; 0 for none."""
+    """Return the start of the `width` characters with the most different words; 0 for none."""
     best, length, first = 0, 0, 0
     last_seen: dict[str, int] = {}
     for number, match in enumerate(matches):
@@ -99,7 +99,7 @@ def _best_match(matches: Sequence[_Match], width: int) -> int:
 
 
 def _begin(text: str, match: int, length: int) -> int:
-    """Return where to begin so that a quarter stands before the match, behind a space if may be."""
+    """Return a start a quarter before the match, after a space if there is one near it."""
     begin = max(0, min(match - length // 4, len(text) - length))
     space = text.find(" ", begin, min(begin + _MAX_BREAK_DISTANCE, match))
     return begin if begin == 0 or space < 0 else space + 1
@@ -121,7 +121,7 @@ def _cut(segments: Segments, start: int, end: int) -> Iterator[TextSegment]:
 
 
 def _join(segments: Sequence[TextSegment]) -> Iterator[TextSegment]:
-    """Yield what stands side by side and is of one kind as one segment."""
+    """Yield adjacent segments of one kind as one segment."""
     for is_match, group in groupby(segments, attrgetter("is_match")):
         yield TextSegment("".join(segment.text for segment in group), is_match)
 
@@ -135,7 +135,7 @@ _COMMON: Final = (
     "you your"
 )
 COMMON_WORDS: Final = frozenset(_COMMON.split())
-"""English words that a post need not have where other words are asked for."""
+"""English words that a post need not have where the query has others."""
 _WORD: Final = re.compile(rf"{UNSPACED}+|(?:(?!{UNSPACED})[^\W_])+")
 """What FTS5's tokenizer takes for one word, or a run of letters of scripts without spaces."""
 _POSSESSIVE: Final = re.compile(r"(?<=[^\W_])['’]s\b")  # noqa: RUF001

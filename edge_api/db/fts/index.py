@@ -39,13 +39,13 @@ from edge_api.schema.index import SearchHit, SearchHits, SearchText
 MAX_SNIPPET_LENGTH: Final = 280
 """Characters: three or four lines of a page."""
 MIN_RESULTS: Final = 10
-"""Posts: where fewer have all the words, those that come nearest fill up to so many."""
+"""Posts: where fewer have all the words, the nearest ones are added up to this number."""
 MAX_SCORED: Final = 100
 """Posts with some of the words that are compared by how well they have them."""
 RARE: Final = 3
 """Posts: a word that fewer have may be misspelt."""
 MIN_FREQUENCY_RATIO: Final = 50
-"""How many times as many posts must have the spelling that is suggested."""
+"""The factor by which more posts must have the spelling that is suggested."""
 MIN_SIMILARITY, MIN_SIMILARITY_RARE = 0.8, 0.85
 """Of 1, as difflib counts it, of that spelling to a word that no post has, and to one that few do:
 that may also be a name."""
@@ -54,13 +54,13 @@ MAX_FORMS: Final = 8
 MIN_WORD_LENGTH, MAX_WORD_LENGTH = 4, 24
 """Letters of a word whose spelling may be corrected."""
 LONG_WORD: Final = 8
-"""Letters of a word above which more than one slip is likely."""
+"""Letters of a word above which more than one typo is likely."""
 
 _SOURCE: Final = """
     CREATE TABLE IF NOT EXISTS source (digest BLOB PRIMARY KEY, number INTEGER NOT NULL)
         WITHOUT ROWID
 """
-"""Which post has which number."""
+"""The number of each post, by its digest."""
 _MAKE: Final = """
     DROP TABLE IF EXISTS form;
     DROP TABLE IF EXISTS word;
@@ -155,10 +155,10 @@ class Search:
         return await self._run(partial(_find, words, limit))
 
     async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
-        """Return how many posts hold all the words, and what to show of those behind `offset`.
+        """Return the number of posts with all the words, and the findings after `offset`.
 
-        Words count as in `find`. Where fewer than ENOUGH posts hold them all, the posts that come
-        nearest fill up to so many; where hardly any does, a spelling is suggested. Raises Problem
+        Words count as in `find`. Where fewer than MIN_RESULTS posts have them all, the nearest
+        posts are added; where hardly any does, a spelling is suggested. Raises Problem
         `unavailable` as `find` does.
         """
         if not has_word(words):
@@ -166,7 +166,7 @@ class Search:
         return await self._run(partial(_search, words, limit, offset))
 
     async def close(self) -> None:
-        """Let go of the index and its threads."""
+        """Close the index and its threads."""
         self._is_closed = True
         await self._pool.close()
 
@@ -224,7 +224,7 @@ def _rank(connection: sqlite3.Connection, query: FtsQuery, limit: int) -> dict[i
 
 
 def _correct(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str | None:
-    """Return what was typed with each rare word in a spelling that is much more frequent."""
+    """Return the words with each rare one in a spelling that is much more frequent."""
     corrected = words
     for word, each in zip(query.words, query.each, strict=True):
         folded = normalize("NFKD", word.casefold())
@@ -242,7 +242,7 @@ def _correct(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str
 
 
 def _is_typo(typed: str, meant: str) -> bool:
-    """Return whether a word may be a slip of the other, which is no common word.
+    """Return whether a word may be a typo of the other, which is no common word.
 
     One letter was left out, added or changed, or two were swapped; in a LONG word it is enough that
     they are alike.
@@ -259,7 +259,7 @@ def _is_typo(typed: str, meant: str) -> bool:
 def _make_findings(
     connection: sqlite3.Connection, marked: str, posts: Mapping[int, str]
 ) -> tuple[SearchHit, ...]:
-    """Return what to show of posts by their numbers, with the words of a query marked."""
+    """Return findings for posts by their numbers, with the words of a query highlighted."""
     rows = connection.execute(_HIGHLIGHT, (marked, json.dumps(list(posts)), MATCH_START, MATCH_END))
     texts = {number: texts for number, *texts in rows}
     return tuple(_make_finding(slug, *texts[number]) for number, slug in posts.items())
@@ -306,11 +306,11 @@ def build_search(path: Path, texts: Iterable[SearchText]) -> None:
 
 
 ReadTexts = Callable[[Container[bytes]], Iterable[SearchText]]
-"""Gives the texts of the posts with these digests, newest first."""
+"""Returns the texts of the posts with these digests, newest first."""
 
 
 def renew_search(path: Path, digests: Sequence[bytes], read: ReadTexts) -> None:
-    """Have the index at `path` be that of the posts with these digests, newest first.
+    """Update the index at `path` to the posts with these digests, newest first.
 
     It is an empty file, or the index of other posts, of which those that stay are left as they are.
     Raises sqlite3.Error.

@@ -1,7 +1,7 @@
 """A pool of SQLite connections for full-text search, with a limit for each read.
 
-A read is ended when its time is over, and never begun once nobody waits for it any more. What is
-looked for is not known here.
+A read is interrupted at its deadline, and never started once its caller is cancelled. The pool
+knows nothing of the queries.
 """
 
 import asyncio
@@ -19,9 +19,9 @@ MAX_CONNECTIONS: Final = 2
 MAX_READS: Final = 64
 """Reads in progress and waiting, in all; beyond that a read fails at once."""
 WAIT_SECONDS: Final = 2.0
-"""What a read may take in all, with the wait for its turn."""
+"""The time limit of a read, with its wait."""
 RUN_SECONDS: Final = 0.5
-"""What it may take once it is its turn; it is meant to take milliseconds."""
+"""The time limit of a read without its wait; it is meant to take milliseconds."""
 _STEPS_BETWEEN_CHECKS: Final = 500
 """Few: one instruction may rank a whole document."""
 
@@ -101,10 +101,10 @@ class SearchConnectionPool:
             raise
 
     async def close(self) -> None:
-        """Close every connection, behind what it still has to do."""
+        """Close every connection, after its waiting reads."""
         await asyncio.gather(*(pooled.connection.close() for pooled in self._connections))
 
 
 def _busy() -> Problem:
-    """Return the problem of a read that was not begun, since others came first."""
+    """Return the problem of a read that was not started, since too many others wait."""
     return unavailable("Too many searches are under way")

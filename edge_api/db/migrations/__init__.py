@@ -1,4 +1,4 @@
-"""The past of the schema: steps in SQL files, only ever appended to.
+"""Migrations of the schema: steps in SQL files, only ever appended to.
 
 A step is never edited and never derived from today's tables, for files out there have seen it. The
 number of steps that a store has seen is its schema version. `step_N.sqlite.sql` and
@@ -17,7 +17,7 @@ _FOLDER: Final = Path(__file__).parent
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One change of the schema, applied whole or not at all."""
+    """One change of the schema, applied completely or not at all."""
 
     description: str
     sqlite: tuple[str, ...]
@@ -55,7 +55,7 @@ def _read(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _read_step(number: int) -> Migration | None:
-    """Return a step; `None` behind the last."""
+    """Return a step; `None` after the last."""
     if (_FOLDER / f"step_{number}.sql").exists():
         description, sqlite = _read(f"step_{number}.sql")
         return Migration(description, sqlite, tuple(map(_translate, sqlite)))

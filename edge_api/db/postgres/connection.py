@@ -9,12 +9,12 @@ if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
 
 SCHEMA: Final = "fore_edge"
-"""The schema in which everything of ours stands."""
+"""The schema of all our tables."""
 
 CONNECT_SECONDS: Final = 8.0
 """How long opening a connection may take: 5 ms at rest, and seconds where ten want each core."""
 MARGIN_SECONDS: Final = 1.0
-"""How much longer than the server's limit an answer is waited for: the server can say why."""
+"""The client's time limit beyond the server's, so that the server can report its timeout."""
 
 SETTINGS: Mapping[str, str] = {
     "application_name": "fore-edge",
@@ -32,7 +32,7 @@ SETTINGS: Mapping[str, str] = {
     "tcp_keepalives_count": "3",
     "tcp_user_timeout": "10000",
 }
-"""What holds in each session."""
+"""The settings of each session."""
 
 # In quotation marks: the classes take parameters in the eyes of type checkers alone.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"

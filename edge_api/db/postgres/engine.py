@@ -36,22 +36,22 @@ SELECT NOT EXISTS (
     AND age(backend_xmin) > age(pg_snapshot_xmin(pg_current_snapshot())::xid)
 )
 """
-"""Whether nobody looks at an older state: rows that one may still see are left alone by VACUUM."""
+"""Whether nobody reads an older state: VACUUM does not remove rows that one may still see."""
 LOCK_SECONDS: Final = 2.0
-"""How long a table in use is waited for; the server cancels its own VACUUM after one second."""
+"""The wait for a table in use; the server cancels its own VACUUM after one second."""
 POLL_SECONDS: Final = 0.5
-"""Between two looks."""
+"""The interval of two polls."""
 STALE_SECONDS: Final = 1.5
 """How long a version is trusted: a revocation may take two seconds on all edges."""
 
 _READ_SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
-"""Which transactions a statement sees. Where that is the same, so are all rows."""
+"""The transactions that a statement sees. Where they are the same, so are all rows."""
 
 
 async def open_store(
     url: str, clock: Callable[[], datetime], *, create: bool = True
 ) -> "PostgresStore":
-    """Open the store in the database at `url` (as libpq and asyncpg take it) at the present schema.
+    """Open the store in the database at `url` (as libpq and asyncpg take it) at the latest schema.
 
     Without `create` a missing store is refused. Raises StoreRefusal.
     """
@@ -88,7 +88,7 @@ class VersionPoller:
         self._checked_at = 0.0
 
     def version(self) -> int:
-        """Return the number; another each time while the server cannot be looked at."""
+        """Return the number; another each time while the server cannot be polled."""
         if time.monotonic() > self._checked_at + STALE_SECONDS:
             self._number += 1
         return self._number
@@ -98,12 +98,12 @@ class VersionPoller:
         self._number += 1
 
     async def start(self) -> None:
-        """Look for the first time, and go on until it is closed. Raises EngineError."""
+        """Poll for the first time, and go on until closed. Raises EngineError."""
         await self._check()
         self._task = asyncio.create_task(self._poll())
 
     async def close(self) -> None:
-        """Stop looking."""
+        """Stop polling."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait({self._task})
@@ -185,7 +185,7 @@ class PostgresStore:
         await self._probe.run()
 
     async def close(self) -> None:
-        """Finish what is under way and let go of every connection, within seconds."""
+        """Finish the work in progress and close every connection, within seconds."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._end())
         await asyncio.shield(self._closing)
@@ -227,7 +227,7 @@ async def _check(connection: Connection, *, commits: bool) -> None:
 
 
 async def scrub_tables(url: str, *, full: bool) -> bool:
-    """Vacuum the tables; return whether nobody stood in the way. Raises EngineError.
+    """Vacuum the tables; return whether no reader prevented it. Raises EngineError.
 
     `full` rewrites each table under a lock, and does nothing while somebody reads an older state.
     """

@@ -11,9 +11,9 @@ from edge_api.db.problems import CANCELED, Problem
 from edge_api.db.table import Row, Table
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
-"""What asyncpg raises for a lost connection; InternalClientError if the server says farewell."""
+"""asyncpg's errors of a lost connection; InternalClientError if the server has closed it."""
 EngineError = (asyncpg.PostgresError, *_Broken)
-"""What asyncpg raises: for the server, for the connection, for the network."""
+"""asyncpg's errors: of the server, of the connection, of the network."""
 
 UNREACHABLE: Final = "The store's server cannot be reached"
 
@@ -45,14 +45,14 @@ def sqlstate_of(error: BaseException) -> str:
 
 
 def is_disconnection(error: BaseException) -> bool:
-    """Return whether an error may have kept an answer of the server from arriving."""
+    """Return whether the server's answer may have been lost."""
     if isinstance(error, asyncpg.PostgresError):
         return _sentence_of(sqlstate_of(error)) == UNREACHABLE
     return isinstance(error, _Broken)
 
 
 def postgresql_problem(error: Exception) -> Exception:
-    """Return the problem that an engine's error is to a client; the error itself if it is ours."""
+    """Return the problem for an engine's error; the error itself if it is a defect."""
     if isinstance(error, asyncpg.PostgresError):
         message = _sentence_of(sqlstate_of(error))
         return error if message is None else unavailable(message)
@@ -79,7 +79,7 @@ def violation(
 def _refused(
     error: asyncpg.UniqueViolationError, columns: Sequence[str], rows: Sequence[Row]
 ) -> Row:
-    """Return the refused row: its `(columns)=(values)` stand in the server's sentence."""
+    """Return the refused row: the server's message has its `(columns)=(values)`."""
     if len(rows) == 1:
         return rows[0]
     named = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)

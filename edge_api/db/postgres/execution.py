@@ -40,7 +40,7 @@ DDL: Final = DdlDialect(
 
 
 CASED_END: Final = 0x20000
-"""From here on Unicode has ideographs and signs, which have no case: a tenth of all to look at."""
+"""The code point after the last letter with a case: a tenth of all need checking."""
 _WILDCARD: Final = "%"
 
 
@@ -52,7 +52,7 @@ def number_placeholders(text: str) -> str:
 
 
 def like_operands(pattern: str) -> tuple[str]:
-    """Return the operand of `like`: only the second wildcard for runs is none of PostgreSQL's."""
+    """Return the operand of `like`, with PostgreSQL's wildcard for runs."""
     return ("".join(_WILDCARD if piece in RUN_WILDCARDS else piece for piece in _pieces(pattern)),)
 
 

@@ -22,7 +22,7 @@ from edge_api.db.postgres.writer import WRITE_LOCK
 MIN_VERSION: Final = 13
 """The first PostgreSQL with `pg_current_snapshot`, by which changes are noticed."""
 MIGRATION_SECONDS: Final = 60.0
-"""How long an edge that starts waits for others that write or bring the schema forward."""
+"""How long an edge that starts waits for others that write or migrate."""
 
 _STEPS: Final = """
 CREATE TABLE IF NOT EXISTS schema_steps (
@@ -46,7 +46,7 @@ async def migrate(url: str, now: str, *, create: bool) -> None:
 
 
 async def schema_version(connection: Connection) -> int:
-    """Return how many steps of the history the store has seen. Raises EngineError."""
+    """Return the number of migrations that the store has. Raises EngineError."""
     there = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_steps")
     if there is None:
         return 0
@@ -97,7 +97,7 @@ def check_server(number: int, encoding: str, *, is_read_only: bool) -> None:
 
 
 async def _apply_migrations(session: PostgresConnection, now: str) -> None:
-    """Take all missing steps or none; of several edges one takes them."""
+    """Apply all missing migrations or none; of several edges one applies them."""
     if await schema_version(session) == len(MIGRATIONS):
         return
     async with session.transaction():
@@ -131,7 +131,7 @@ _REASONS: Final = {
 
 
 def store_refusal(error: Exception, url: str) -> StoreRefusal:
-    """Return the refusal that an engine's error is at the start."""
+    """Return the refusal for an engine's error at the start."""
     name = describe_url(url)
     if "startup parameter" in str(error):
         return StoreRefusal(

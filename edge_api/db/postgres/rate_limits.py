@@ -45,7 +45,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS rate_hits (
 _AGES: Final = """
 ARRAY(SELECT extract(epoch FROM clock_timestamp() - hit)::float8 FROM unnest(hits) AS hit)
 """
-"""How many seconds ago each hit was, oldest first."""
+"""The age of each hit in seconds, oldest first."""
 
 _HIT: Final = f"""
 INSERT INTO rate_hits AS rate (key, hits, until)
@@ -168,7 +168,7 @@ class PostgresLimits:
         return tally(limit, await self._fetch(_PEEK, digest) or (), allowed=False)
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
-        """Return what is left, without counting anything."""
+        """Return the remaining hits, without counting one."""
         ages = await self._fetch(_PEEK, self._digest(limit, key))
         return tally(limit, ages or (), allowed=False)
 
@@ -189,7 +189,7 @@ class PostgresLimits:
         return {names[row["key"]]: row["ages"] for row in rows}
 
     async def sweep(self) -> None:
-        """Delete what counts no longer."""
+        """Delete expired hits."""
         await self._fetch(_SWEEP)
 
     async def close(self) -> None:
@@ -219,13 +219,13 @@ class PostgresLimits:
 
 
 def tally(limit: RateLimit, ages: Sequence[float], *, allowed: bool) -> LimitDecision:
-    """Return what hits of these ages, in seconds and oldest first, leave of a limit."""
+    """Return the decision of a limit for hits of these ages, in seconds and oldest first."""
     windows = (_left(item.amount, item.get_expiry(), ages) for item in limit.items)
     return LimitDecision(allowed, tuple(windows))
 
 
 def _left(amount: int, seconds: int, ages: Sequence[float]) -> tuple[int, float]:
-    """Return how many hits a window has room for, and the seconds until it has for one more.
+    """Return the remaining hits of a window, and the seconds until it has room for one more.
 
     An edge with a lower limit than others' waits until several have gone.
     """

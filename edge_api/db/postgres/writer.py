@@ -36,11 +36,11 @@ FAST_SECONDS: Final = 10.0
 RELEASE_SECONDS: Final = 1.0
 """How long the server may take to end a read that nobody waits for; then its connection goes."""
 CLOSE_SECONDS: Final = 1.0
-"""What is left to a read when its connection is to be closed."""
+"""The time left to a read when its connection is being closed."""
 
 
 class Readers:
-    """All readers of a store; long reads delay no quick ones. Pools replace broken connections."""
+    """All readers of a store; slow reads never delay fast ones. Pools replace lost connections."""
 
     def __init__(self, fast: Pool, slow: Pool) -> None:
         self._fast = fast
@@ -67,7 +67,7 @@ class Readers:
         return await _read(self._slow, queries, seconds, is_limited=True)
 
     async def close(self) -> None:
-        """Give what is being read a moment to come to its end, and close."""
+        """Let running reads finish within a moment, and close."""
         await asyncio.gather(_close(self._fast), _close(self._slow))
 
 
@@ -143,7 +143,7 @@ class QueryBatch:
 
 
 WRITE_LOCK: Final = 0x666F7265
-"""The key of the lock (`fore`), which every writer holds, a migration too."""
+"""The key of the advisory lock (`fore`) of every writer and migration."""
 IDLE_SECONDS: Final = 3.0
 """How long a transaction may wait for its next statement: an edge cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
@@ -151,7 +151,7 @@ LOCK_SECONDS: Final = 5.0
 STATEMENT_SECONDS: Final = 8.0
 """The limit of one statement, the wait for the lock included."""
 RECONNECT_SECONDS: Final = 0.5
-"""After an attempt to connect that came to nothing, until the next."""
+"""The pause after a failed attempt to connect."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
@@ -178,7 +178,7 @@ class Writer(GroupCommitter[Work[Any]]):
         return self._session
 
     async def close(self) -> None:
-        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         await super().close()
         if self._session is not None:
             self._session.terminate()

@@ -13,7 +13,7 @@ from edge_api.db.query import ilike, like
 from edge_api.db.sqlite.execution import ILIKE, LIKE
 
 STEPS_BETWEEN_CHECKS: Final = 4000
-"""Instructions of SQLite's machine between two looks at the clock: some 100 microseconds."""
+"""Instructions of SQLite's virtual machine between two checks of the deadline: some 100 us."""
 
 
 class Deadline:
@@ -23,7 +23,7 @@ class Deadline:
         self._ends_at = time.monotonic() + seconds
 
     def shorten(self, seconds: float) -> None:
-        """Let no more than `seconds` be left from now on."""
+        """Move the deadline forward to at most `seconds` from now."""
         self._ends_at = min(self._ends_at, time.monotonic() + seconds)
 
     def is_expired(self) -> bool:
@@ -34,7 +34,7 @@ class Deadline:
 T = TypeVar("T")
 
 BUSY_SECONDS: Final = 2.0
-"""How long a connection waits for another process to let go of a lock."""
+"""How long a connection waits for another process to release a lock."""
 
 REPLICATED_WAL_SETTINGS: Final = (
     "PRAGMA wal_autocheckpoint = 0",
@@ -96,7 +96,7 @@ def enable_checkpoints(connection: sqlite3.Connection) -> None:
 
 
 def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> bool:
-    """Bring the log into the file and cut it to nothing, unless somebody still reads from it.
+    """Checkpoint the log and truncate it to zero bytes, unless somebody still reads from it.
 
     No reader is waited for. `vacuum`: the file is written anew before, since rows that were
     moved from page to page leave copies in the gaps, which overwriting at a deletion misses.

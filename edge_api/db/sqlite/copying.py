@@ -23,9 +23,9 @@ from edge_api.db.sqlite.opening import (
 )
 
 PAGES_PER_STEP: Final = 256
-"""Pages of one step: between two steps others have the disk, and the copy can be interrupted."""
+"""Pages of one step: between two steps others can write, and the copy can be interrupted."""
 LITESTREAM_TABLES: Final = ("_litestream_seq", "_litestream_lock")
-"""What Litestream keeps in a store that it replicates; a copy has a life of its own."""
+"""Tables that Litestream adds to a store that it replicates; a copy must not have them."""
 
 _FIX: Final = "name another backup"
 _REASONS: Mapping[int, str] = {
@@ -41,7 +41,7 @@ _REASONS: Mapping[int, str] = {
 
 @dataclass(frozen=True, slots=True)
 class CopyContents:
-    """What a verified copy holds."""
+    """The contents of a verified copy."""
 
     schema_version: int
     rows: Mapping[str, int]
@@ -67,7 +67,7 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def copy_backup(source: Path, target: Path) -> None:
-    """Do the same for a copy, which may be read-only, with its log. Raises StoreRefusal."""
+    """Copy a backup, which may be read-only, with its log. Raises StoreRefusal."""
     with _translate_errors(source), closing(_open_copy(source)) as copy:
         _copy(copy, target)
 
@@ -119,7 +119,7 @@ def count_lost(live: Path, keys: Path, copy: Path) -> Mapping[str, int]:
 
 
 def _open_attached(keys: Path, **others: Path) -> sqlite3.Connection:
-    """Open the file of keys, and beside it others that are only read: nobody's log is cut."""
+    """Open the file of keys with others attached read-only, so that no log is truncated."""
     connection = sqlite3.connect(
         f"{keys.absolute().as_uri()}", uri=True, timeout=BUSY_SECONDS, isolation_level=None
     )

@@ -26,7 +26,7 @@ OPEN_RETRY_SECONDS: Final = 0.02
 REOPEN_SECONDS: Final = 1.0
 """Between two attempts to open a store that is damaged or gone."""
 MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
-"""Bytes at which the edge cuts a log. Litestream cuts it at half of that at the latest."""
+"""The size at which the edge truncates the log. Litestream does so at half of it at the latest."""
 TRIM_SECONDS: Final = 60.0
 """Between two attempts to do so."""
 
@@ -41,7 +41,7 @@ async def open_store(
     create: bool = True,
     replicated: bool = False,
 ) -> "SQLiteStore":
-    """Open the store in the file at `path`, made where it is missing, at the present schema.
+    """Open the store in the file at `path`, made where it is missing, at the latest schema.
 
     `exclusive` locks it for the one edge that serves it; commands work beside an edge without it.
     With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
@@ -64,9 +64,9 @@ async def open_store(
 
 
 def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # noqa: FBT001  through a thread
-    """Return the file behind `path`, beside which SQLite puts its own: no symbolic link.
+    """Lock and return the file of `path`, without symbolic links: SQLite puts its own beside it.
 
-    A replicator that a dead edge left is ended before the file is opened. It holds the log's index,
+    An orphaned replicator is stopped before the file is opened. It has the log's index open,
     which may lack a commit that it has copied already: the edge would write over that one, and the
     replica could not be brought up any more (Litestream 0.5.17). Without it the index is made anew,
     from the log.
@@ -102,9 +102,8 @@ async def _open_with_retries(
 class SQLiteStore:
     """A `Store` in one file.
 
-    Its connections live in a session. One that has met damage, or another file in the place of
-    its own, is worn: the next call opens a new one, so that a file that was fixed or put back is
-    taken up.
+    Its connections are a session. After damage, or when its file was replaced, the next call opens
+    a new session, so that a fixed or restored file is used.
     """
 
     version_is_exact = True
@@ -170,7 +169,7 @@ class SQLiteStore:
             raise self._translate_error(error) from error
 
     async def scrub(self, *, full: bool = False) -> bool:
-        """Take what was deleted out of the log too, as `Store` says; return whether so.
+        """Remove deleted rows from the log too, as `Store` says; return whether that was possible.
 
         Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
         what they were until it is cut. Raises Problem.
@@ -198,7 +197,7 @@ class SQLiteStore:
         await self._probe.run()
 
     async def close(self) -> None:
-        """Finish what is under way and let go of every file and thread, within seconds."""
+        """Finish the work in progress and close every file and thread, within seconds."""
         if self._closing is None:
             self._closing = asyncio.create_task(self._end())
         await asyncio.shield(self._closing)
@@ -278,7 +277,7 @@ class SQLiteStore:
         self._needs_reopen = False
 
     def _translate_error(self, error: sqlite3.Error | StoreFileMoved) -> Exception:
-        """Return what to raise for an engine's error, and remember what it says of the session."""
+        """Return the exception for an engine's error; note whether the session must be reopened."""
         if isinstance(error, StoreFileMoved):
             self._needs_reopen = True
             problem: Exception = unavailable("The store's file was moved or deleted")

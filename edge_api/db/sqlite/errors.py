@@ -24,13 +24,13 @@ class FileIdentity:
         self._files = {str(file): _identity(str(file)) for file in (path, self._log)}
 
     def check(self) -> None:
-        """Return when every file is where it was (two microseconds). Raises StoreFileMoved."""
+        """Check that every file is the same (two microseconds). Raises StoreFileMoved."""
         for file, identity in self._files.items():
             if _identity(file) != identity:
                 raise StoreFileMoved(f"{file} is another file than the one that was opened")
 
     def is_lost(self) -> bool:
-        """Return whether a file is not where it was."""
+        """Return whether a file was moved or deleted."""
         try:
             self.check()
         except StoreFileMoved:
@@ -67,7 +67,7 @@ _CONSTRAINTS: Mapping[int, str] = {
     sqlite3.SQLITE_CONSTRAINT_NOTNULL: "23502",
     sqlite3.SQLITE_CONSTRAINT_CHECK: "23514",
 }
-"""PostgreSQL's codes, by extended result code, for what the checks of a row let through."""
+"""PostgreSQL's codes of constraint violations, by extended result code."""
 
 
 def primary_code(error: sqlite3.Error) -> int:
@@ -82,7 +82,7 @@ def is_damage(error: sqlite3.Error) -> bool:
 
 
 def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
-    """Return the problem that an engine's error is to a client; the error itself if it is ours."""
+    """Return the problem for an engine's error; the error itself if it is a defect."""
     code = primary_code(error)
     if code == sqlite3.SQLITE_INTERRUPT:
         return query_timeout()

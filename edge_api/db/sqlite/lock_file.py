@@ -15,7 +15,7 @@ class LockFile:
     """
 
     def __init__(self, path: Path) -> None:
-        """Take the claim on the store at `path`. Raises StoreRefusal where another edge has it."""
+        """Lock the store at `path`. Raises StoreRefusal where another edge has it."""
         file = _lock_path(path)
         try:
             self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -36,7 +36,7 @@ class LockFile:
         os.write(self._descriptor, f"{os.getpid()} {_code_digest()}".encode())
 
     def release(self) -> None:
-        """Let go of the claim."""
+        """Release the lock."""
         os.close(self._descriptor)
 
 

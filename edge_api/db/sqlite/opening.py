@@ -21,9 +21,9 @@ from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 MIN_VERSION: Final = (3, 37, 0)
 """The first SQLite with STRICT tables."""
 REQUIRED_MODULES: Final = frozenset({"fts5", "json_each"})
-"""Parts of SQLite that a build may lack: full-text search, and lists as one parameter."""
+"""Modules that a build of SQLite may lack: full-text search, and lists as one parameter."""
 APPLICATION_ID: Final = 0x666F7265
-"""`fore`, in the file's header: the file of another program is left alone."""
+"""`fore`, in the file's header: files of other programs are refused."""
 NETWORK_FILE_SYSTEMS: Final = frozenset(
     {"9p", "afpfs", "afs", "beegfs", "ceph", "cifs", "davfs", "gfs2", "glusterfs", "lustre"}
     | {"ncpfs", "nfs", "nfs4", "ocfs2", "smb2", "smb3", "smbfs", "webdav"}
@@ -31,7 +31,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
 )
 
 CHECK_SECONDS: Final = 2.0
-"""How long the file is looked through for damage before it is opened."""
+"""How long the file is checked for damage before it is opened."""
 
 RESTORE_FIX: Final = (
     "restore it with python -m edge_api restore FILE --force, or where LITESTREAM_REPLICA is set "
@@ -71,14 +71,14 @@ def create_file(path: Path) -> None:
 
 
 def migrate(path: Path, now: str) -> None:
-    """Check the file and bring it to the present schema. Raises StoreRefusal, sqlite3.Error."""
+    """Check the file and migrate it to the latest schema. Raises StoreRefusal, sqlite3.Error."""
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
         _apply_migrations(connection, path, now)
 
 
 def store_refusal(error: sqlite3.Error, path: Path) -> StoreRefusal:
-    """Return the refusal that an engine's error is at the start."""
+    """Return the refusal for an engine's error at the start."""
     code = primary_code(error)
     # No statement of ours fails on a file whose header says what the file is.
     if code == sqlite3.SQLITE_ERROR or (code == sqlite3.SQLITE_NOTADB and _was_store(path)):
@@ -170,7 +170,7 @@ def _make_file(path: Path) -> None:
 
 
 def sync(path: Path) -> None:
-    """Let a file, or the entries of a folder, survive the loss of power. Raises OSError."""
+    """Sync a file, or the entries of a folder, to the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -210,16 +210,16 @@ def _find_damage(connection: sqlite3.Connection) -> str:
 
 
 def schema_version(connection: sqlite3.Connection) -> int:
-    """Return how many steps of the history the store has seen."""
+    """Return the number of migrations that the store has."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)
 
 
 def _apply_migrations(connection: sqlite3.Connection, path: Path, now: str) -> None:
-    """Take all missing steps or none. Raises StoreRefusal, sqlite3.Error.
+    """Apply all missing migrations or none. Raises StoreRefusal, sqlite3.Error.
 
-    Marks are set in any case, if only to be undone: a file that may not be written is opened for
-    reading without an error, which only the first write shows.
+    The header is written in any case, if only to be rolled back: SQLite opens a read-only file
+    without an error, which only the first write shows.
     """
     connection.execute("BEGIN IMMEDIATE")
     try:

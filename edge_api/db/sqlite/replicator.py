@@ -1,4 +1,4 @@
-"""The replicator beside a store: Litestream, which any process may ask over its socket."""
+"""The replicator of a store: Litestream, which any process may call over its socket."""
 
 import asyncio
 import fcntl
@@ -17,32 +17,32 @@ from typing import Final
 from edge_api.db.errors import StoreRefusal
 
 STOP_SECONDS: Final = 15.0
-"""How long it may take to bring the last commits to the replica."""
+"""How long it may take to replicate the last commits."""
 MAX_SOCKET_PATH_BYTES: Final = 100
 """Bytes of a socket's path: systems allow 104 at the least."""
 
 
 class ReplicatorError(Exception):
-    """It does not run, or cannot do what it was asked; the message is its own."""
+    """The replicator does not run, or has reported the error that is the message."""
 
 
 def socket_path(store: Path) -> Path:
-    """Return where the replicator of a store listens."""
+    """Return the path of the replicator's socket."""
     return store.with_name(f"{store.name}-litestream.sock")
 
 
 def lock_path(store: Path) -> Path:
-    """Return what the replicator of a store holds locked, with the number of its process in it."""
+    """Return the path of the replicator's lock file, which contains its process id."""
     return store.with_name(f"{store.name}-litestream.lock")
 
 
 def litestream_state_path(store: Path) -> Path:
-    """Return the folder in which Litestream keeps what it knows of a store."""
+    """Return the folder of Litestream's state of a store."""
     return store.with_name(f".{store.name}-litestream")
 
 
 def sync_replica(store: Path, seconds: float) -> int:
-    """Return how many transactions the replica has once up to date. Raises ReplicatorError."""
+    """Sync the replica; return its number of transactions. Raises ReplicatorError."""
     body = json.dumps({"path": str(store), "timeout": round(seconds), "wait": True})
     connection = _Connection(str(socket_path(store)), seconds + 1)
     try:
@@ -60,7 +60,7 @@ def sync_replica(store: Path, seconds: float) -> int:
 
 @asynccontextmanager
 async def without_replicator(store: Path) -> AsyncIterator[None]:
-    """End the replicator of the store, if there is one, and keep others from starting.
+    """Stop the replicator of the store, if there is one, and prevent others from starting.
 
     Litestream's read lock makes a cut of the log fail; without the lock it would miss what is cut.
     `stop` and `start` in one process would damage the replica, since it remembers the log.
@@ -77,7 +77,7 @@ async def without_replicator(store: Path) -> AsyncIterator[None]:
 
 @contextmanager
 def lock_if_unreplicated(store: Path) -> Iterator[bool]:
-    """Yield whether nobody replicates the store; then nobody begins to meanwhile."""
+    """Yield whether nobody replicates the store; then no replicator can start meanwhile."""
     if not lock_path(store).exists():
         yield True
         return
@@ -89,7 +89,7 @@ def lock_if_unreplicated(store: Path) -> Iterator[bool]:
 
 
 async def lock_replicator(store: Path) -> int:
-    """Return the lock of the one replicator of a store, after one that a dead edge left is ended.
+    """Return the lock for the one replicator of a store, after an orphaned one was stopped.
 
     Waits without a thread, which would take the lock even when cancelled. Raises StoreRefusal.
     """
@@ -104,7 +104,7 @@ async def lock_replicator(store: Path) -> int:
 
 
 def stop_replicator(store: Path) -> None:
-    """End a replicator that a dead edge left, without an event loop. Raises StoreRefusal."""
+    """Stop an orphaned replicator, without an event loop. Raises StoreRefusal."""
     if lock_path(store).exists():
         os.close(asyncio.run(lock_replicator(store)))
 

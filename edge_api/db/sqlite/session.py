@@ -35,7 +35,7 @@ SLOW_READERS: Final = 2
 FAST_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
 READER_CLOSE_SECONDS: Final = 1.0
-"""What is left to a read when its connection is to be closed."""
+"""The time left to a read when its connection is being closed."""
 
 
 class Reader:
@@ -57,7 +57,7 @@ class Reader:
         return reader
 
     def _set_deadline_checks(self, connection: sqlite3.Connection) -> None:
-        """Have the clock looked at between instructions, and by each call of a slow function."""
+        """Check the deadline between instructions, and in each call of a slow function."""
 
         def timed(match: Match) -> Match:
             def match_in_time(text: str | None, pattern: str) -> bool | None:
@@ -76,7 +76,7 @@ class Reader:
 
     @property
     def load(self) -> int:
-        """Return how many reads it has to do."""
+        """Return the number of its reads, running and waiting."""
         return len(self._deadlines)
 
     async def run(self, queries: Sequence[Read], seconds: float) -> list[QueryResult]:
@@ -113,7 +113,7 @@ class Reader:
                 connection.execute("ROLLBACK")
 
     async def close(self) -> None:
-        """Give what is being read a moment to come to its end, and close."""
+        """Let running reads finish within a moment, and close."""
         self._closed = True
         for deadline in self._deadlines:
             deadline.shorten(READER_CLOSE_SECONDS)
@@ -121,7 +121,7 @@ class Reader:
 
 
 class Readers:
-    """All readers of a store; long reads never stand in the way of quick ones."""
+    """All readers of a store; slow reads never delay fast ones."""
 
     def __init__(self, fast: Sequence[Reader], slow: Sequence[Reader]) -> None:
         self._fast = fast
@@ -148,11 +148,11 @@ def _least_busy(readers: Sequence[Reader]) -> Reader:
 CLOSE_SECONDS: Final = 5.0
 """How long closing the readers, and then the writer, may take."""
 MIN_FREE_BYTES: Final = 1024 * 1024
-"""Bytes of the disk below which no lead may find room any more."""
+"""Free bytes of the disk below which the store counts as full."""
 
 
 class StoreConnections:
-    """What is open while a store is in use."""
+    """The connections of a store in use."""
 
     def __init__(self, writer: Writer, readers: Readers, watcher: sqlite3.Connection) -> None:
         self.writer = writer
@@ -194,7 +194,7 @@ class StoreConnections:
         self._version = None
 
     async def scrub(self, *, full: bool) -> bool:
-        """Take what was deleted out of the log too, where nobody reads it; return whether so."""
+        """Remove deleted rows from the log too, unless it is read; return the success."""
         return await self.writer.truncate_wal(vacuum=full)
 
     async def probe(self) -> None:

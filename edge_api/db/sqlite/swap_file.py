@@ -1,4 +1,4 @@
-"""Putting another file in the place of a store's, so that nothing of the former is lost."""
+"""Replacement of a store's file, which keeps the former file."""
 
 import os
 import shutil
@@ -15,14 +15,14 @@ from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import litestream_state_path
 
 WAL_SUFFIXES: Final = ("-shm", "-wal")
-"""What SQLite keeps beside a file, in the order in which it removes them."""
+"""The suffixes of SQLite's files beside a store, in the order in which it removes them."""
 REPLACED_INFIX: Final = ".replaced-"
-"""Between the name of a file that was put aside and the instant at which it was."""
+"""The infix between a replaced file's name and the instant of its replacement."""
 
 
 @contextmanager
 def locked(store: Path) -> Iterator[None]:
-    """Keep edges away from the store meanwhile. Raises StoreRefusal where one serves it."""
+    """Lock the store against edges. Raises StoreRefusal where one serves it."""
     try:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -35,7 +35,7 @@ def locked(store: Path) -> Iterator[None]:
 
 
 def replaced_path(store: Path, now: datetime) -> Path:
-    """Return the name under which a store, or its key, is kept that is replaced at an instant."""
+    """Return the new path of a store, or its key, that is replaced at an instant."""
     return store.with_name(f"{store.name}{REPLACED_INFIX}{now:%Y%m%dT%H%M%S.%f}Z")
 
 
@@ -51,9 +51,9 @@ def require_no_wal(draft: Path) -> None:
 
 
 def replace(store: Path, new: Path, aside: Path) -> None:
-    """Put the file `new` in the store's place, and what was there, log and all, `aside`.
+    """Replace the store by the file `new`, and move the former one with its log to `aside`.
 
-    A process killed meanwhile leaves the former store whole under its new name. Raises OSError.
+    A process killed meanwhile leaves the former store complete at its new path. Raises OSError.
     """
     for suffix in ("", "-wal"):
         with suppress(FileNotFoundError):
@@ -63,13 +63,13 @@ def replace(store: Path, new: Path, aside: Path) -> None:
         _with_suffix(store, suffix).unlink(missing_ok=True)
     sync(store.parent)
     new.replace(store)
-    # Replicated anew from its first page: what was known of the log holds no more.
+    # Replicated anew from its first page: what was known of the log is no longer valid.
     shutil.rmtree(litestream_state_path(store), ignore_errors=True)
     sync(store.parent)
 
 
 def remove_draft(draft: Path) -> None:
-    """Remove a file that is to take a store's place, and what SQLite put beside it."""
+    """Remove the draft of a store with SQLite's files beside it."""
     for suffix in ("", *WAL_SUFFIXES):
         _with_suffix(draft, suffix).unlink(missing_ok=True)
 

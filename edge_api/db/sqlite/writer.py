@@ -1,4 +1,4 @@
-"""The one writer: work that waits together shares a transaction and its sync to the disk.
+"""The one writer: works that wait together share a transaction and its sync to the disk.
 
 Each caller is answered after the commit and never before. Savepoints keep the callers apart: one
 that fails is rolled back alone. When the commit fails, nothing of the group has happened.
@@ -48,12 +48,12 @@ class Writer(GroupCommitter[Work[Any]]):
         """The size of the log after the last commit, where that is tracked; else 0."""
 
     async def truncate_wal(self, *, vacuum: bool) -> bool:
-        """Cut the log between two groups; return whether nobody stood in the way."""
+        """Truncate the log between two groups; return whether no reader prevented it."""
         self.refuse_closed()
         return await self._connection.call(partial(truncate_wal, vacuum=vacuum))
 
     async def close(self, *, truncates_wal: bool = False) -> None:
-        """Commit what waits, for a few seconds at the most, and refuse the rest."""
+        """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         if self._closed:
             return
         await super().close()

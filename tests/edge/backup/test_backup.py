@@ -222,7 +222,7 @@ def test_a_disk_without_room_is_a_sentence(installation: Installation, folder: P
 @pytest.mark.size("ci")
 def test_a_second_backup_at_once_is_refused(installation: Installation, folder: Path) -> None:
     """While one is under way in the folder another one says so and leaves its file alone."""
-    with BackupFolder(folder).claimed():
+    with BackupFolder(folder).locked():
         partial = folder / ".edge-x.partial"
         partial.write_text("under way")
         code, _, complained = installation.run("backup")

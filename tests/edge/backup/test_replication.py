@@ -195,7 +195,12 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The replica's server takes calls and never answers: it ends, and leaves no process behind."""
-    for name, seconds in (("SYNC_TIMEOUT", 1), ("CATCH_UP", 1), ("STOP", 0.5), ("LAST_END", 0.5)):
+    for name, seconds in (
+        ("SYNC_TIMEOUT", 1),
+        ("CATCH_UP", 1),
+        ("STOP", 0.5),
+        ("CATCH_UP_STOP", 0.5),
+    ):
         monkeypatch.setattr(f"edge_api.backup.replica.{name}_SECONDS", seconds)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")
@@ -317,7 +322,7 @@ async def test_whatever_befalls_a_start_it_is_tried_again(
     installation: Installation, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A lock that nothing of ours wrote is a fault: it is logged, and the next start replicates."""
-    monkeypatch.setattr("edge_api.backup.replica.RESTART_SECONDS", (0.1,))
+    monkeypatch.setattr("edge_api.backup.replica.RESTART_DELAYS", (0.1,))
     store = await open_store(installation.store, clock, exclusive=True)
     replication = make_replication(read_settings(installation.settings, None))
     assert replication is not None

@@ -349,7 +349,7 @@ async def test_a_verification_ends_with_the_edge(
     assert scratch_of(plain) == []
 
 
-LIMITED = "from edge_api.backup import verify as v; v.LONGEST_SECONDS = 2; v.main()"
+LIMITED = "from edge_api.backup import verify as v; v.MAX_RUN_SECONDS = 2; v.main()"
 
 
 def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
@@ -367,7 +367,7 @@ def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
         ) as process:
             try:
                 assert process.wait(PATIENCE / 2) == -signal.SIGALRM
-                with verification.scratch(plain.store):
+                with verification.scratch_folder(plain.store):
                     pass
             finally:
                 os.killpg(process.pid, signal.SIGKILL)  # what it has started
@@ -392,7 +392,7 @@ def test_a_disk_without_room_is_not_filled(
     with replicated.serving():
         await_replica(replicated.store)
     settings = read_settings(replicated.settings, None)
-    monkeypatch.setattr(verification, "ROOM_LEFT", 1 << 60)
+    monkeypatch.setattr(verification, "MIN_FREE_BYTES", 1 << 60)
     verification.verify_parts(settings, ("replica",))
 
     result = read_result(settings, "replica")
@@ -406,7 +406,7 @@ def test_the_keys_of_the_rows_need_room_too(
 ) -> None:
     """Room for the restored file alone is not enough."""
     said(replicated, "migrate")
-    free = replicated.store.stat().st_size + verification.ROOM_LEFT
+    free = replicated.store.stat().st_size + verification.MIN_FREE_BYTES
     usage = shutil.disk_usage(replicated.folder)._replace(free=free)
     monkeypatch.setattr("edge_api.backup.verify.shutil.disk_usage", lambda _: usage)
     verification.verify_parts(settings := read_settings(replicated.settings, None), ("replica",))
@@ -432,7 +432,7 @@ def test_two_at_once_are_one_too_many(replicated: Installation) -> None:
     """The second is refused while the first one has the scratch folder."""
     with replicated.serving():
         await_replica(replicated.store)
-        with verification.scratch(replicated.store):
+        with verification.scratch_folder(replicated.store):
             assert "another verification is under way: wait for it" in deep(replicated)
 
 

@@ -10,7 +10,12 @@ from edge_api.auth.actor import system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
-from edge_api.leads.idempotency import Idempotency, IdempotentRequest, Remember, identify_request
+from edge_api.leads.idempotency import (
+    Idempotency,
+    IdempotentRequest,
+    StoreResponse,
+    identify_request,
+)
 from edge_api.leads.service import Leads
 from tests.edge.conftest import EdgeMaker
 
@@ -33,7 +38,7 @@ class Doer:
         self.gate: asyncio.Event | None = None
         self.problem: Problem | None = None
 
-    async def __call__(self, remember: Remember) -> str:
+    async def __call__(self, remember: StoreResponse) -> str:
         """Do it, and keep the answer."""
         if self.gate is not None:
             await self.gate.wait()
@@ -198,7 +203,7 @@ async def test_one_who_waits_with_another_body_is_refused(
 
 async def test_patience_ends(store: Store, clock: Any, doer: Doer) -> None:
     """409, with the time after which to come again; the first one is not disturbed."""
-    idempotency = Idempotency(store, clock, patience=0.1)
+    idempotency = Idempotency(store, clock, timeout=0.1)
     doer.gate = asyncio.Event()
     first = asyncio.create_task(idempotency.once(claim(), doer))
     await asyncio.sleep(0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import format_instant
-from edge_api.journal.posts import PostCursor, PostFilter, Posts, encode_list, make_entry
+from edge_api.journal.posts import PostCursor, PostFilter, Posts, make_entry, serialize_list
 from edge_api.schema.index import PostRecord
 from tests.edge.small_builds import START, make_post
 
@@ -59,7 +59,7 @@ def test_a_post_is_its_record(posts: Posts) -> None:
 
 def test_the_list_leaves_the_text_out(posts: Posts) -> None:
     """The whole list has every post as a summary, and says how many there are."""
-    listed = json.loads(posts.whole.body)
+    listed = json.loads(posts.full_list.body)
 
     assert listed["count"] == len(listed["posts"]) == 4
     assert {"content", "content_html"}.isdisjoint(listed["posts"][0])
@@ -69,7 +69,7 @@ def test_the_list_leaves_the_text_out(posts: Posts) -> None:
 
 def test_no_posts() -> None:
     """A journal without posts has an empty list."""
-    assert json.loads(shelve().whole.body) == {"posts": [], "count": 0}
+    assert json.loads(shelve().full_list.body) == {"posts": [], "count": 0}
     assert shelve().select(PostFilter(limit=5)).entries == ()
 
 
@@ -141,7 +141,7 @@ def test_what_is_searched_is_free_of_markup(posts: Posts) -> None:
 
 def test_a_part_names_the_next() -> None:
     """The JSON of a part carries the address of the one behind it."""
-    assert json.loads(encode_list([], "/more")) == {"posts": [], "count": 0, "next": "/more"}
+    assert json.loads(serialize_list([], "/more")) == {"posts": [], "count": 0, "next": "/more"}
 
 
 SLUGS = st.from_regex(r"[a-d]{1,2}", fullmatch=True)

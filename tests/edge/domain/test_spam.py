@@ -1,6 +1,6 @@
 import pytest
 
-from edge_api.leads.input import LeadInput, likeness, score_spam
+from edge_api.leads.input import LeadInput, dedupe_digest, score_spam
 
 
 def lead(message: str = "Hello", **changes: str) -> LeadInput:
@@ -64,15 +64,19 @@ def test_signs_add_up() -> None:
 
 def test_case_spacing_and_compatibility_forms_make_no_other_message() -> None:
     """A repeat is known although it is dressed up."""
-    plain = likeness(lead("Buy this now"))
+    plain = dedupe_digest(lead("Buy this now"))
 
-    assert likeness(lead("  BUY \n\t this\u3000now ", email="Ann@Example.org")) == plain
-    assert likeness(lead("\uff22uy this now")) == plain
+    assert dedupe_digest(lead("  BUY \n\t this\u3000now ", email="Ann@Example.org")) == plain
+    assert dedupe_digest(lead("\uff22uy this now")) == plain
 
 
 def test_another_message_or_sender_is_no_repeat() -> None:
     """Only both together are."""
-    digests = {likeness(lead("a")), likeness(lead("b")), likeness(lead("a", email="x@y.org"))}
+    digests = {
+        dedupe_digest(lead("a")),
+        dedupe_digest(lead("b")),
+        dedupe_digest(lead("a", email="x@y.org")),
+    }
 
     assert len(digests) == 3
 

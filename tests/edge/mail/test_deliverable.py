@@ -1,6 +1,6 @@
 import pytest
 
-from edge_api.mail.queue import undeliverable
+from edge_api.mail.queue import undeliverable_reason
 
 RESERVED = "The address is in a domain that is reserved and receives no mail"
 
@@ -22,7 +22,7 @@ RESERVED = "The address is in a domain that is reserved and receives no mail"
 )
 def test_an_address_that_may_be_mailed(address: str) -> None:
     """Addresses that could receive mail have nothing said against them."""
-    assert undeliverable(address) is None
+    assert undeliverable_reason(address) is None
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_an_address_that_may_be_mailed(address: str) -> None:
 )
 def test_a_reserved_domain_is_never_mailed(address: str) -> None:
     """Special-use domains and all below them receive no mail (RFC 6761), in any spelling."""
-    assert undeliverable(address) == RESERVED
+    assert undeliverable_reason(address) == RESERVED
 
 
 def test_an_address_that_no_envelope_holds() -> None:
@@ -45,14 +45,14 @@ def test_an_address_that_no_envelope_holds() -> None:
     domain = ".".join(["b" * 60, "c" * 60, "d" * 60, "de"])
     fits = f"{'a' * (254 - len(domain) - 1)}@{domain}"
 
-    assert undeliverable(fits) == "The address has more than 64 octets before the @"
-    assert undeliverable(f"a{fits}") == "The address is longer than 254 octets"
+    assert undeliverable_reason(fits) == "The address has more than 64 octets before the @"
+    assert undeliverable_reason(f"a{fits}") == "The address is longer than 254 octets"
 
 
 def test_octets_count_and_not_characters() -> None:
     """A local part of 33 letters of two octets each is too long (RFC 6531, section 3.3)."""
-    assert undeliverable("\u00e9" * 32 + "@work.org") is None
-    assert undeliverable("\u00e9" * 33 + "@work.org") is not None
+    assert undeliverable_reason("\u00e9" * 32 + "@work.org") is None
+    assert undeliverable_reason("\u00e9" * 33 + "@work.org") is not None
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_octets_count_and_not_characters() -> None:
 )
 def test_what_cannot_be_written_on_an_envelope(address: str) -> None:
     """What is no address, or more than one, or would be read as another, is never mailed."""
-    said = undeliverable(address)
+    said = undeliverable_reason(address)
 
     assert said == "The address cannot be written on an envelope"

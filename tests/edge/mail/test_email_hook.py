@@ -14,7 +14,7 @@ from edge_api.db.query import Insert, Order, Read
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
 from edge_api.leads.service import Leads
-from edge_api.mail.suppressions import REMEMBERED_FOR
+from edge_api.mail.suppressions import REPORT_RETENTION
 from edge_api.net.signatures import new_secret
 from tests.edge.conftest import EMAIL_HOOK_SECRET, error_of
 from tests.edge.domain.conftest import MovableClock
@@ -147,7 +147,7 @@ async def test_the_same_message_is_known_for_a_week(make_edge: Any) -> None:
     """Longer than any sender tries; then it is forgotten."""
     clock = MovableClock()
     async with make_edge(clock) as edge:
-        for move, logged in ((timedelta(), 1), (REMEMBERED_FOR - timedelta(minutes=1), 1)):
+        for move, logged in ((timedelta(), 1), (REPORT_RETENTION - timedelta(minutes=1), 1)):
             clock.now += move
             await edge.service[Leads].delete_expired()
             async with post(edge, event()) as answer:

@@ -8,7 +8,7 @@ import pytest
 from edge_api import outbox as outbox_module
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES
 from edge_api.db.query import Query, QueryResult, Store, Update
-from edge_api.webhooks.dispatcher import AT_ONCE
+from edge_api.webhooks.dispatcher import MAX_CONCURRENT
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import Office, Receiver, make_office
 
@@ -36,10 +36,10 @@ async def test_attempts_under_way_are_finished_and_no_more_begun(
     """What was told is written down; what was not claimed yet is left as it was."""
     answering = hold_answers(receiver)
     await office.endpoints.add(receiver.url)
-    for number in range(AT_ONCE + 4):
+    for number in range(MAX_CONCURRENT + 4):
         await office.lead(f"Hello {number}")
     running = asyncio.create_task(office.dispatcher.run())
-    for _ in range(AT_ONCE):
+    for _ in range(MAX_CONCURRENT):
         await receiver.arrival()
 
     running.cancel()
@@ -47,7 +47,7 @@ async def test_attempts_under_way_are_finished_and_no_more_begun(
     answering.set()
 
     assert await ended(running)
-    assert len(receiver.received) == AT_ONCE
+    assert len(receiver.received) == MAX_CONCURRENT
     left = await office.deliveries()
     assert [(row["lease"], row["attempts"]) for row in left] == [(None, 0)] * 4
     assert not set(receiver.ids) & {row["id"] for row in left}

@@ -10,8 +10,8 @@ from edge_api.auth.tokens import SecretBox
 from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Delete, Filter, Query, QueryResult, Read, Store, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
-from edge_api.webhooks.dispatcher import AT_ONCE
-from edge_api.webhooks.endpoints import PURPOSE
+from edge_api.webhooks.dispatcher import MAX_CONCURRENT
+from edge_api.webhooks.endpoints import KEY_PURPOSE
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
 
@@ -96,19 +96,19 @@ async def test_a_store_that_is_too_slow_is_logged_without_a_trace(
 async def test_many_refusals_at_once_disable_once(office: Office, receiver: Receiver) -> None:
     """The audit log tells of one change; the others found nothing to change."""
     await office.endpoints.add(receiver.url)
-    for number in range(AT_ONCE):
+    for number in range(MAX_CONCURRENT):
         await office.lead(f"Hello {number}")
     everybody = asyncio.Event()
 
     async def wait_for_all() -> None:
-        if len(receiver.received) == AT_ONCE:
+        if len(receiver.received) == MAX_CONCURRENT:
             everybody.set()
         await asyncio.wait_for(everybody.wait(), 20)
 
     receiver.status, receiver.before_answer = 410, wait_for_all
     await office.dispatcher.run_once()
 
-    assert len(receiver.received) == AT_ONCE
+    assert len(receiver.received) == MAX_CONCURRENT
     assert await disablings(office) == [1]
     assert (await office.endpoint())["disabled_at"] is not None
     assert all(row["dead_at"] for row in await office.deliveries())
@@ -221,7 +221,7 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
 ) -> None:
     """The delivery is counted, and not claimed for ever."""
     keyed = await office.endpoints.add(receiver.url)
-    broken = SecretBox(SECRET, PURPOSE).encrypt(b"whsec_a")
+    broken = SecretBox(SECRET, KEY_PURPOSE).encrypt(b"whsec_a")
     where = (Filter("id", "eq", keyed.row["id"]),)
     await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
     await office.lead()

@@ -11,7 +11,7 @@ from edge_api import outbox as outbox_module
 from edge_api.db.query import Store
 from edge_api.leads.service import Sender
 from edge_api.webhooks import sender as tell_module
-from edge_api.webhooks.dispatcher import LEASE, PAUSES
+from edge_api.webhooks.dispatcher import LEASE, RETRY_DELAYS
 from edge_api.webhooks.endpoints import lead_deliveries
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import Opener
@@ -111,7 +111,7 @@ async def test_failures_are_tried_again_ever_later_and_then_given_up(
     await office.endpoints.add(receiver.url)
     await office.lead()
     receiver.status = 500
-    for number, least in enumerate(PAUSES, start=1):
+    for number, least in enumerate(RETRY_DELAYS, start=1):
         row = await fail(office)
         assert (row["attempts"], row["last_answer"]) == (number, "answered 500")
         assert row["dead_at"] is None
@@ -125,7 +125,7 @@ async def test_failures_are_tried_again_ever_later_and_then_given_up(
     assert row["dead_at"] is not None
     office.clock.move(days=30)
     await office.dispatcher.run_once()
-    assert len(receiver.received) == len(PAUSES) + 1 == 10
+    assert len(receiver.received) == len(RETRY_DELAYS) + 1 == 10
     assert len({(each.id, each.body) for each in receiver.received}) == 1
     assert len({each.headers["webhook-signature"] for each in receiver.received}) == 10
 

@@ -21,13 +21,13 @@ async def test_what_one_has_claimed_another_leaves_alone(
     for _ in range(5):
         await office.take_lead()
     first, second = Claims(store, clock), Claims(store, clock)
-    taken = (await first.take(3)).entries
-    others = (await second.take(3)).entries
+    taken = (await first.claim_due(3)).entries
+    others = (await second.claim_due(3)).entries
 
     assert len({entry["id"] for entry in (*taken, *others)}) == 5
-    assert (await second.take(3)).entries == []
+    assert (await second.claim_due(3)).entries == []
     clock.move(seconds=121)
-    assert {entry["id"] for entry in (await second.take(9)).entries} == {
+    assert {entry["id"] for entry in (await second.claim_due(9)).entries} == {
         entry["id"] for entry in (*taken, *others)
     }
 
@@ -40,12 +40,12 @@ async def test_of_two_at_one_moment_each_entry_has_one(
         await office.take_lead()
     stores = [await open_another() for _ in range(3)]
     batches = await asyncio.gather(
-        *(Claims(store, clock).take(7) for store in stores for _ in range(4))
+        *(Claims(store, clock).claim_due(7) for store in stores for _ in range(4))
     )
 
     ids = [entry["id"] for batch in batches for entry in batch.entries]
     assert len(ids) == len(set(ids))
-    assert not all(batch.is_all for batch in batches)
+    assert not all(batch.is_complete for batch in batches)
 
 
 async def test_what_is_given_back_is_due_at_once(
@@ -55,12 +55,12 @@ async def test_what_is_given_back_is_due_at_once(
     for _ in range(2):
         await office.take_lead()
     claims = Claims(store, clock)
-    early = (await claims.take(2)).entries
+    early = (await claims.claim_due(2)).entries
     clock.move(seconds=121)
-    late = (await claims.take(1)).entries
+    late = (await claims.claim_due(1)).entries
     await claims.release(early)
 
-    (free,) = (await claims.take(2)).entries
+    (free,) = (await claims.claim_due(2)).entries
     assert {free["id"], late[0]["id"]} == {entry["id"] for entry in early}
 
 
@@ -94,7 +94,7 @@ async def test_a_lease_that_was_lost_is_left_to_its_owner(
     async def oversleep(_address: str) -> None:
         relay.before_recipient = None
         clock.move(seconds=121)
-        await Claims(store, clock).take(2)
+        await Claims(store, clock).claim_due(2)
 
     relay.before_recipient = oversleep
     await office.tick()
@@ -115,7 +115,7 @@ async def test_a_failure_of_another_entry_is_not_written(
 
     async def oversleep(_address: str) -> None:
         clock.move(seconds=121)
-        await Claims(store, clock).take(1)
+        await Claims(store, clock).claim_due(1)
 
     relay.before_recipient = oversleep
     await office.tick()
@@ -144,7 +144,7 @@ async def test_a_suspect_is_claimed_alone_and_last(
         await office.take_lead()
     claims = Claims(store, clock)
 
-    assert [len((await claims.take(10)).entries) for _ in range(4)] == [2, 1, 1, 1]
+    assert [len((await claims.claim_due(10)).entries) for _ in range(4)] == [2, 1, 1, 1]
 
 
 async def test_an_ending_makes_an_entry_unsuspicious(office: PostOffice, relay: Relay) -> None:
