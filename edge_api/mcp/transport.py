@@ -14,9 +14,8 @@ from typing import Any, Final, Protocol
 import orjson
 from aiohttp import web
 
-from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
-from edge_api.http.admission import Admitted
+from edge_api.http.admission import Admission, Admitted
 from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.conditional import compress
 from edge_api.http.headers import API_HEADERS
@@ -24,7 +23,6 @@ from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.mcp.caller import Caller, StreamLimit
 from edge_api.mcp.operations import BODY, MCP
-from edge_api.operation.model import AnyOperation
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON
 from edge_api.schema.site_policy import Headers
@@ -67,12 +65,8 @@ class EventStream:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self.response = StreamedResponse(request, 200, (*_HEADERS, *_own_headers(request)))
-
-    @property
-    def has_started(self) -> bool:
-        """Whether the head was sent."""
-        return self.response.prepared
+        own = (*request.origin_headers, *request.limit_headers.items())
+        self.response = StreamedResponse(request, 200, (*_HEADERS, *own))
 
     async def send(self, data: bytes) -> None:
         """Send one event. Raises OSError if the client is gone or too slow."""
@@ -91,13 +85,6 @@ class EventStream:
             await self.response.prepare(self._request)
             await self.response.write_eof()
         return self.response
-
-
-def _own_headers(request: Request) -> Headers:
-    """Return the headers of this answer alone, which the request has as lines."""
-    lines = request.extra_header_lines.decode("latin-1").splitlines()
-    pairs = (line.partition(": ") for line in lines)
-    return tuple((name, value) for name, _, value in pairs)
 
 
 class ResponseStream:
@@ -150,7 +137,7 @@ class ResponseStream:
                 return await (self._stream or EventStream(self._request)).end()
             elif not event.is_last:
                 await self._send(slot, _encode(event.message))
-            elif self._stream is None or not self._stream.has_started:
+            elif self._stream is None or not self._stream.response.prepared:
                 return event.message
             else:
                 await self._stream.send(_encode(event.message))
@@ -215,16 +202,6 @@ LoadHandler = Callable[[], MessageHandler]
 """Loads the SDK, which takes half a second, and returns the handler."""
 
 
-class CredentialChecker(Protocol):
-    """Checks the credential of an admitted request; implemented in `http.admission`."""
-
-    async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
-        """Return whether the credential is still valid."""
-
-    def count(self, request: Request, actor: Actor) -> None:
-        """Count one more message of the request. Raises Problem."""
-
-
 class McpEndpoint:
     """Answers the messages that the operation `mcp` takes.
 
@@ -232,7 +209,7 @@ class McpEndpoint:
     """
 
     def __init__(
-        self, admission: CredentialChecker, load: LoadHandler, *, is_draining: Callable[[], bool]
+        self, admission: Admission, load: LoadHandler, *, is_draining: Callable[[], bool]
     ) -> None:
         self.streams = StreamLimit()
         self._admission = admission
