@@ -36,7 +36,6 @@ LIMITED = """
 import resource, sys
 from edge_api.__main__ import main
 from edge_api.http import server
-from tests.edge.conftest import reject_malformed
 
 server.HEAD_TIMEOUT_SECONDS = 4.0
 resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
