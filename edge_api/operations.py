@@ -16,11 +16,10 @@ from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
 from edge_api.operation.model import (
     ETAG,
-    NOT_MODIFIED,
     VERSION,
     AnyOperation,
     Operation,
-    SuccessResponse,
+    cacheable,
 )
 from edge_api.operation.openapi import openapi_document
 from edge_api.settings import Settings
@@ -52,12 +51,7 @@ DOCUMENTED: tuple[AnyOperation, ...] = (
             path=path,
             summary=summary,
             handler=mcp.exchange,
-            responses=(
-                SuccessResponse(
-                    200, "The file", {"type": "string"}, headers=ETAG, media_types=types
-                ),
-                NOT_MODIFIED,
-            ),
+            responses=cacheable("The file", {"type": "string"}, headers=ETAG, media_types=types),
             problems=("not_found", "unavailable"),
             error_format="page",
         )

@@ -12,12 +12,12 @@ from edge_api.journal.builds import BuildManager
 from edge_api.mcp import operations as mcp
 from edge_api.oauth.server import server_metadata
 from edge_api.operation.model import (
-    NOT_MODIFIED,
     AnyOperation,
     Json,
     Operation,
     OperationRequest,
     SuccessResponse,
+    cacheable,
     output_schema,
 )
 from edge_api.operation.result import JSON, OperationResult
@@ -122,7 +122,7 @@ async def get_catalog(service: Service, _request: OperationRequest[None, None]) 
     return OperationResult(service.documents.api_catalog)
 
 
-_DESCRIPTION = SuccessResponse(200, "API info", output_schema(Description))
+_DESCRIPTION = cacheable("API info", output_schema(Description))
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -152,35 +152,29 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=f"{paths.PREFIX}/",
         summary="What this API is: endpoints, authentication, limits",
         handler=describe,
-        responses=(_DESCRIPTION, NOT_MODIFIED),
+        responses=_DESCRIPTION,
     ),
     Operation(
         name="describe_api_without_slash",
         path=paths.PREFIX,
         summary="The same as with a slash behind it",
         handler=describe,
-        responses=(_DESCRIPTION, NOT_MODIFIED),
+        responses=_DESCRIPTION,
     ),
     Operation(
         name="openapi",
         path=paths.OPENAPI,
         summary="The OpenAPI 3.1 description of every operation",
         handler=openapi,
-        responses=(
-            SuccessResponse(200, "The document", output_schema(OpenApiDocument)),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The document", output_schema(OpenApiDocument)),
     ),
     Operation(
         name="api_catalog",
         path=paths.API_CATALOG,
         summary="Where the API's descriptions stand (RFC 9727)",
         handler=get_catalog,
-        responses=(
-            SuccessResponse(
-                200, "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
-            ),
-            NOT_MODIFIED,
+        responses=cacheable(
+            "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)
         ),
     ),
 )

@@ -5,6 +5,7 @@ and ends with the edge: when idle, because its input ends; when busy, by its own
 """
 
 import os
+import resource
 import signal
 import sys
 from collections.abc import Iterator
@@ -17,11 +18,6 @@ import orjson
 from edge_api.analysis.languages import LANGUAGES
 from edge_api.analysis.metrics import load_hyphenation
 from edge_api.analysis.report import Job, report
-
-try:
-    import resource
-except ImportError:  # not every system has it
-    resource = None  # type: ignore[assignment]
 
 _LENGTH: Final = Struct(">I")
 HEADER_SIZE: Final = _LENGTH.size  # bytes of a message's length
@@ -55,8 +51,6 @@ def send(message: bytes) -> None:
 def limit_resources() -> None:
     """Limit this process: memory, written files, core dumps, priority."""
     os.nice(_NICENESS)
-    if resource is None:
-        return
     limits = {"RLIMIT_AS": MAX_MEMORY_BYTES, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
     for name, most in limits.items():
         with suppress(AttributeError, ValueError, OSError):  # a system may have no such limit

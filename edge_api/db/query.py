@@ -4,6 +4,7 @@ A caller builds queries from the declared tables and passes them to a `Store`. S
 passed together are one transaction: all of them happen, or none.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -15,94 +16,51 @@ RUN_WILDCARDS: Final = "*%"
 ANY_CHARACTER: Final = "_"
 ESCAPE: Final = "\\"
 
-Characters = Sequence[str | None]
-"""A sequence of characters; `None` matches any."""
-
-
-class PatternSegment:
-    """The part of a pattern between two wildcards for runs."""
-
-    def __init__(self, characters: Characters) -> None:
-        self.length = len(characters)
-        self._characters = characters
-        self._literal = None if None in characters else "".join(filter(None, characters))
-        # One bit a position: the positions in the segment that a character of the text matches.
-        self._any_positions = sum(1 << at for at, wanted in enumerate(characters) if wanted is None)
-        self._positions: dict[str, int] = {}
-        for at, wanted in enumerate(characters):
-            if wanted is not None:
-                self._positions[wanted] = self._positions.get(wanted, self._any_positions) | 1 << at
-
-    def matches_at(self, text: str, start: int) -> bool:
-        """Return whether the segment matches at `start`, if `text` is long enough."""
-        if self._literal is not None:
-            return text.startswith(self._literal, start)
-        part = text[start : start + self.length]
-        pairs = zip(self._characters, part, strict=True)
-        return all(wanted in (None, found) for wanted, found in pairs)
-
-    def find_end(self, text: str, start: int, stop: int) -> int:
-        """Return the end of the first occurrence between `start` and `stop`, or -1.
-
-        With an "any" in it by shift-and (Baeza-Yates and Gonnet, 1992): each bit tells whether a
-        beginning of the segment ends here, so that the search never goes back in the text.
-        """
-        if self._literal is not None:
-            found = text.find(self._literal, start, stop)
-            return found if found < 0 else found + self.length
-        prefixes, last_bit = 0, 1 << (self.length - 1)
-        for at in range(start, stop):
-            prefixes = (prefixes << 1 | 1) & self._positions.get(text[at], self._any_positions)
-            if prefixes & last_bit:
-                return at + 1
-        return -1
-
 
 class Pattern:
     """A compiled pattern. Raises ValueError for a malformed one."""
 
     def __init__(self, pattern: str) -> None:
-        segments = [PatternSegment(part) for part in _split(pattern)]
-        self._first, self._last = segments[0], segments[-1]
-        self._middle = [segment for segment in segments[1:-1] if segment.length]
-        self._has_runs = len(segments) > 1
+        segments = _split(pattern)
+        self._segments = [re.compile("".join(segment), re.DOTALL) for segment in segments]
+        self._last_length = len(segments[-1])
 
     def matches(self, text: str) -> bool:
         """Return whether all of `text` matches the pattern."""
-        position, stop = self._first.length, len(text) - self._last.length
-        if not self._has_runs:
-            return len(text) == position and self._first.matches_at(text, 0)
-        if position > stop or not self._first.matches_at(text, 0):
-            return False
-        # The earliest place for each segment leaves the most room for the next.
-        for segment in self._middle:
-            position = segment.find_end(text, position, stop)
-            if position < 0:
+        if len(self._segments) == 1:
+            return self._segments[0].fullmatch(text) is not None
+        *others, last = self._segments
+        position, stop = 0, len(text) - self._last_length
+        find = re.Pattern.match
+        for segment in others:
+            if position > stop or (found := find(segment, text, position, stop)) is None:
                 return False
-        return self._last.matches_at(text, stop)
+            # The earliest place for each segment leaves the most room for the next.
+            position, find = found.end(), re.Pattern.search
+        return last.match(text, stop) is not None
 
 
-def _split(pattern: str) -> list[Characters]:
-    """Return the segments of a pattern: one more than it has wildcards for runs."""
-    segments: list[list[str | None]] = [[]]
+def _split(pattern: str) -> list[list[str]]:
+    """Return the segments between wildcards for runs, as one expression for each character."""
+    segments: list[list[str]] = [[]]
     characters = iter(pattern)
     for character in characters:
         if character in RUN_WILDCARDS:
             segments.append([])
         else:
             segments[-1].append(_read_one(character, characters))
-    return list(segments)
+    return segments
 
 
-def _read_one(character: str, following: Iterator[str]) -> str | None:
+def _read_one(character: str, following: Iterator[str]) -> str:
     if character == ANY_CHARACTER:
-        return None
+        return "."
     if character != ESCAPE:
-        return character
+        return re.escape(character)
     escaped = next(following, None)
     if escaped is None:
         raise ValueError("the pattern must not end with a single backslash")
-    return escaped
+    return re.escape(escaped)
 
 
 def fold(text: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -39,9 +39,6 @@ RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.St
 Target = TypeVar("Target")
 
 _VARIABLE: Final = re.compile(r"\\{(\w+)\\}")
-_MAX_CACHED_PATHS: Final = 4096
-_MAX_CACHED_PATH_LENGTH: Final = 256
-"""Characters: clients choose the paths, so the cache has to be bounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +159,8 @@ class App:
                 return _MISDIRECTED, _NO_VARIABLES
         found = self._routes.find(request.rel_url)
         if found is not None:
-            return found.target.find(request.method), found.variables
+            resource, variables = found
+            return resource.find(request.method), variables
         if f"{request.path}/".startswith(API_PREFIX):
             return _NO_ENDPOINT, _NO_VARIABLES
         return (self._site if request.path.startswith("/") else _NO_TARGET), _NO_VARIABLES
@@ -193,45 +191,25 @@ _NO_ENDPOINT: Final = _failing_route("none", "not_found", "No such endpoint: see
 _NO_TARGET: Final = _failing_route("none", "not_found", "There is nothing at this target")
 
 
-class Match(NamedTuple, Generic[Target]):
-    """The target of a path, and the values of its variable parts."""
-
-    target: Target
-    variables: Mapping[str, str]
-    """Decoded, by name."""
-
-
 class Routes(Generic[Target]):
-    """Targets by path, with variable parts in braces (`/posts/{slug}`); matches are cached."""
+    """Targets by path, with variable parts in braces (`/posts/{slug}`)."""
 
     def __init__(self, targets: Mapping[str, Target]) -> None:
-        fixed = {path: target for path, target in targets.items() if "{" not in path}
-        self._fixed = {path: Match(target, _NO_VARIABLES) for path, target in fixed.items()}
+        self._fixed = {path: target for path, target in targets.items() if "{" not in path}
         self._patterns = [
             (re.compile(_VARIABLE.sub(r"(?P<\1>[^/]+)", re.escape(path))), target)
             for path, target in targets.items()
-            if path not in fixed
+            if path not in self._fixed
         ]
-        self._cached: dict[str, Match[Target] | None] = dict(self._fixed)
 
-    def find(self, url: URL) -> Match[Target] | None:
-        """Return the target of the path of `url`."""
-        path = url.raw_path
-        if path in self._cached:
-            return self._cached[path]
-        decoded = url.path_safe
-        found = self._fixed.get(decoded) or self._match(decoded)
-        if len(path) <= _MAX_CACHED_PATH_LENGTH:
-            if len(self._cached) >= _MAX_CACHED_PATHS:
-                self._cached = dict(self._fixed)
-            self._cached[path] = found
-        return found
-
-    def _match(self, decoded: str) -> Match[Target] | None:
+    def find(self, url: URL) -> tuple[Target, Mapping[str, str]] | None:
+        """Return the target of the path of `url`, and its variable parts, decoded, by name."""
+        path = url.path_safe
+        if path in self._fixed:
+            return self._fixed[path], _NO_VARIABLES
         for pattern, target in self._patterns:
-            if found := pattern.fullmatch(decoded):
-                variables = {name: _decode(part) for name, part in found.groupdict().items()}
-                return Match(target, MappingProxyType(variables))
+            if found := pattern.fullmatch(path):
+                return target, {name: _decode(part) for name, part in found.groupdict().items()}
         return None
 
 

@@ -1,7 +1,6 @@
 """One operation as an endpoint: decode the request, run the handler, encode the result."""
 
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, Final
 
 import orjson
@@ -91,19 +90,12 @@ class Endpoint:
 
 def read_query(model: type[BaseModel], request: Request) -> BaseModel:
     """Return the checked query without unknown parameters. Raises Problem `invalid`."""
-    if not request.rel_url.raw_query_string:
-        return _default(model)
     query = request.rel_url.query
     known = {name: query.getall(name) for name in model.model_fields if name in query}
     for name, values in known.items():
         if len(values) > 1:
             raise Problem("invalid", f"{name}: is given more than once")
     return check_query(model, {name: values[0] for name, values in known.items()})
-
-
-@cache
-def _default(model: type[BaseModel]) -> BaseModel:
-    return model()
 
 
 def encode(result: OperationResult) -> PreparedResponse:

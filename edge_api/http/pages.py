@@ -143,7 +143,9 @@ class Reference:
         self._site_url = site_url
         self._assets = {**read_assets(STYLESHEETS), **read_assets(SCRIPTS)}
         self._lock = asyncio.Lock()
-        self._renderer: _ReferenceRenderer | None = None
+        self._sources: _TemplateSources | None = None
+        self._pages: tuple[ReferencePage, ...] = ()
+        self._made: dict[str, bytes] = {}
         pages = [address for path in DOCS_PAGES for address in (path, f"{path}{MARKDOWN_INDEX}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
@@ -169,61 +171,39 @@ class Reference:
     def _read(self, name: str, context: RenderContext) -> bytes:
         shell, docs, try_shell, try_out = (_source(context.folder, each) for each in _TEMPLATES)
         sources = _TemplateSources(shell, docs, try_shell, try_out, context.newest_slug)
-        if self._renderer is None or self._renderer.sources != sources:
-            pages = self._make_pages(sources.newest_slug)
-            self._renderer = _ReferenceRenderer(sources, pages, self._site_url)
-        return self._renderer.make(name)
-
-
-class _ReferenceRenderer:
-    """Renders each page with one build's templates on first request."""
-
-    def __init__(
-        self, sources: _TemplateSources, pages: tuple[ReferencePage, ...], site_url: str
-    ) -> None:
-        self.sources = sources
-        self._docs = _compile(sources.docs)
-        self._try_out = _compile(sources.try_out)
-        self._pages = pages
-        self._by_folder = {page.path.strip("/"): page for page in pages}
-        self._site_url = site_url
-        self._made: dict[str, bytes] = {}
-
-    def make(self, name: str) -> bytes:
+        if self._sources != sources:
+            self._pages = self._make_pages(sources.newest_slug)
+            self._sources, self._made = sources, {}
         if name not in self._made:
-            self._made[name] = self._make(name).encode()
+            self._made[name] = self._make(name, sources).encode()
         return self._made[name]
 
-    def _make(self, name: str) -> str:
+    def _make(self, name: str, sources: _TemplateSources) -> str:
         if name == _name(TRY_OUT_PATH):
-            return self._render_try()
-        page = self._by_folder[name.rpartition("/")[0]]
+            return _fill(
+                sources.try_shell,
+                {SHELL_TITLE: "Try the API"},
+                sources.try_out,
+                docs=DOCS,
+                sheets=tuple(read_assets(STYLESHEETS)),
+                scripts=tuple(read_assets(SCRIPTS)),
+                document=OPENAPI,
+            )
+        folder = f"/{name.rpartition('/')[0]}/"
+        page = next(page for page in self._pages if page.path == folder)
         if name.endswith(MARKDOWN_INDEX):
             return write_markdown(page, self._site_url)
         texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        return _fill(self.sources.shell, texts, self._docs, page=page, pages=self._pages)
-
-    def _render_try(self) -> str:
-        return _fill(
-            self.sources.try_shell,
-            {SHELL_TITLE: "Try the API"},
-            self._try_out,
-            docs=DOCS,
-            sheets=tuple(read_assets(STYLESHEETS)),
-            scripts=tuple(read_assets(SCRIPTS)),
-            document=OPENAPI,
-        )
+        return _fill(sources.shell, texts, sources.docs, page=page, pages=self._pages)
 
 
-def _fill(
-    shell: str | None, texts: Mapping[str, str], template: jinja2.Template | None, **values: object
-) -> str:
-    if shell is None or template is None:
+def _fill(shell: str | None, texts: Mapping[str, str], source: str | None, **values: object) -> str:
+    if shell is None or source is None:
         raise unavailable_page()
     for placeholder, text in texts.items():
         shell = shell.replace(placeholder, escape(text))
     before, _, after = shell.partition(SHELL_CONTENT)
-    return f"{before}{template.render(values)}{after}"
+    return f"{before}{_compile(source).render(values)}{after}"
 
 
 def _name(path: str) -> str:
@@ -231,9 +211,10 @@ def _name(path: str) -> str:
     return f"{name}{INDEX_HTML}" if name.endswith("/") else name
 
 
-def _compile(source: str | None) -> jinja2.Template | None:
+@lru_cache(maxsize=2)
+def _compile(source: str) -> jinja2.Template:
     """Return the compiled template: the file may be deleted with its build."""
-    return None if source is None else _ENVIRONMENT.from_string(source)
+    return _ENVIRONMENT.from_string(source)
 
 
 def _source(folder: Path, name: str) -> str | None:

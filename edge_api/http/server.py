@@ -20,8 +20,8 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import error_response, report_internal_error
-from edge_api.http.request import Request, assign_request_id
+from edge_api.http.errors import report_internal_error
+from edge_api.http.request import Request
 
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
@@ -54,13 +54,6 @@ Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """Answers a request, and never raises."""
 Reject = Callable[[Request, Problem], web.StreamResponse]
 """Answers a message that cannot be parsed."""
-
-
-def reject_malformed(request: Request, problem: Problem) -> web.StreamResponse:
-    """Return the error as JSON, with `Connection: close`."""
-    assign_request_id(request)
-    return error_response(problem).closing()
-
 
 _log = logging.getLogger(__name__)
 
@@ -310,7 +303,7 @@ def close_all(sockets: Sequence[socket.socket]) -> None:
 
 
 async def start_server(
-    handler: Handler, sockets: Sequence[socket.socket], reject: Reject = reject_malformed
+    handler: Handler, sockets: Sequence[socket.socket], reject: Reject
 ) -> Server:
     """Serve on sockets that are open already, and may be shared with other processes."""
     loop = asyncio.get_running_loop()

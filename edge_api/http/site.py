@@ -1,7 +1,7 @@
 """The built site at `/`: which of the files listed at load answers a request, and in which form."""
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -46,7 +46,12 @@ _ALIASES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 _UNCACHED_SIZE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
 _MAX_SUGGESTIONS: Final = 5  # addresses
 _PAGINATION: Final = "/page/"
-_MARKDOWN: Final = media_type("404.md")
+_NOT_FOUND_HEADERS: Final = (
+    ("Content-Type", media_type("404.md")),
+    ("Cache-Control", NEGOTIATED),
+    ("Vary", "Accept, Accept-Encoding"),
+    *PAGE_HEADERS,
+)
 
 
 class _Choice(NamedTuple):
@@ -71,7 +76,8 @@ class SitePages:
         self._context = RenderContext(build.folder, build.newest_slug)
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
-        self._not_found = NotFoundMarkdown(build.files)
+        self._suggesting: SingleFlight[PathSuggester] = SingleFlight()
+        self._suggester: PathSuggester | None = None  # made on the first request that needs it
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
@@ -93,7 +99,8 @@ class SitePages:
             choice, partial(self._prepare, choice)
         )
         if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
-            return close_if_last(await self._not_found.answer(path, form.body), request)
+            body = form.body + await self._closest_addresses(path)
+            return close_if_last(PreparedResponse(404, _NOT_FOUND_HEADERS, body), request)
         return await answer_file(form, request)
 
     def redirect_target(self, path: str) -> str | None:
@@ -112,6 +119,25 @@ class SitePages:
         codings = joined_header(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
         return _Choice(chosen, coding, status, alternate is not None)
+
+    async def _closest_addresses(self, path: str) -> bytes:
+        """Return Markdown with links to the addresses that are closest to a missing one."""
+        suggester = self._suggester or await self._suggesting.run("", self._prepare_suggester)
+        closest = await asyncio.to_thread(suggester.find, path, _MAX_SUGGESTIONS)
+        lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
+        near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
+        return near.encode()
+
+    async def _prepare_suggester(self) -> PathSuggester:
+        paths = (
+            path
+            for path, file in self.build_files.items()
+            if path.endswith("/")
+            and _PAGINATION not in path
+            and markdown_alternate(self.build_files, file)
+        )
+        self._suggester = await asyncio.to_thread(PathSuggester, paths)
+        return self._suggester
 
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
@@ -163,40 +189,3 @@ class Site:
         if self._pages is None or self._pages.build_files is not build.files:
             self._pages = SitePages(build, self._reference)
         return self._pages
-
-
-class NotFoundMarkdown:
-    """The Markdown for a missing address, with links to the closest ones."""
-
-    def __init__(self, files: Mapping[str, SiteFile]) -> None:
-        self._files = files
-        self._work: SingleFlight[PathSuggester] = SingleFlight()
-        self._suggester: PathSuggester | None = None
-        """Made on the first request that needs it."""
-
-    async def answer(self, path: str, general: bytes) -> PreparedResponse:
-        """Return a 404 for `path`; `general` is the Markdown of every such answer."""
-        suggester = self._suggester or await self._work.run("nearby", self._prepare)
-        closest = await asyncio.to_thread(suggester.find, path, _MAX_SUGGESTIONS)
-        lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
-        near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
-        headers = (
-            ("Content-Type", _MARKDOWN),
-            ("Cache-Control", NEGOTIATED),
-            ("Vary", "Accept, Accept-Encoding"),
-            *PAGE_HEADERS,
-        )
-        return PreparedResponse(404, headers, general + near.encode())
-
-    async def _prepare(self) -> PathSuggester:
-        self._suggester = await asyncio.to_thread(PathSuggester, self._list_pages())
-        return self._suggester
-
-    def _list_pages(self) -> Iterator[str]:
-        for path, file in self._files.items():
-            if (
-                path.endswith("/")
-                and _PAGINATION not in path
-                and markdown_alternate(self._files, file)
-            ):
-                yield path

@@ -19,14 +19,13 @@ from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import CACHE_CONTROL, PostCursor, PostFilter, Slice, serialize_list
 from edge_api.operation.model import (
     ETAG,
-    NOT_MODIFIED,
     AnyOperation,
     Json,
     Operation,
     OperationRequest,
     Parameter,
-    SuccessResponse,
     Tool,
+    cacheable,
     output_schema,
 )
 from edge_api.operation.result import Document, OperationResult
@@ -274,10 +273,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         cancel_on_disconnect=True,
         handler=list_posts,
         query=ListQuery,
-        responses=(
-            SuccessResponse(200, "Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
         tools=(list_tool(_LIST),),
     ),
     Operation(
@@ -297,10 +293,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 required=True,
             ),
         ),
-        responses=(
-            SuccessResponse(200, "The post", output_schema(PostRecord), headers=ETAG),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The post", output_schema(PostRecord), headers=ETAG),
         problems=("not_found",),
         tools=(FETCH, GET),
     ),

@@ -20,12 +20,11 @@ from edge_api.journal.search_results import (
 from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.operation.model import (
     ETAG,
-    NOT_MODIFIED,
     AnyOperation,
     Operation,
     OperationRequest,
     Parameter,
-    SuccessResponse,
+    cacheable,
 )
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.operation.result import (
@@ -228,15 +227,11 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             Parameter("q", "query", _ANY_TEXT, "The words that posts should have.", example="a"),
             Parameter("page", "query", _ANY_TEXT, "Which page of the results, from 1 on."),
         ),
-        responses=(
-            SuccessResponse(
-                200,
-                "The results",
-                _ANY_TEXT,
-                headers=ETAG,
-                media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
-            ),
-            NOT_MODIFIED,
+        responses=cacheable(
+            "The results",
+            _ANY_TEXT,
+            headers=ETAG,
+            media_types=(HTML.partition(";")[0], MARKDOWN.partition(";")[0]),
         ),
         problems=("unavailable",),
     ),
@@ -252,16 +247,12 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         cancel_on_disconnect=True,
         handler=search_posts,
         query=SearchQuery,
-        responses=(
-            SuccessResponse(
-                200,
-                "The best results",
-                TypeAdapter(SearchAnswer).json_schema(mode="serialization"),
-                _EXAMPLE,
-                headers=ETAG,
-                links=link_to_post("results"),
-            ),
-            NOT_MODIFIED,
+        responses=cacheable(
+            "The best results",
+            TypeAdapter(SearchAnswer).json_schema(mode="serialization"),
+            example=_EXAMPLE,
+            headers=ETAG,
+            links=link_to_post("results"),
         ),
         problems=("unavailable",),
         tools=(SEARCH,),

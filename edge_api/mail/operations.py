@@ -34,8 +34,9 @@ from edge_api.operation.model import (
     Schema,
     SuccessResponse,
     check_body,
+    page,
 )
-from edge_api.operation.result import HTML, HtmlResult, OperationResult
+from edge_api.operation.result import HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
@@ -219,10 +220,7 @@ _HEADER_DESCRIPTIONS: Final = (
 
 _TEXT: Final = {"type": "string", "minLength": 1}
 _PARAMETERS: Final = (Parameter("token", "query", _TEXT, "The secret of the link.", required=True),)
-_HTML: Final = (HTML.partition(";")[0],)
-_UNKNOWN: Final = SuccessResponse(
-    404, "A page: nobody was given this link", {"type": "string"}, media_types=_HTML
-)
+_UNKNOWN: Final = page(404, "A page: nobody was given this link")
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -234,10 +232,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         handler=show_unsubscribe,
         parameters=_PARAMETERS,
-        responses=(
-            SuccessResponse(200, "The question", {"type": "string"}, media_types=_HTML),
-            _UNKNOWN,
-        ),
+        responses=(page(200, "The question"), _UNKNOWN),
         problems=("unavailable",),
     ),
     Operation(
@@ -254,15 +249,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         error_format="page",
         handler=unsubscribe,
         parameters=_PARAMETERS,
-        responses=(
-            SuccessResponse(
-                200,
-                "Nothing more is mailed there",
-                {"type": "string"},
-                media_types=(*_HTML, "text/plain"),
-            ),
-            _UNKNOWN,
-        ),
+        responses=(page(200, "Nothing more is mailed there", "text/plain"), _UNKNOWN),
         problems=("unavailable",),
     ),
     Operation(

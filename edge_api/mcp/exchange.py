@@ -27,9 +27,8 @@ from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, move_limit_headers
-from edge_api.mcp.caller import Caller
 from edge_api.mcp.message import Call, Rejection, decode, read_message
-from edge_api.mcp.transport import Event, EventQueue, Message, ResponseStream
+from edge_api.mcp.transport import Caller, Event, EventQueue, Message, ResponseStream
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON, NO_STORE
 

@@ -16,13 +16,13 @@ from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import (
-    NOT_MODIFIED,
     VERSION,
     AnyOperation,
     Body,
     Operation,
     OperationRequest,
     SuccessResponse,
+    cacheable,
 )
 from edge_api.operation.result import JSON, Document, OperationResult
 from edge_api.operation.service import Service
@@ -350,10 +350,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
         handler=_document_handler(server_card),
-        responses=(
-            SuccessResponse(200, "The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
     ),
     Operation(
         name="mcp_well_known_server_card",
@@ -361,7 +358,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="The server card for clients that look for it in the root",
         tag="mcp",
         handler=_document_handler(well_known_card),
-        responses=(SuccessResponse(200, "The card", WELL_KNOWN_CARD_SCHEMA), NOT_MODIFIED),
+        responses=cacheable("The card", WELL_KNOWN_CARD_SCHEMA),
     ),
     Operation(
         name="ai_catalog",
@@ -369,9 +366,6 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
         handler=_document_handler(ai_catalog),
-        responses=(
-            SuccessResponse(200, "The catalog", CATALOG_SCHEMA, media_types=(CATALOG_TYPE,)),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The catalog", CATALOG_SCHEMA, media_types=(CATALOG_TYPE,)),
     ),
 )

@@ -5,7 +5,7 @@ A call has the scope, the checks and the function of its REST operation.
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import orjson
@@ -81,48 +81,24 @@ def _adapt(tool: Tool, given: Input) -> Input:
     return replace(given, schema=schema, required=required, default=default)
 
 
-@dataclass(slots=True)
-class _RequestParts:
-    """The parts of a request under construction."""
-
-    path: dict[str, str] = field(default_factory=dict)
-    query: dict[str, str] = field(default_factory=dict)
-    pairs: list[tuple[str, str]] = field(default_factory=list)
-    body: dict[str, Any] = field(default_factory=dict)
-    headers: dict[str, str] = field(default_factory=dict)
-
-    def add(self, argument: str, item: Input, value: Any) -> None:
-        """Add a value to its part. Raises Problem `invalid`."""
-        match item.location:
-            case "body":
-                self.body[item.name] = value
-            case "pairs":
-                self.pairs += _pairs(argument, item.name, value)
-            case "path":
-                self.path[item.name] = _text(argument, value)
-            case "query":
-                self.query[item.name] = _text(argument, value)
-            case "header":
-                self.headers[item.name] = _text(argument, value)
-
-
 def make_request(
     operation: AnyOperation, inputs: Mapping[str, Input], arguments: Mapping[str, Any], actor: Actor
 ) -> OperationRequest[Any, Any]:
     """Return a request with the arguments, validated as in REST. Raises Problem `invalid`."""
-    parts = _RequestParts()
+    parts: defaultdict[ParameterLocation, list[tuple[str, Any]]] = defaultdict(list)
     for argument, item in inputs.items():
         value = arguments.get(argument)
         value = item.default if value is None else value
         if value == "" and item.required and item.location == "query":  # the same as absent
             value = None
         if value is not None or (item.location == "body" and argument in arguments):
-            parts.add(argument, item, value)
+            parts[item.location] += _members(argument, item, value)
         elif item.required and item.location != "body":  # `check_body` reports missing members
             raise Problem("invalid", f"{argument}: is required")
-    query = None if operation.query is None else check_query(operation.query, parts.query)
-    body = None if operation.body is None else check_body(operation.body.check, parts.body)
-    return OperationRequest(actor, "", parts.path, query, parts.pairs, body, parts.headers, "mcp")
+    path, headers = dict(parts["path"]), dict(parts["header"])
+    query = operation.query and check_query(operation.query, dict(parts["query"]))
+    body = operation.body and check_body(operation.body.check, dict(parts["body"]))
+    return OperationRequest(actor, "", path, query, parts["pairs"], body, headers, "mcp")
 
 
 def use_argument_names(problem: Problem, inputs: Mapping[str, Input]) -> None:
@@ -144,14 +120,16 @@ def _text(argument: str, value: Any) -> str:
     raise Problem("invalid", f"{argument}: must be a string or an integer")
 
 
-def _pairs(argument: str, name: str, value: Any) -> Sequence[tuple[str, str]]:
-    """Return the pairs of a query string; of an object one for each member and list item."""
-    if not isinstance(value, dict):
-        return [(name, _text(argument, value))]
+def _members(argument: str, item: Input, value: Any) -> Sequence[tuple[str, Any]]:
+    """Return the members of an input's part; of an object in a query one for each list item."""
+    if item.location == "body":
+        return [(item.name, value)]
+    if item.location != "pairs" or not isinstance(value, dict):
+        return [(item.name, _text(argument, value))]
     return [
-        (member, _text(f"{argument}.{member}", item))
+        (member, _text(f"{argument}.{member}", each))
         for member, items in value.items()
-        for item in (items if isinstance(items, list) else [items])
+        for each in (items if isinstance(items, list) else [items])
     ]
 
 

@@ -4,8 +4,9 @@ The SDK, which is slow to load and large, is loaded with the first admitted mess
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import ExitStack, suppress
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -16,15 +17,13 @@ from aiohttp import web
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
-from edge_api.http.admission import Admitted
+from edge_api.http.admission import Admission, Admitted
 from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.conditional import compress
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
-from edge_api.mcp.caller import Caller, StreamLimit
 from edge_api.mcp.operations import BODY, MCP
-from edge_api.operation.model import AnyOperation
 from edge_api.operation.negotiation import media_weight
 from edge_api.operation.result import JSON
 from edge_api.schema.site_policy import Headers
@@ -45,6 +44,60 @@ _HEADERS: Final[Headers] = (
     ("X-Accel-Buffering", "no"),
     *API_HEADERS,
 )
+
+MAX_STREAMS: Final = 200
+"""Open streams of all clients together."""
+MAX_STREAMS_PER_KEY: Final = 8
+"""Open streams of one credential."""
+RETRY_SECONDS: Final = 30
+"""The `Retry-After` of a client that gets no stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """The sender of an admitted request."""
+
+    actor: Actor
+    is_valid: Callable[[], Awaitable[bool]]
+    """Returns whether the credential is still valid; called while a stream is open."""
+    count: Callable[[], None]
+    """Counts one more message that came with the request. Raises Problem `too_many_requests`."""
+
+
+class StreamLimit:
+    """Limits the number of open streams."""
+
+    def __init__(self, limit: int = MAX_STREAMS, per_key: int = MAX_STREAMS_PER_KEY) -> None:
+        self._limit = limit
+        self._per_key = per_key
+        self._open: Counter[str] = Counter()
+
+    @property
+    def open_count(self) -> int:
+        """The number of open streams."""
+        return self._open.total()
+
+    @contextmanager
+    def acquire(self, key: str) -> Iterator[None]:
+        """Count one stream of `key` until the context ends.
+
+        Raises Problem `too_many_requests` if the key has too many, `unavailable` if all
+        streams are taken.
+        """
+        headers = {"Retry-After": str(RETRY_SECONDS)}
+        if self._open[key] >= self._per_key:
+            message = f"{self._per_key} streams are open with this credential: close one first"
+            raise Problem("too_many_requests", message, headers=headers)
+        if self.open_count >= self._limit:
+            raise Problem("unavailable", "All streams are taken: try again later", headers=headers)
+        self._open[key] += 1
+        try:
+            yield
+        finally:
+            self._open[key] -= 1
+            if not self._open[key]:
+                del self._open[key]
+
 
 Message = Mapping[str, Any]
 
@@ -67,12 +120,8 @@ class EventStream:
 
     def __init__(self, request: Request) -> None:
         self._request = request
-        self.response = StreamedResponse(request, 200, (*_HEADERS, *_own_headers(request)))
-
-    @property
-    def has_started(self) -> bool:
-        """Whether the head was sent."""
-        return self.response.prepared
+        own = (*request.origin_headers, *request.limit_headers.items())
+        self.response = StreamedResponse(request, 200, (*_HEADERS, *own))
 
     async def send(self, data: bytes) -> None:
         """Send one event. Raises OSError if the client is gone or too slow."""
@@ -91,13 +140,6 @@ class EventStream:
             await self.response.prepare(self._request)
             await self.response.write_eof()
         return self.response
-
-
-def _own_headers(request: Request) -> Headers:
-    """Return the headers of this answer alone, which the request has as lines."""
-    lines = request.extra_header_lines.decode("latin-1").splitlines()
-    pairs = (line.partition(": ") for line in lines)
-    return tuple((name, value) for name, _, value in pairs)
 
 
 class ResponseStream:
@@ -150,7 +192,7 @@ class ResponseStream:
                 return await (self._stream or EventStream(self._request)).end()
             elif not event.is_last:
                 await self._send(slot, _encode(event.message))
-            elif self._stream is None or not self._stream.has_started:
+            elif self._stream is None or not self._stream.response.prepared:
                 return event.message
             else:
                 await self._stream.send(_encode(event.message))
@@ -215,16 +257,6 @@ LoadHandler = Callable[[], MessageHandler]
 """Loads the SDK, which takes half a second, and returns the handler."""
 
 
-class CredentialChecker(Protocol):
-    """Checks the credential of an admitted request; implemented in `http.admission`."""
-
-    async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
-        """Return whether the credential is still valid."""
-
-    def count(self, request: Request, actor: Actor) -> None:
-        """Count one more message of the request. Raises Problem."""
-
-
 class McpEndpoint:
     """Answers the messages that the operation `mcp` takes.
 
@@ -232,7 +264,7 @@ class McpEndpoint:
     """
 
     def __init__(
-        self, admission: CredentialChecker, load: LoadHandler, *, is_draining: Callable[[], bool]
+        self, admission: Admission, load: LoadHandler, *, is_draining: Callable[[], bool]
     ) -> None:
         self.streams = StreamLimit()
         self._admission = admission

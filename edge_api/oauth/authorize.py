@@ -23,8 +23,9 @@ from edge_api.operation.model import (
     Parameter,
     Schema,
     SuccessResponse,
+    page,
 )
-from edge_api.operation.result import FORM, HTML, HtmlResult, OperationResult
+from edge_api.operation.result import FORM, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
@@ -220,21 +221,16 @@ _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
         "redirect_uri": "as it was asked",
     }
 }
-_HTML: Final = (HTML.partition(";")[0],)
 _REDIRECT: Final = SuccessResponse(
     303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
 )
 
 
-def _page(status: int, description: str) -> SuccessResponse:
-    return SuccessResponse(status, description, {"type": "string"}, media_types=_HTML)
-
-
 _PAGES: Final = (
-    _page(200, "The question"),
+    page(200, "The question"),
     _REDIRECT,
-    _page(400, "A page that says what is wrong"),
-    _page(403, "A page: nobody is sent on, for the client or the form is not known well enough"),
+    page(400, "A page that says what is wrong"),
+    page(403, "A page: nobody is sent on, for the client or the form is not known well enough"),
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (

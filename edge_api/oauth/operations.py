@@ -11,12 +11,12 @@ from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI, form_pairs
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
 from edge_api.operation.model import (
-    NOT_MODIFIED,
     AnyOperation,
     Body,
     Operation,
     OperationRequest,
     SuccessResponse,
+    cacheable,
     output_schema,
 )
 from edge_api.operation.result import FORM, Document, OperationResult
@@ -226,10 +226,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
         summary="Who hands out tokens for this resource (RFC 9728)",
         tag=_TAG,
         handler=describe_resource(audience),
-        responses=(
-            SuccessResponse(200, "The metadata", output_schema(ResourceMetadata)),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The metadata", output_schema(ResourceMetadata)),
     )
 
 
@@ -244,10 +241,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
         handler=describe_server,
-        responses=(
-            SuccessResponse(200, "The metadata", output_schema(ServerMetadata)),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The metadata", output_schema(ServerMetadata)),
     ),
     _resource_metadata("oauth_resource", RESOURCE_METADATA, None),
     _resource_metadata("oauth_rest_resource", f"{RESOURCE_METADATA}{AUDIENCES['rest']}", "rest"),
@@ -258,10 +252,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         summary="The keys that access tokens are signed with (RFC 7517)",
         tag=_TAG,
         handler=publish_keys,
-        responses=(
-            SuccessResponse(200, "The key set", output_schema(KeySetDocument)),
-            NOT_MODIFIED,
-        ),
+        responses=cacheable("The key set", output_schema(KeySetDocument)),
         problems=("unavailable",),
     ),
     Operation(

@@ -13,7 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from edge_api.auth.actor import Actor
 from edge_api.auth.credentials import Authenticator
 from edge_api.db.problems import Code, Problem, format_validation_error
-from edge_api.operation.result import JSON, OperationResult
+from edge_api.operation.result import HTML, JSON, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import Audience
@@ -174,6 +174,17 @@ ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If
 NOT_MODIFIED: Final = SuccessResponse(
     304, "Not modified since the validator that was sent", headers=ETAG
 )
+
+
+def cacheable(description: str, schema: Schema, **more: Any) -> tuple[SuccessResponse, ...]:
+    """Return the responses of a document with a validator: 200 and 304."""
+    return SuccessResponse(200, description, schema, **more), NOT_MODIFIED
+
+
+def page(status: int, description: str, *others: str) -> SuccessResponse:
+    """Return the response with a page for people, or with a text of another media type."""
+    types = (HTML.partition(";")[0], *others)
+    return SuccessResponse(status, description, {"type": "string"}, media_types=types)
 
 
 @dataclass(frozen=True, slots=True)

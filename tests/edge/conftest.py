@@ -13,15 +13,18 @@ import pytest
 from aiohttp import ClientResponse, ClientSession, DummyCookieJar
 from aiohttp.test_utils import BaseTestServer, TestClient
 from aiohttp.typedefs import StrOrURL
-from aiohttp.web import BaseRequest, BaseRunner
+from aiohttp.web import BaseRequest, BaseRunner, StreamResponse
 from pytest_aiohttp import AiohttpClient
 from yarl import URL
 
 from edge_api.app import assemble
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
+from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.http.server import Handler, Reject, Server, listen, reject_malformed, start_server
+from edge_api.http.errors import error_response
+from edge_api.http.request import Request, assign_request_id
+from edge_api.http.server import Handler, Reject, Server, listen, start_server
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
@@ -83,6 +86,12 @@ class RunningEdge:
         return self.session.request(
             method, f"{self.url}{path}", headers=headers, allow_redirects=False, **more
         )
+
+
+def reject_malformed(request: Request, problem: Problem) -> StreamResponse:
+    """Return the error as JSON, with `Connection: close`, as a server without an `App` does."""
+    assign_request_id(request)
+    return error_response(problem).closing()
 
 
 class EdgeServer(BaseTestServer):

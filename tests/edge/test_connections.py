@@ -18,6 +18,7 @@ from edge_api.http import server as server_module
 from edge_api.http.request import Request, assign_request_id
 from edge_api.http.response import PreparedResponse
 from edge_api.http.server import Server
+from tests.edge.conftest import reject_malformed
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -172,7 +173,9 @@ async def big_server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[BigServer
         return big if request.path == "/big" else small
 
     serving = BigServer(
-        await server_module.start_server(handler, await server_module.listen("127.0.0.1", 0))
+        await server_module.start_server(
+            handler, await server_module.listen("127.0.0.1", 0), reject_malformed
+        )
     )
     try:
         yield serving

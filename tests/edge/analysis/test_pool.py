@@ -283,7 +283,7 @@ async def test_what_does_not_start_is_told_so(make_pool: PoolMaker) -> None:
 async def test_memory_has_an_end(make_pool: PoolMaker) -> None:
     """Who takes more than there is gets an error in place of the machine's memory."""
     program = (
-        f"{LISTENING}\nfrom edge_api.analysis.worker import confine\nconfine()\n"
+        f"{LISTENING}\nfrom edge_api.analysis.worker import limit_resources\nlimit_resources()\n"
         "for job in jobs():\n    bytearray(1 << 30)\n    send(b'ok')"
     )
     pool = make_pool(command=command(program))

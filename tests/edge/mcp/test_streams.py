@@ -15,7 +15,7 @@ from mcp_types import CallToolRequestParams, CallToolResult, TextContent
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
 from edge_api.mcp import transport as mcp
-from edge_api.mcp.caller import MAX_STREAMS_PER_KEY, Caller, StreamLimit
+from edge_api.mcp.transport import MAX_STREAMS_PER_KEY, Caller, StreamLimit
 from tests.edge.conftest import RunningEdge
 from tests.edge.mcp.agents import ERAS, MODERN, READER, Agent, Json, next_message
 from tests.edge.small_builds import make_post, point_at, write_build
