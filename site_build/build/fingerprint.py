@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-
-from jinja2 import Template
+from typing import TYPE_CHECKING
 
 from edge_api.schema.installed_code import add_files
 from site_build.markup.convert import HOUSE, Dialect
 from site_build.site import Policy
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 PACKAGES = (
     "brotli",
@@ -74,7 +76,7 @@ class Style:
     """Not empty: no page is taken over from the build before where this was another text."""
 
 
-def is_fallback_template(template: Template) -> bool:
+def is_fallback_template(template: "Template") -> bool:
     """Return whether a template comes from this project's theme."""
     return HOUSE_THEME in Path(str(template.filename)).parents
 

@@ -451,7 +451,7 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
         pause_writing(connection)
         stopped.set()
 
-    monkeypatch.setattr(app_module, "mark", count)
+    monkeypatch.setattr(app_module, "assign_request_id", count)
     monkeypatch.setattr(server_module.ConnectionProtocol, "pause_writing", stop)
     async with connect(edge.url) as connection:
         connection.writer.write(get(target=b"/journal/first/") * 10_000)

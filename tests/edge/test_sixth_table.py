@@ -37,7 +37,7 @@ SUBSCRIBERS = Table(
     administrative=True,
     personal=PersonalData(("email",)),
     retention=Retention("created_at", "retain_leads_days"),
-    restored="compared",
+    on_restore="compared",
 )
 
 

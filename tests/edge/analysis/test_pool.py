@@ -22,13 +22,13 @@ pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 JOB = orjson.dumps({"kind": "text", "text": "Once upon a time."})
 LISTENING = """
 import sys, time
-from edge_api.analysis.worker import HEAD, frame, read_length
+from edge_api.analysis.worker import HEADER_SIZE, frame, read_length
 source, sink = sys.stdin.buffer, sys.stdout.buffer
 def send(message):
     sink.write(frame(message))
     sink.flush()
 def jobs():
-    while len(head := source.read(HEAD)) == HEAD:
+    while len(head := source.read(HEADER_SIZE)) == HEADER_SIZE:
         job = source.read(read_length(head))
         send(b"")
         yield job

@@ -195,7 +195,7 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The replica's server takes calls and never answers: it ends, and leaves no process behind."""
-    for name, seconds in (("SYNC_TIMEOUT", 1), ("CATCH_UP", 1), ("END", 0.5), ("LAST_END", 0.5)):
+    for name, seconds in (("SYNC_TIMEOUT", 1), ("CATCH_UP", 1), ("STOP", 0.5), ("LAST_END", 0.5)):
         monkeypatch.setattr(f"edge_api.backup.replica.{name}_SECONDS", seconds)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "a")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "b")

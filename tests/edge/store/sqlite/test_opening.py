@@ -282,7 +282,7 @@ async def kill_writer(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
 
 
-@pytest.mark.parametrize("alone", [True, False])
+@pytest.mark.parametrize("exclusive", [True, False])
 async def test_a_log_that_is_missing_is_told(path: Path, exclusive: bool) -> None:  # noqa: FBT001
     """Commits are in it and not in the file: SQLite would go on without them, and say nothing."""
     log = await kill_writer(path)
