@@ -22,7 +22,6 @@ LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
 
 # Where things are. Templates in the journal's own theme/templates/ go before the theme's.
 PATH = _environment.get("CONTENT_DIR", "content")
-OUTPUT_PATH = "output"
 THEME = os.fspath(fingerprint.HOUSE_THEME)
 _own = settings.SETTINGS_FILE.parent / "theme" / "templates"
 _has_own = _own.is_dir() and _own.parent != fingerprint.HOUSE_THEME

@@ -12,12 +12,8 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
-from pelican.settings import (  # type: ignore[import-untyped]
-    DEFAULT_CONFIG,
-    get_settings_from_file,
-    read_settings,
-)
 
 from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
@@ -37,7 +33,7 @@ _found = _here if _here.is_file() else _REPOSITORY / _here
 SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
 """The one that PELICAN_SETTINGS names, that of the current folder, or that of the repository."""
 
-DEFAULTS: Mapping[str, Any] = DEFAULT_CONFIG
+DEFAULTS: Mapping[str, Any] = of_pelican.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
     "READERS": "only Markdown is read",
     "RELATIVE_URLS": "links are absolute",
@@ -106,15 +102,17 @@ def load_settings(override: dict[str, str]) -> dict[str, Any]:
             "make one with fore-edge init, or fix PELICAN_SETTINGS"
         )
     sys.modules.pop("site_build.default_settings", None)  # It reads .env, which may have changed.
-    return prepare_settings(_read(SETTINGS_FILE, partial(read_settings, override=override)))
+    reader = partial(of_pelican.read_settings, override=override)
+    return prepare_settings(read_file(SETTINGS_FILE, reader))
 
 
-def read_file(file: Path) -> dict[str, Any]:
-    """Return what a settings file says, without Pelican's defaults; raises BuildError."""
-    return _read(file, get_settings_from_file)
+def read_file(
+    file: Path, read: Callable[[str], dict[str, Any]] = of_pelican.get_settings_from_file
+) -> dict[str, Any]:
+    """Return what a settings file says, if not told otherwise without Pelican's defaults.
 
-
-def _read(file: Path, read: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+    Raises BuildError, with the error of the file's own code.
+    """
     with _imports_from(file.parent):
         try:
             return read(os.fspath(file))
@@ -146,7 +144,7 @@ def _imports_from(folder: Path) -> Iterator[None]:
 def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Check the settings and add what a build needs; raises BuildError."""
     for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
-        if settings[name] == DEFAULT_CONFIG.get(name):
+        if settings[name] == DEFAULTS.get(name):
             continue
         if name in REFUSED:
             _refuse(name, f"has no effect here: {REFUSED[name]}; take it out")
@@ -212,7 +210,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
 def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
     said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
-    if said == DEFAULT_CONFIG["MARKDOWN"]:
+    if said == DEFAULTS["MARKDOWN"]:
         return Dialect(url, rules=rules)
     options = said.get("extension_configs", {})
     names = dict.fromkeys([*said.get("extensions", []), *options])
