@@ -18,7 +18,8 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.settings import SettingsError, read_settings
 
-_COMMANDS: Mapping[str, tuple[str, str]] = {
+_PROG = "python -m edge_api"
+COMMANDS: Mapping[str, tuple[str, str]] = {
     "serve": ("serve the journal and its API", "--port 8000"),
     "migrate": (
         "bring the store to the present schema, or create it; `serve` does so when it starts",
@@ -53,9 +54,10 @@ _COMMANDS: Mapping[str, tuple[str, str]] = {
 """A summary of each command, and an example of its arguments."""
 
 
-def main(arguments: list[str] | None = None) -> int:
+def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
     """Run one command. Returns its exit code: 0, 1 for failure, 2 for wrong usage or settings."""
-    parsed = make_parser(sys.argv[1:] if arguments is None else arguments).parse_args(arguments)
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parsed = make_parser(arguments, prog).parse_args(arguments)
     try:
         return _run(parsed)
     except BrokenPipeError:  # its reader has closed the pipe
@@ -79,15 +81,14 @@ def main(arguments: list[str] | None = None) -> int:
         return 2 if problem.code == "invalid" else 1
 
 
-def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+def make_parser(arguments: Sequence[str], prog: str = _PROG) -> argparse.ArgumentParser:
     """Return the parser, with the options of only the command in `arguments`."""
     parser = argparse.ArgumentParser(
-        prog="python -m edge_api",
-        description="Serve the journal and its API, and manage its store.",
+        prog=prog, description="Serve the journal and its API, and manage its store."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    command_name = next((word for word in arguments if word in _COMMANDS), None)
-    for name, (summary, example) in _COMMANDS.items():
+    command_name = next((word for word in arguments if word in COMMANDS), None)
+    for name, (summary, example) in COMMANDS.items():
         command = add_command(commands, name, summary, example)
         if name == command_name:
             _load(name).add_options(command)

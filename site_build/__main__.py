@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from site_build.errors import BuildError
 from site_build.options import Parser, read_settings
@@ -24,8 +24,9 @@ class Command(Protocol):
         """Run it and return the exit status."""
 
 
-_ABOUT = "Check, build, preview and publish the site."
-_COMMANDS: Mapping[str, tuple[str, str, str]] = {
+_PROG = "python -m site_build"
+Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
+COMMANDS: Commands = {
     "check": ("check", "list every defect of the content, and write nothing", "--strict"),
     "new": ("new", "start a post as a draft", '"A first post" --tags "paper, ink"'),
     "build": ("build", "build the site and its index", "--site-url https://example.org"),
@@ -54,12 +55,14 @@ _COMMANDS: Mapping[str, tuple[str, str, str]] = {
 """Each command's module in `site_build.cli`, summary, and example of the words after its name."""
 
 
-def main(words: Sequence[str] | None = None) -> int:
+def main(
+    words: Sequence[str] | None = None, prog: str = _PROG, commands: Commands = COMMANDS
+) -> int:
     """Run one command; return 0, 1 when content or disk is at fault, or 2 for what was asked."""
     words = sys.argv[1:] if words is None else words
     try:
-        arguments = make_parser(words, read_settings()).parse_args(words)
-        return _load(arguments.command).run(arguments)
+        arguments = make_parser(words, read_settings(), prog, commands).parse_args(words)
+        return _load(commands[arguments.command][0]).run(arguments)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
@@ -67,12 +70,17 @@ def main(words: Sequence[str] | None = None) -> int:
         return 130
 
 
-def make_parser(words: Sequence[str], settings: Mapping[str, str]) -> Parser:
+def make_parser(
+    words: Sequence[str],
+    settings: Mapping[str, str],
+    prog: str = _PROG,
+    commands: Commands = COMMANDS,
+) -> Parser:
     """Return the parser, with the options of the command that `words` name and of no other."""
-    parser = Parser(prog="python -m site_build", description=_ABOUT)
+    parser = Parser(prog=prog, description="Write, check, build, preview and publish a journal.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    named = next((word for word in words if word in _COMMANDS), None)
-    for name, (_module, summary, example) in _COMMANDS.items():
+    named = next((word for word in words if word in commands), None)
+    for name, (module, summary, example) in commands.items():
         command = subparsers.add_parser(
             name,
             help=summary,
@@ -80,12 +88,12 @@ def make_parser(words: Sequence[str], settings: Mapping[str, str]) -> Parser:
             epilog=f"example: %(prog)s {example}",
         )
         if name == named:
-            _load(name).add_options(command, settings)
+            _load(module).add_options(command, settings)
     return parser
 
 
-def _load(name: str) -> Command:
-    return cast("Command", import_module(f"site_build.cli.{_COMMANDS[name][0]}"))
+def _load(module: str) -> Command:
+    return cast("Command", import_module(f"site_build.cli.{module}"))
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process is ready
 MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # bytes
 
 COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
-_ROOT: Final = str(Path(__file__).parents[3])
+_ROOT: Final = str(Path(__file__).parents[2])
 
 
 class JobNotReceivedError(Exception):

@@ -46,17 +46,17 @@ PACKAGES = (
 )
 """Libraries whose release shows in the output."""
 
-_ROOT = Path(__file__).resolve().parents[2]
-SOURCES = (_ROOT / "site_build", _ROOT / "edge_api" / "schema")
+_PACKAGE = Path(__file__).resolve().parents[1]
+SOURCES = (_PACKAGE, _PACKAGE.parent / "edge_api" / "schema")
 _SUFFIXES = frozenset({".md", ".py"})
 """Of code, and of what it reads from beside itself."""
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
 """Settings that say where things lie or how to run, and nothing of what pages say."""
 
-
-HOUSE_THEME = _ROOT / "theme"
-"""What another theme lacks is taken from this one."""
+_INSTALLED_THEME = _PACKAGE / "theme"
+HOUSE_THEME = _INSTALLED_THEME if _INSTALLED_THEME.is_dir() else _PACKAGE.parent / "theme"
+"""The default theme, which is beside the package in the repository; it lends what others lack."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,15 +5,15 @@ import os
 import posixpath
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
-from pelican.settings import DEFAULT_CONFIG, read_settings  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import DotenvError, read_dotenv
 from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
@@ -23,13 +23,17 @@ from site_build.markup.convert import Converter, Dialect
 from site_build.site import Identity
 from site_build.template_objects import Article
 
-_OWN = Path(__file__).resolve().parents[2] / "pelicanconf.py"
+_REPOSITORY = Path(__file__).resolve().parents[2]
 try:
     _given = {**read_dotenv(Path(".env")), **os.environ}
 except DotenvError:  # The commands say so themselves.
     _given = dict(os.environ)
-SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _OWN).resolve()
+_here = Path("pelicanconf.py")
+_found = _here if _here.is_file() else _REPOSITORY / _here
+SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
+"""The one that PELICAN_SETTINGS names, that of the current folder, or that of the repository."""
 
+DEFAULTS: Mapping[str, Any] = of_pelican.DEFAULT_CONFIG
 REFUSED: Mapping[str, str] = {
     "READERS": "only Markdown is read",
     "RELATIVE_URLS": "links are absolute",
@@ -91,26 +95,39 @@ _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 
 
 def load_settings(override: dict[str, str]) -> dict[str, Any]:
-    """Return the settings of `pelicanconf.py`; raises BuildError for what cannot be honoured."""
+    """Return the journal's settings; raises BuildError for what cannot be honoured."""
     if not SETTINGS_FILE.is_file():
-        raise BuildError(f"the settings file {SETTINGS_FILE} is not there; fix PELICAN_SETTINGS")
-    with _imports_from(SETTINGS_FILE.parent):
+        raise BuildError(
+            f"there is no settings file {SETTINGS_FILE}; run this in the folder of the journal, "
+            "make one with fore-edge init, or fix PELICAN_SETTINGS"
+        )
+    sys.modules.pop("site_build.default_settings", None)  # It reads .env, which may have changed.
+    reader = partial(of_pelican.read_settings, override=override)
+    return prepare_settings(read_file(SETTINGS_FILE, reader))
+
+
+def read_file(
+    file: Path, read: Callable[[str], dict[str, Any]] = of_pelican.get_settings_from_file
+) -> dict[str, Any]:
+    """Return what a settings file says, if not told otherwise without Pelican's defaults.
+
+    Raises BuildError, with the error of the file's own code.
+    """
+    with _imports_from(file.parent):
         try:
-            settings: dict[str, Any] = read_settings(os.fspath(SETTINGS_FILE), override)
+            return read(os.fspath(file))
         except SyntaxError as error:
-            place = f"{SETTINGS_FILE.name}:{error.lineno}"
-            raise BuildError(f"{place}: {error.msg}") from error
+            raise BuildError(f"{file.name}:{error.lineno}: {error.msg}") from error
         except BuildError:
             raise
         except Exception as error:  # What a settings file does is its author's.
-            raise BuildError(f"{SETTINGS_FILE.name}: {type(error).__name__}: {error}") from error
-    return prepare_settings(settings)
+            raise BuildError(f"{file.name}: {type(error).__name__}: {error}") from error
 
 
 @contextmanager
 def _imports_from(folder: Path) -> Iterator[None]:
     """Let a settings file import its neighbours, such as publishconf.py the pelicanconf.py."""
-    if folder == _OWN.parent:
+    if folder == _REPOSITORY:
         yield
         return
     before = sys.modules.pop("pelicanconf", None)
@@ -127,7 +144,7 @@ def _imports_from(folder: Path) -> Iterator[None]:
 def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Check the settings and add what a build needs; raises BuildError."""
     for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
-        if settings[name] == DEFAULT_CONFIG.get(name):
+        if settings[name] == DEFAULTS.get(name):
             continue
         if name in REFUSED:
             _refuse(name, f"has no effect here: {REFUSED[name]}; take it out")
@@ -193,7 +210,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
 def read_dialect(settings: Mapping[str, Any]) -> Dialect:
     """Return how texts are read, with the extensions that MARKDOWN names; raises BuildError."""
     said, url, rules = settings["MARKDOWN"], str(settings["SITEURL"]), read_rules(settings)
-    if said == DEFAULT_CONFIG["MARKDOWN"]:
+    if said == DEFAULTS["MARKDOWN"]:
         return Dialect(url, rules=rules)
     options = said.get("extension_configs", {})
     names = dict.fromkeys([*said.get("extensions", []), *options])

@@ -1,0 +1,59 @@
+"""Pelican's settings of a journal, but for who it is: `pelicanconf.py` imports them and adds that.
+
+They are read anew with each reading of `pelicanconf.py`, and with them `.env`.
+"""
+
+import os
+import sys
+
+from site_build.build import fingerprint
+from site_build.errors import BuildError
+from site_build.options import read_settings
+from site_build.pelican_plugin import plugin, settings
+
+try:
+    _environment = read_settings()
+except BuildError as refusal:
+    sys.exit(str(refusal))
+
+SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('PORT', '8000')}"
+# Whether the edge takes leads with a credential alone, as auth.md says; the edge reads it too.
+LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
+
+# Where things are. Templates in the journal's own theme/templates/ go before the theme's.
+PATH = _environment.get("CONTENT_DIR", "content")
+THEME = os.fspath(fingerprint.HOUSE_THEME)
+_own = settings.SETTINGS_FILE.parent / "theme" / "templates"
+_has_own = _own.is_dir() and _own.parent != fingerprint.HOUSE_THEME
+THEME_TEMPLATES_OVERRIDES = [os.fspath(_own)] if _has_own else []
+CACHE_PATH = os.path.join(_environment.get("BUILD_DIR", "build"), ".cache")  # noqa: PTH118
+
+# PLUGINS is never left out: Pelican would load whatever happens to be installed.
+PELICAN_CLASS = plugin.Journal
+PLUGINS = ["site_build.pelican_plugin.plugin"]
+JINJA_ENVIRONMENT = {"autoescape": True, "trim_blocks": True, "lstrip_blocks": True}
+TIMEZONE = "UTC"
+LOCALE = ["C.UTF-8", "C"]  # Names of months must not depend on who builds.
+DEFAULT_DATE_FORMAT = "%d %B %Y"
+
+# Which pages there are, and where. A page that ends with a slash is the index.html of a folder.
+DIRECT_TEMPLATES = ["index", "journal", "tags", "archives", "404", "contact_thanks"]
+JOURNAL_URL, JOURNAL_SAVE_AS = "journal/", "journal/index.html"
+TAGS_URL, TAGS_SAVE_AS = "tags/", "tags/index.html"
+ARCHIVES_URL, ARCHIVES_SAVE_AS = "archive/", "archive/index.html"
+ARTICLE_URL, ARTICLE_SAVE_AS = "journal/{slug}/", "journal/{slug}/index.html"
+PAGE_URL, PAGE_SAVE_AS = "{slug}/", "{slug}/index.html"
+TAG_URL, TAG_SAVE_AS = "tags/{slug}/", "tags/{slug}/index.html"
+CATEGORY_SAVE_AS = AUTHOR_SAVE_AS = ""  # This journal has no pages of categories and of authors.
+PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.
+# Posts on one leaf of a list, and where its further leaves are.
+DEFAULT_PAGINATION = 20
+PAGINATED_TEMPLATES = {"journal": None, "tag": None}
+PAGINATION_PATTERNS = [
+    (1, "{url}", "{save_as}"),
+    (2, "{url}page/{number}/", "{base_name}/page/{number}/index.html"),
+]
+
+# The build writes its own feed and takes static files itself; authors and categories it has none.
+FEED_ALL_ATOM = CATEGORY_FEED_ATOM = TRANSLATION_FEED_ATOM = None
+AUTHOR_FEED_ATOM = AUTHOR_FEED_RSS = None
