@@ -1,4 +1,4 @@
-"""`fore-edge`: the commands of both programs under one name, and `init` and `run`.
+"""`fore-edge`: the commands of both programs under one name, and `init`, `run` and `deploy`.
 
 It imports the edge by name, and only for a command of the edge.
 """
@@ -11,6 +11,7 @@ from site_build import __main__ as build
 
 _OWN = {
     "init": ("init", "make a journal in a folder, also from a Pelican site", "mysite --run"),
+    "deploy": ("deploy", "serve a journal at a domain, with systemd and nginx", "journal.example"),
     "run": ("run", "build the journal, serve it, and publish what changes", ""),
 }
 _RENAMED = {"serve": "preview"}

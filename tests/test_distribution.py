@@ -187,7 +187,7 @@ def test_the_wheel_has_all_files_and_the_requirements_of_run_in(wheel: Path) -> 
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
         metadata = next(name for name in archive.namelist() if name.endswith("/METADATA"))
         head = HeaderParser().parsestr(archive.read(metadata).decode())
-    theme = {f"site_build/{name}" for name in tracked("theme")}
+    theme = {f"site_build/{name}" for name in tracked("theme", "deploy")}
     lines = (ROOT / "requirements" / "run.in").read_text(encoding="utf-8").splitlines()
     required = [line for line in lines if line and not line.startswith("#")]
 

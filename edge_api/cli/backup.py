@@ -29,7 +29,7 @@ _DEFAULT_KEEP: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
-class _Backup:
+class Backup:
     """The result of a backup."""
 
     path: Path
@@ -38,6 +38,7 @@ class _Backup:
     removed: Sequence[Path]
 
     def as_json(self) -> dict[str, Any]:
+        """Return it as `backup --json` prints it."""
         return {
             "file": str(self.path),
             "bytes": self.path.stat().st_size,
@@ -71,7 +72,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
     folder = BackupFolder(arguments.to or store.parent / "backups")
-    backup = _make(store, key, folder, arguments.keep)
+    backup = make_backup(store, key, folder, arguments.keep)
     if arguments.json:
         print(json.dumps(backup.as_json(), indent=2))
     else:
@@ -79,8 +80,11 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Backup:
-    """Make a backup under a temporary name, and rename it once it is verified."""
+def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> Backup:
+    """Make a backup under a temporary name, and rename it once it is verified.
+
+    Raises StoreRefusal.
+    """
     if not store.is_file():
         raise missing_store(f"at {store}")
     now = system_clock()
@@ -105,10 +109,10 @@ def _make(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> _Ba
         except OSError as error:
             named = error.filename or folder.path
             raise StoreRefusal(f"{named} cannot be written: {error.strerror}") from None
-    return _Backup(target, contents, stored_key, removed)
+    return Backup(target, contents, stored_key, removed)
 
 
-def _summary(backup: _Backup, settings: Settings) -> Sequence[str]:
+def _summary(backup: Backup, settings: Settings) -> Sequence[str]:
     rows, tables = backup.contents.total, len(backup.contents.rows)
     size = backup.path.stat().st_size
     made = f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import logging
+import os
 import resource
 import signal
 import socket
@@ -277,8 +278,12 @@ class Server:
 async def listen(host: str, port: int) -> list[socket.socket]:
     """Open a socket for each address of `host` (port 0 chooses a free one). Raises OSError.
 
-    An address family that this machine lacks, such as IPv6, is skipped.
+    An address family that this machine lacks, such as IPv6, is skipped. Sockets that systemd has
+    opened are taken instead (sd_listen_fds(3)): connections wait in them during a restart.
     """
+    if os.environ.get("LISTEN_PID") == str(os.getpid()):
+        count = int(os.environ["LISTEN_FDS"])
+        return [socket.socket(fileno=number) for number in range(3, 3 + count)]
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []

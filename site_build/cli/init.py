@@ -36,7 +36,7 @@ class PelicanSite(NamedTuple):
     omissions: list[str]
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:  # noqa: ARG001
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the journal")
     parser.add_argument(
@@ -46,6 +46,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="take content and settings of the Pelican site in this folder",
     )
     parser.add_argument("--run", action="store_true", help="run the journal afterwards")
+    run_command.add_options(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,6 +1,7 @@
 """`run`: build the journal, serve it, and publish what changes, until a signal ends it."""
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
@@ -15,12 +16,17 @@ _PUBLISHER = ("site_build", "publish", "--stay")
 _EDGE = ("edge_api", "serve", "--keep-mail", "var/mail")
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare no options: settings come from the environment and `.env`."""
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:  # noqa: ARG001
+    """Declare the command's options."""
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    parser.add_argument("--port", help="the port to listen on (default: the setting PORT)")
 
 
-def run(_arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Run until a signal, and return 0; return the status of a build that fails, or 1."""
+    if arguments.port:
+        os.environ["PORT"] = arguments.port  # the build names it too, where there is no SITE_URL
+    edge = (*_EDGE, "--host", arguments.host)
     ending = Event()
     for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
@@ -28,7 +34,7 @@ def run(_arguments: argparse.Namespace) -> int:
     (built,) = _supervise([_BUILD], ending)
     if built or ending.is_set():
         return built or 0
-    statuses = _supervise([_EDGE, _PUBLISHER], ending)
+    statuses = _supervise([edge, _PUBLISHER], ending)
     if ending.is_set():
         return 0
     for (program, name, *_), status in zip((_EDGE, _PUBLISHER), statuses, strict=True):

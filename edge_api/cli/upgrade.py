@@ -1,0 +1,59 @@
+"""`upgrade`: back up the store and migrate it to this version, after a trial on a copy."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from edge_api.auth.actor import system_clock
+from edge_api.backup.files import BackupFolder, secret_key_path
+from edge_api.cli.backup import make_backup
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.swap_file import remove_draft
+from edge_api.open_store import command_store, open_at, require_sqlite_path
+from edge_api.settings import Settings
+
+_KEEP = 14
+
+
+def add_options(_parser: argparse.ArgumentParser) -> None:
+    """Declare no option."""
+
+
+async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+    """Upgrade the store while the former version serves it. Returns 0; raises StoreRefusal.
+
+    A migration that fails on the copy leaves the store as it is. On PostgreSQL, where a failed
+    migration changes nothing either, there is neither a backup nor a copy.
+    """
+    if settings.database_path:
+        await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
+    async with command_store(settings):
+        pass
+    print("the store is at the schema of this version; now start it:")
+    current = Path(sys.prefix).with_name("current")
+    if current.is_symlink():
+        print(f"  ln -sfn {sys.prefix} {current}")
+    print("  systemctl restart fore-edge fore-edge-publish")
+    return 0
+
+
+async def _rehearse(store: Path, settings: Settings) -> None:
+    """Make a backup, print where it is, and migrate a copy of it."""
+    key = None if settings.secret_key else secret_key_path(store)
+    backup = make_backup(store, key, BackupFolder(store.parent / "backups"), _KEEP)
+    print(f"{backup.path}: {backup.contents.total:,} rows, verified", flush=True)
+    draft = store.with_name(f".{store.name}.upgrading")
+    remove_draft(draft)
+    try:
+        copy_backup(backup.path, draft)
+        copy = await open_at(f"sqlite:///{draft}", system_clock, create=False)
+        await copy.close()
+        verify_copy(draft)
+    except (StoreRefusal, OSError) as error:
+        raise StoreRefusal(
+            f"the store stays as it is, and the version that serves it goes on: on a copy, {error}"
+        ) from None
+    finally:
+        remove_draft(draft)
+    print("a copy of it was migrated and verified")

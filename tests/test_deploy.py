@@ -1,0 +1,67 @@
+"""docs/deploy.md is followed as root in a scratch root, and units and proxies hold what it says."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.test_distribution import ROOT, build_wheel
+
+pytestmark = pytest.mark.size("ci")
+
+MOUNT = """
+set -eu
+mount -t tmpfs tmpfs "$1"
+mkdir "$1/upper" "$1/work" "$1/root"
+mount -t overlay overlay -o "lowerdir=/,upperdir=$1/upper,workdir=$1/work" "$1/root"
+root=$1/root
+shift
+for folder in /dev /sys "$1" "$2" "$3"; do
+    mkdir -p "$root$folder"
+    mount --rbind "$folder" "$root$folder"
+done
+mount -t proc proc "$root/proc"
+mkdir -p "$root/run/empty"
+mount -t tmpfs tmpfs "$root/run"
+shift 3
+exec chroot "$root" "$@"
+"""
+"""Runs a command in a copy of this system that forgets all changes, but for those in `$4`."""
+
+
+def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path) -> None:
+    """Every block runs; then pages, a lead, its mail, a new post, a backup and a restart do."""
+    assert os.geteuid() == 0, "this test needs root: it deploys in a scratch root"
+    scratch, folder = tmp_path / "scratch", tmp_path / "folder"
+    scratch.mkdir()
+    folder.mkdir()
+    tmp_path.chmod(0o755)
+    build_wheel(ROOT, folder)
+    namespaces = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
+    mount = ["sh", "-c", MOUNT, "sh", scratch, ROOT, Path(sys.prefix).resolve(), folder]
+    program = [sys.executable, ROOT / "tests/scratch_server.py", ROOT / "docs/deploy.md", folder]
+    ended = subprocess.run(
+        [*namespaces, *mount, *program, sysconfig.get_path("purelib")],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ended.stdout.endswith("deployed\n"), ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("unit", ["fore-edge", "fore-edge-publish", "fore-edge-backup"])
+def test_a_unit_is_hardened(unit: str) -> None:
+    """`systemd-analyze security` gives an exposure of at most 3.0."""
+    command = ["systemd-analyze", "security", "--offline=true", "--threshold=30", "--no-pager"]
+    ended = subprocess.run(
+        [*command, ROOT / "deploy" / f"{unit}.service"],
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "Overall exposure level" in ended.stdout + ended.stderr
