@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 RUN = frozenset({"bash", "python", "js"})
 OUTPUT = "output"
 SAMPLE = "sample"
-SHOWN = frozenset({"console", "ini", "json", "markdown", "nginx", "text", "yaml"})
-"""For what only a reader's own machine could run, and for what is no code."""
+SHOWN = frozenset({"console", "ini", "json", "markdown", "nginx", "shell", "text", "yaml"})
+"""For what only a reader's own machine could run, and for what is no code.
+
+`shell` is what test_deploy.py runs as root.
+"""
 
 _FENCE = re.compile(
     r"^(?P<mark>`{3,})(?P<language>[\w-]*)(?: title=\"(?P<title>[^\"\n]*)\")?(?P<more>[^\n`]*)\n"
