@@ -1,4 +1,4 @@
-"""A program for test_deploy.py: deploy by docs/deploy.md in a scratch root, and use what came of it.
+"""A program of test_deploy.py: deploy by docs/deploy.md in a scratch root, and use the journal.
 
 It runs as root, in namespaces of its own, and ends with a line `deployed`. Its arguments are the
 page, a folder with the wheel, and a folder of libraries.
@@ -6,7 +6,6 @@ page, a folder with the wheel, and a folder of libraries.
 
 import configparser
 import fcntl
-import os
 import re
 import socket
 import ssl
@@ -41,7 +40,7 @@ def make_certificate() -> None:
     """Make the certificate that Certbot would have fetched."""
     CERTIFICATE.mkdir(parents=True)
     key, chain = CERTIFICATE / "privkey.pem", CERTIFICATE / "fullchain.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "60"]
     names = ["-subj", f"/CN={DOMAIN}", "-addext", f"subjectAltName=DNS:{DOMAIN}"]
     subprocess.run(
         [*command, *names, "-keyout", key, "-out", chain], check=True, capture_output=True
@@ -51,7 +50,7 @@ def make_certificate() -> None:
 class Stay(HTTPRedirectHandler):
     """Follows no redirect."""
 
-    def redirect_request(self, *_: object) -> None:  # type: ignore[override]
+    def redirect_request(self, *_: object) -> None:
         """Return none."""
 
 
@@ -106,6 +105,7 @@ def run_block(block: str, folder: Path, tools: Path) -> None:
     environment = {
         "PATH": f"{tools}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
         "LANG": "C.UTF-8",
+        "SSL_CERT_FILE": f"{CERTIFICATE}/fullchain.pem",
         "PIP_NO_DEPS": "1",
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
@@ -148,7 +148,7 @@ def use() -> None:
     listening = socket.create_server(("127.0.0.1", 8000), backlog=1024)
     edge = start("fore-edge", listening)
     start("fore-edge-publish")
-    subprocess.run(["nginx"], check=True)
+    subprocess.run(["/usr/sbin/nginx"], check=True)
     origin = f"https://{DOMAIN}"
     wait_for(lambda: fetch(f"{origin}/")[0] == 200, "the first page is served")
     assert fetch(f"http://{DOMAIN}/journal/?a=1")[0] == 301

@@ -41,8 +41,22 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     build_wheel(ROOT, folder)
     namespaces = ["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child"]
-    mount = ["sh", "-c", MOUNT, "sh", scratch, ROOT, Path(sys.prefix).resolve(), folder]
-    program = [sys.executable, ROOT / "tests/scratch_server.py", ROOT / "docs/deploy.md", folder]
+    mount: list[str | Path] = [
+        "sh",
+        "-c",
+        MOUNT,
+        "sh",
+        scratch,
+        ROOT,
+        Path(sys.prefix).resolve(),
+        folder,
+    ]
+    program: list[str | Path] = [
+        sys.executable,
+        ROOT / "tests/scratch_server.py",
+        ROOT / "docs/deploy.md",
+        folder,
+    ]
     ended = subprocess.run(
         [*namespaces, *mount, *program, sysconfig.get_path("purelib")],
         check=False,

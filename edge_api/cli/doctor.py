@@ -2,8 +2,17 @@
 
 import argparse
 import asyncio
+import json
+import shutil
+import subprocess
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
+from ssl import cert_time_to_seconds
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
@@ -16,7 +25,17 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.lock_file import is_outdated
 from edge_api.db.types import format_instant
 from edge_api.health import Health
+from edge_api.mail.messages import Refused
+from edge_api.mail.transports import open_transport
 from edge_api.settings import Settings
+
+_SYSTEMD: Final = Path("/run/systemd/system")
+"""Is there where systemd runs (sd_booted(3))."""
+_UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
+_TIMEOUT_SECONDS: Final = 10.0
+_MIN_DAYS: Final = 14
+"""A certificate is renewed a month before it expires; with fewer days left, that has failed."""
+_MIN_FREE_BYTES: Final = 512 << 20
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,7 +51,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, notes = report(settings, deep=arguments.deep)
-    errors = [*_check_files(settings), *service_errors, *replica_errors(settings), *backup_errors]
+    found = [*_check_files(settings), *service_errors, *replica_errors(settings), *backup_errors]
+    found += [*_check_site(settings), *_check_machine(settings)]
+    errors = dict.fromkeys(found)
     for error in errors:
         print(f"- {error}")
     if not errors:
@@ -70,11 +91,75 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
             failure = assembly.publishing.failure
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             notes = await _pending_requests(assembly)
+            relay = await _check_relay(settings)
     except StoreRefusal as refusal:
         return [str(refusal)], []
     backup_errors = [check["error"] for check in readiness["checks"].values() if "error" in check]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*backup_errors, *builds, *keys], notes
+    return [*backup_errors, *builds, *keys, *relay], notes
+
+
+async def _check_relay(settings: Settings) -> list[str]:
+    """Connect and log in; send nothing."""
+    if settings.smtp_url:
+        try:
+            async with open_transport(settings.smtp_url).session():
+                pass
+        except Refused as refused:
+            return [f"SMTP_URL: {refused.message}"]
+    return []
+
+
+def _check_site(settings: Settings) -> Iterator[str]:
+    """Ask the public address for readiness, as readers reach it: through DNS, TLS and proxy."""
+    if settings.is_loopback:
+        return
+    origin = urlsplit(settings.site_url)
+    connect = HTTPSConnection if origin.scheme == "https" else HTTPConnection
+    with closing(connect(origin.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
+        try:
+            connection.request("GET", "/api/public/v1/readiness")
+            socket: Any = connection.sock
+            expiry = socket.getpeercert()["notAfter"] if origin.scheme == "https" else None
+            checks = json.loads(connection.getresponse().read())["checks"].values()
+        except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
+            yield (
+                f"{settings.site_url} is not answered by an edge ({error}): check that DNS leads "
+                "here, that the proxy runs, and that the edge does"
+            )
+            return
+    if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _MIN_DAYS:
+        yield f"the certificate of {settings.site_url} expires in {days} days: run certbot renew"
+    yield from (check["error"] for check in checks if "error" in check)
+
+
+def _check_machine(settings: Settings) -> Iterator[str]:
+    store = settings.database_path.resolve().parent if settings.database_path else None
+    for folder in filter(None, (store, settings.build_dir)):
+        if folder.is_dir() and (free := shutil.disk_usage(folder).free) < _MIN_FREE_BYTES:
+            yield f"{free >> 20} MB are free on the disk of {folder}: make room"
+    if _SYSTEMD.is_dir():
+        yield from check_units(_ask("systemctl", "show", "-p", "Id,LoadState,ActiveState", *_UNITS))
+        if _ask("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no":
+            yield "the clock is not synchronised: run timedatectl set-ntp true"
+
+
+def check_units(shown: str) -> Iterator[str]:
+    """Yield a sentence for each installed unit that `systemctl show` does not call active."""
+    for block in shown.split("\n\n"):
+        unit = dict(line.split("=", 1) for line in block.strip().splitlines())
+        if unit.get("LoadState") == "loaded" and unit["ActiveState"] != "active":
+            name = unit["Id"]
+            yield f"{name} is {unit['ActiveState']}: journalctl -u {name} says why; then restart it"
+
+
+def _ask(*command: str) -> str:
+    with suppress(OSError, subprocess.TimeoutExpired):
+        ended = subprocess.run(  # noqa: S603
+            command, check=False, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS
+        )
+        return ended.stdout
+    return ""
 
 
 async def _pending_requests(assembly: Assembly) -> list[str]:

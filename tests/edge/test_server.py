@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from edge_api.cli.doctor import check_units
 from edge_api.cli.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
@@ -483,7 +484,42 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
-    assert (code, said) == (1, "- the build was made for another SITE_URL\n")
+    build, site = said.splitlines()
+    assert (code, build) == (1, "- the build was made for another SITE_URL")
+    assert site.startswith("- https://journal.test is not answered by an edge (")
+
+
+@pytest.mark.size("ci")
+def test_doctor_logs_in_at_the_relay(installation: Installation) -> None:
+    """It says why that fails, before a mail is lost."""
+    assert installation.run("migrate")[0] == 0
+    relay = f"smtp://127.0.0.1:{free_port()}"
+    asked = installation.changed(SMTP_URL=relay, OWNER_EMAIL="ann@example.org")
+
+    code, said, _ = asked.run("doctor")
+
+    assert code == 1
+    assert "- SMTP_URL: " in said
+
+
+def test_doctor_names_units_that_do_not_run() -> None:
+    """As `systemctl show` prints them; a unit that is not installed is left out."""
+    shown = """\
+Id=fore-edge.service
+LoadState=loaded
+ActiveState=active
+
+Id=fore-edge-publish.service
+LoadState=loaded
+ActiveState=failed
+
+Id=fore-edge-backup.timer
+LoadState=not-found
+ActiveState=inactive
+"""
+    (said,) = check_units(shown)
+    assert said.startswith("fore-edge-publish.service is failed: journalctl -u fore-edge-publish")
+    assert list(check_units("")) == []
 
 
 def test_a_development_key_is_made_and_used_again(installation: Installation) -> None:
