@@ -91,7 +91,7 @@ def start(unit: str, listening: socket.socket | None = None) -> "subprocess.Pope
         descriptors = (listening.fileno(),)
         command = f"exec 3<&{descriptors[0]}; export LISTEN_FDS=1 LISTEN_PID=$$; {command}"
     return subprocess.Popen(
-        ["/bin/sh", "-c", command],
+        ["/bin/bash", "-c", command],
         cwd=service["WorkingDirectory"],
         umask=int(service["UMask"], 8),
         pass_fds=descriptors,
