@@ -2,7 +2,7 @@
 # from the environment or from the command line: make run PORT=9000.
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help run build setup check format quick test judge bench lock upgrade clean
+.PHONY: help run build setup check format quick test judge bench release lock upgrade clean
 
 PYTHON_IN_VENV := .venv/bin/python
 # A release is taken a week after it appeared, when a bad one has been found out and withdrawn.
@@ -55,6 +55,9 @@ bench: setup ## measure speed and memory beside peers, write a report to REPORT 
 	@tools/provide openssl >/dev/null
 	@$(PYTHON_IN_VENV) -m benchmarks $(if $(REPORT),--report "$(REPORT)")
 
+release: setup ## build the wheel and the sdist into dist/, walk through a journal of the wheel, name the tag
+	@$(PYTHON_IN_VENV) -m tools.release
+
 lock: setup ## lock requirements/*.in again, keeping versions that still fit
 	@$(COMPILE) $(UPGRADE) --output-file requirements/run.txt requirements/run.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/test.txt requirements/test.in
@@ -64,5 +67,5 @@ upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old
 
 clean: ## remove what commands made, but never the store in var/
-	@rm -rf .venv .venv-bench build tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .venv-bench build dist tests/judges/node_modules .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -147,15 +147,20 @@ async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, he
             listening.close()
 
 
+@pytest.fixture
+def former(tmp_path: Path) -> Path:
+    """Return a folder with the edge of the release before."""
+    archive, folder = tmp_path / "former.tar", tmp_path / "former"
+    command = ["git", "archive", "--output", os.fspath(archive), FORMER, "edge_api"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    shutil.unpack_archive(archive, folder)
+    return folder
+
+
 async def test_upgrades_under_load_lose_nothing(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    former: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """From the release before and from this one; one of each with a step that fails."""
-    archive = tmp_path / "former.tar"
-    command = ["git", "archive", "--output", archive, FORMER, "edge_api"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    former = tmp_path / "former"
-    shutil.unpack_archive(archive, former)
     this = copy_code(tmp_path / "this")
     new, bad = copy_code(tmp_path / "new", GOOD_STEP), copy_code(tmp_path / "bad", BAD_STEP)
     waits = []
