@@ -32,7 +32,7 @@ PAGES = {
     "/sitemap.xml": "<urlset",
     "/llms.txt": "# ",
     "/feed.xml": "<feed",
-    "/openapi.json": '"openapi"',
+    f"{API}/openapi.json": '"openapi"',
 }
 
 
