@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from benchmarks.builders import HUGO, PELICAN
-from benchmarks.peers import DATASETTE, FASTAPI, HELLO, SDK, STATIC
+from benchmarks.peers import DATASETTE, FASTAPI, HELLO, SDK, STATIC, UNKEPT
 
 Sense = Literal["at least", "at most"]
 
@@ -74,6 +74,7 @@ TABLE: Final = (
     ),
     _most("analyses", "analyses of hostile documents", _LONGEST, 100.0),
     *_times("page", "a built page (9 kB)", {HELLO: 0.55, STATIC: 2.0}),
+    Line("proxied post/kept", "`GET /posts/{slug}` by deploy/nginx.conf", f"{{}} x {UNKEPT}", 2.5),
     *_times("proxied post", "`GET /posts/{slug}`, keyed, both behind nginx", {FASTAPI: 1.2}),
     *_times("proxied lead", "`POST /leads`, 64 clients, both behind nginx", {FASTAPI: None}),
     _most("tools", "`mcp tools/call`", f"{{}} x the processor time of {SDK}", 0.85),

@@ -170,8 +170,9 @@ def use() -> None:
     assert len(list((JOURNAL / "var/backups").glob("edge-*.db"))) == 1
     restart_under_load(edge, listening)
 
-    log = Path("/var/log/nginx/access.log").read_text(encoding="utf-8")
-    assert "/shared/- " in log
+    access_log = Path("/var/log/nginx/access.log")
+    wait_for(lambda: "/shared/- " in access_log.read_text("utf-8"), "the log is written")
+    log = access_log.read_text(encoding="utf-8")
     assert "0123456789abcdef" not in log
     assert "secret" not in log
 

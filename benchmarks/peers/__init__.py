@@ -12,7 +12,6 @@ import orjson
 
 from benchmarks.peers.environment import prepare
 from benchmarks.server import Served, free_port, served
-from tests.content.fences import read_fences
 
 HELLO: Final = "aiohttp hello-world"
 STATIC: Final = "aiohttp static files"
@@ -22,6 +21,8 @@ NGINX: Final = "nginx"
 CERTIFICATE, KEY = "certificate.pem", "key.pem"
 ONE_COMMIT_EACH: Final = "benchmarks.peers.one_commit_each"
 """The edge itself, with a commit for each request: what sharing commits is measured against."""
+UNKEPT: Final = "a new connection for each request"
+"""Fore-edge behind nginx as an earlier post configured it."""
 SDK: Final = "the SDK's own server"
 
 _APART: Final = Path(__file__).parent / "apart"
@@ -56,8 +57,11 @@ _FILES: Final = """server {{
     open_file_cache max=1000;
   }}
 """
-SHIPPED: Final = _ROOT / "content" / "posts" / "running-it-in-production.md"
-"""The post whose settings for nginx are the ones that operators take."""
+SHIPPED: Final = _ROOT / "deploy" / "nginx.conf"
+"""The configuration of nginx that operators take."""
+_KEPT: Final = ("    keepalive 64;\n", "        proxy_http_version 1.1;\n")
+_KEPT_HEADER: Final = '        proxy_set_header Connection "";\n'
+"""With these lines nginx keeps its connections to the edge."""
 
 
 def hello() -> AbstractContextManager[Served]:
@@ -80,25 +84,32 @@ def nginx(folder: Path, root: Path) -> AbstractContextManager[Served]:
     return _run_nginx(folder, f"http://127.0.0.1:{port}/", _FILES.format(port=port, root=root))
 
 
-def proxy(folder: Path, origin: str) -> AbstractContextManager[Served]:
-    """Run nginx in front of a server at `origin`, with the settings of the journal's own post.
+def proxy(
+    folder: Path, origin: str, *, keeps_connections: bool = True
+) -> AbstractContextManager[Served]:
+    """Run nginx in front of a server at `origin`, with the shipped configuration.
 
-    Only what an operator changes is changed: the port, the certificate and the server's address.
-    Raises SystemExit where the post does not have one of these exactly once.
+    Only what an operator changes is changed: ports, certificate, log and the server's address;
+    without `keeps_connections` each request has a connection of its own to the server. Raises
+    SystemExit where the configuration lacks one of these.
     """
     port, certificate = free_port(), make_certificate(folder)
-    (settings,) = (
-        fence.code for fence in read_fences(SHIPPED.read_text("utf-8")) if fence.language == "nginx"
-    )
+    settings = SHIPPED.read_text(encoding="utf-8")
     live = "/etc/letsencrypt/live/journal.example"
-    for shipped, own in {
+    changes = {
+        "    listen 80;\n    listen [::]:80;\n": f"    listen 127.0.0.1:{free_port()};\n",
+        "    listen [::]:443 ssl http2;\n": "",
         "listen 443 ": f"listen 127.0.0.1:{port} ",
+        "/var/log/nginx/access.log": f"{folder}/access.log",
         f"{live}/fullchain.pem": str(certificate),
         f"{live}/privkey.pem": str(certificate.with_name(KEY)),
         "127.0.0.1:8000": origin.removeprefix("http://"),
-    }.items():
-        if settings.count(shipped) != 1:
-            raise SystemExit(f"{SHIPPED}: the nginx settings have no single {shipped!r}")
+    }
+    if not keeps_connections:
+        changes |= dict.fromkeys((*_KEPT, _KEPT_HEADER), "")
+    for shipped, own in changes.items():
+        if shipped not in settings:
+            raise SystemExit(f"{SHIPPED} has no {shipped.strip()!r}")
         settings = settings.replace(shipped, own)
     return _run_nginx(folder, f"https://127.0.0.1:{port}/", settings, certificate)
 

@@ -115,8 +115,7 @@ def test_other_clients_come_from_many_addresses_too() -> None:
     assert all(re.fullmatch(r"10(\.\d{1,3}){3}", headers[ADDRESS]) for headers in sent)
 
 
-@pytest.mark.own_posts
-def test_the_settings_for_nginx_in_the_post_work(tmp_path: Path, recorder: Recorder) -> None:
+def test_the_shipped_configuration_of_nginx_works(tmp_path: Path, recorder: Recorder) -> None:
     """Each request gets an id and its client's address, and connections to the edge are kept."""
     folder = tmp_path / "nginx"
     with peers.proxy(folder, recorder.origin) as proxy:
@@ -134,14 +133,13 @@ def test_the_settings_for_nginx_in_the_post_work(tmp_path: Path, recorder: Recor
     assert len(recorder.ports) == 1
 
 
-@pytest.mark.own_posts
-def test_settings_for_nginx_that_have_changed_end_the_run(
+def test_a_configuration_of_nginx_that_has_changed_end_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What cannot be set to this machine's places is named, in place of a figure of something."""
-    post = tmp_path / "post.md"
+    post = tmp_path / "nginx.conf"
     post.write_text(peers.SHIPPED.read_text("utf-8").replace("listen 443 ", "listen 8443 "))
     monkeypatch.setattr(peers, "SHIPPED", post)
 
-    with pytest.raises(SystemExit, match="have no single 'listen 443 '"):
+    with pytest.raises(SystemExit, match="has no 'listen 443'"):
         peers.proxy(tmp_path / "nginx", "http://127.0.0.1:1")
