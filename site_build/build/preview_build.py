@@ -19,8 +19,7 @@ from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.sources import Content
 from site_build.errors import BuildError
 from site_build.progress import Request
-from site_build.site import Document, Identity, publish
-from site_build.template_objects import Article, Page
+from site_build.site import Identity
 
 _MADE_OF_RECORDS = (".json", ".txt", ".xml")
 """Suffixes of files that may hold whole posts."""
@@ -35,28 +34,6 @@ class PreviewBuild(SiteBuild):
         """Take what was read and checked; raises BuildError for what the edge cannot show."""
         public = replace(known, content=_publish_drafts(known.content))
         super().__init__(request, identity, style, public)
-
-    def revise(self, content: Content) -> None:
-        """Take documents whose texts alone are others, at once: no list has to be made anew.
-
-        What a theme shows elsewhere of a text, such as posts like it, stays as it was.
-        """
-        self.content = _publish_drafts(content)
-        documents = self._context.documents
-        for document in self.content.documents:
-            if documents[document.path] is not document:
-                documents[document.path] = document
-                self._revise_page(document)
-        self.site = publish(self.site.identity, self.content.documents, self.request.now)
-        for made_of_texts in ("_others", "_lines"):
-            self.__dict__.pop(made_of_texts, None)
-
-    def _revise_page(self, document: Document) -> None:
-        target = self._targets[addresses.name_file(document.address)]
-        if isinstance(target, TemplateTarget):
-            for value in target.own.values():
-                if isinstance(value, Article | Page) and value.source_path == document.path:
-                    value.document = document
 
     def _take_others(self) -> None:
         """Take nothing: other files are looked for when asked for."""

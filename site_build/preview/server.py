@@ -175,7 +175,7 @@ _CALM = 10
 _LONGEST_BURST = 100
 """Milliseconds after which it is taken for over in any case."""
 _GLANCE = 1000
-"""Milliseconds between two looks whether the folders are still the ones that are watched."""
+"""Milliseconds without a change after which every file is looked at."""
 Changes = frozenset[str] | None
 """Paths that have changed, absolute; None where it is not known which."""
 
@@ -333,42 +333,15 @@ def _page(html: str, status: int, **headers: str) -> web.Response:
 async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
     """Yield what has changed in these files and folders, and once a second that it is not known.
 
-    So a change is seen also on a disk that tells of none. It goes on until it is closed.
+    So a change is seen also on a disk that reports none, and in a folder that was replaced. It goes
+    on until it is closed.
     """
-    while True:
-        identities = [*map(_identify, places)]
-        present = [place for place, identity in zip(places, identities, strict=True) if identity]
-        async with aclosing(_watch_these(present)) as changes:
-            async for each in changes:
-                is_other = [*map(_identify, places)] != identities
-                yield None if is_other else each
-                if is_other:
-                    break
-
-
-async def _watch_these(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
-    """Yield on each change, and now and then without one."""
-    if not places:
-        await asyncio.sleep(_GLANCE / 1000)
-        yield None
-        return
-    try:
-        notices = awatch(
-            *places,
-            debounce=_LONGEST_BURST,
-            step=_CALM,
-            rust_timeout=_GLANCE,
-            yield_on_timeout=True,
-        )
-        async for notice in notices:
-            yield frozenset(path for _, path in notice) or None
-    except FileNotFoundError:  # It went away between the look and the watch.
-        yield None
-
-
-def _identify(place: Path) -> tuple[int, int] | None:
-    try:
-        status = place.stat()
-    except OSError:
-        return None
-    return status.st_dev, status.st_ino
+    notices = awatch(
+        *(place for place in places if place.exists()),
+        debounce=_LONGEST_BURST,
+        step=_CALM,
+        rust_timeout=_GLANCE,
+        yield_on_timeout=True,
+    )
+    async for notice in notices:
+        yield frozenset(path for _, path in notice) or None

@@ -18,7 +18,6 @@ from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.preview_build import PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
-from site_build.content.sources import Content
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import PreviewBuilder
@@ -85,9 +84,7 @@ class PreviewSession:
         self._library = ContentLibrary(request, fingerprint_code(), dialect)
         self._builder = PreviewBuilder(dialect.site_url)
         self._good: dict[str, bytes] = {}
-        self._shown: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False
-        self._content = self._library.collect()
         self._theme = _stamp(watched)
         self._is_lost = False
         self.state = State(self._name_version())
@@ -113,20 +110,8 @@ class PreviewSession:
             self._theme, is_restyled = theme, True
         if is_changed or is_restyled or was_lost:
             self._is_tidy, self._is_checked = False, False
-            self._take_in(is_restyled=is_restyled or was_lost)
-        return self.state != before
-
-    def _take_in(self, *, is_restyled: bool) -> None:
-        """Show changed texts at once, where nothing else has changed; or make the site anew."""
-        content, last = self._library.collect(), self._build
-        is_text = _differ_in_text(self._content, content) and not self.state.theme
-        if is_restyled or last is None or not is_text:
             self.state = self._make_anew(in_haste=True)
-        else:
-            last.revise(content)
-            self._content, self._is_whole = content, False
-            self.state = self._begin(content, self._library.list_errors())
-        self._shown.clear()
+        return self.state != before
 
     def settle(self) -> bool:
         """Finish what was shown at once and forget what was before; return whether pages differ."""
@@ -139,20 +124,15 @@ class PreviewSession:
         return self.state != before
 
     def _complete(self) -> None:
-        """Make the site anew, under the same version where nothing that was asked for differs."""
-        before, shown = self.state, self._shown
+        """Relate posts anew, under the same version where that leaves them related as they were."""
+        before, last = self.state, self._build
         after = self._make_anew()
-        if after.theme:
-            self.state = after
-            return
-        self._shown = {}
-        made = {path: self._make(path) for path in (*shown, *before.faults)}
-        faults = {path: data for path, data in made.items() if isinstance(data, Problem)}
-        is_same = faults.keys() == before.faults.keys() and all(
-            made[path] == data for path, data in shown.items()
-        )
-        version = before.version if is_same else after.version
-        self.state = replace(after, version=version, faults=faults)
+        made = {path: self._make(path) for path in before.faults}
+        after = replace(after, faults={p: e for p, e in made.items() if isinstance(e, Problem)})
+        is_same = last and self._build and last.related == self._build.related
+        if is_same and (after.theme, after.faults) == (before.theme, before.faults):
+            after = replace(after, version=before.version)
+        self.state = after
 
     def check(self) -> bool:
         """Check the whole content if it has changed; return whether its warnings are others now."""
@@ -190,7 +170,6 @@ class PreviewSession:
         except BuildError as error:
             return read_sentence(str(error))
         if data is not None and path.endswith(".html"):
-            self._shown[path] = data
             self._good.pop(path, None)
             self._good[path] = data
             if len(self._good) > _LONGEST_MEMORY:
@@ -206,36 +185,19 @@ class PreviewSession:
         content, errors = self._library.collect(), self._library.list_errors()
         last = self._build
         related = last.related if last and in_haste else None
-        self._content, self._is_whole = content, related is None
+        self._is_whole = related is None
         try:
             self._build = self._builder.build(self._request, KnownContent(content, related))
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
-        return self._begin(content, errors)
-
-    def _begin(self, content: Content, errors: tuple[Diagnostic, ...]) -> State:
-        version, findings = self._name_version(), self.state.findings
-        return State(version, content.documents, errors, findings=findings)
+        findings = self.state.findings
+        return State(self._name_version(), content.documents, errors, findings=findings)
 
     def _name_version(self) -> str:
         """Return a name that no other process of the preview gives."""
         self._number += 1
         return f"{self._session}-{self._number}"
-
-
-def _differ_in_text(before: Content, after: Content) -> bool:
-    """Return whether nothing but texts differs, and nothing that lists show of them."""
-    if before.files != after.files or before.minutes != after.minutes:
-        return False
-    if len(before.documents) != len(after.documents):
-        return False
-    pairs = zip(before.documents, after.documents, strict=True)
-    changed = [(old, new) for old, new in pairs if old is not new]
-    return bool(changed) and all(
-        replace(old, digest=new.digest, body_line=new.body_line, slug_at=new.slug_at) == new
-        for old, new in changed
-    )
 
 
 def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
