@@ -1,7 +1,7 @@
 """Templates that a build provides for pages of the edge.
 
-They are plain Jinja2, with autoescape and nothing else. The build tries each of them before it
-hands them over; the edge gives them exactly what is named here.
+They are plain Jinja2, with autoescape and nothing else. The build checks each of them, and tries
+all but those of the reference; the edge gives them exactly what is named here.
 """
 
 from collections.abc import Mapping

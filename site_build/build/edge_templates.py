@@ -128,10 +128,15 @@ def find_edge_templates(
 
 
 def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
-    """Return what each template that the edge knows is given, and samples of that, by name."""
+    """Return what each template that the edge knows is given, and samples of that, by name.
+
+    Those of the reference are compiled and not tried: hardly a theme has its own.
+    """
     forms = {form.template: (_FORM_VALUES, _sample_form(form.fields)) for form in FORMS}
     pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGES.items()}
-    reference = {name: (given, _REFERENCE_SAMPLES[name]) for name, given in REFERENCE.items()}
+    reference: dict[str, tuple[Sequence[str], Samples]] = {
+        name: (given, ()) for name, given in REFERENCE.items()
+    }
     return {**forms, **pages, **reference}
 
 
@@ -272,92 +277,8 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
 )
 
 
-_PROSE: Sample = {"html": "<p>Words.</p>", "line": "Words.", "markdown": "Words."}
-_NONE: Sample = {"html": "", "line": "", "markdown": ""}
-_CODE: Sample = {"html": "<span>1</span>", "text": "1", "language": "json"}
-_FIELD: Sample = {
-    "name": "limit",
-    "kind": "integer",
-    "mark": "needed",
-    "description": _PROSE,
-    "place": "query",
-}
-_BODY: Sample = {
-    "media_types": ("application/json",),
-    "fields": (_FIELD, {**_FIELD, "mark": "", "description": _NONE}),
-    "is_deeper": True,
-    "example": _CODE,
-}
-_ANSWER: Sample = {
-    "status": "200",
-    "phrase": "OK",
-    "description": _PROSE,
-    "headers": {"ETag": _PROSE},
-    "body": _BODY,
-}
-_BARE_ANSWER: Sample = {**_ANSWER, "headers": {}, "body": None}
-_ENTRY: Sample = {
-    "anchor": "list_posts",
-    "method": "GET",
-    "path": "/api/public/v1/posts",
-    "summary": "List posts",
-    "about": _PROSE,
-    "access": _PROSE,
-    "parameters": (_FIELD,),
-    "body": {**_BODY, "is_deeper": False, "example": None},
-    "answers": (_ANSWER, _BARE_ANSWER),
-    "problems": (_BARE_ANSWER,),
-    "examples": ({"label": "curl", "code": _CODE},),
-    "remark": _NONE,
-}
-_BARE_ENTRY: Sample = {
-    **_ENTRY,
-    "about": _NONE,
-    "parameters": (),
-    "body": None,
-    "problems": (),
-    "examples": (),
-    "remark": _PROSE,
-}
-_DOCS_PAGE: Sample = {
-    "path": "/docs/",
-    "name": "Overview",
-    "title": "API",
-    "description": "How to call it.",
-    "prose": _PROSE,
-    "entries": (),
-}
-_DOCS_GROUP: Sample = {
-    **_DOCS_PAGE,
-    "path": "/docs/posts/",
-    "name": "Posts",
-    "title": "API: Posts",
-    "prose": _NONE,
-    "entries": (_ENTRY, _BARE_ENTRY),
-}
-_REFERENCE_SAMPLES: Mapping[str, Sequence[Sample]] = MappingProxyType(
-    {
-        "docs.html": tuple(
-            {"page": page, "pages": (_DOCS_PAGE, _DOCS_GROUP)} for page in (_DOCS_PAGE, _DOCS_GROUP)
-        ),
-        "docs_try.html": (
-            {
-                "docs": "/docs/",
-                "sheets": ("/theme/try/look.css",),
-                "scripts": ("/theme/try/start.js",),
-                "document": "/api/public/v1/openapi.json",
-            },
-        ),
-    }
-)
-
-
 def _sample_form(fields: Sequence[str]) -> Sequence[Sample]:
     """Return values and faults for a form with these fields."""
-    return (
-        {"values": {}, "faults": {"form": "Try again later."}},
-        {
-            "values": dict.fromkeys(fields, "Typed"),
-            "faults": dict.fromkeys(fields, "Too long."),
-        },
-    )
+    typed, faults = dict.fromkeys(fields, "Typed"), dict.fromkeys(fields, "Too long.")
+    refused: Sample = {"values": {}, "faults": {"form": "Try again later."}}
+    return refused, {"values": typed, "faults": faults}
