@@ -65,8 +65,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet) -> Iterator[Target]
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in site.tags:
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
-    for path, text in crawlers.render_sitemaps(site).items():
-        yield make_text(path, text)
+    yield make_text(addresses.SITEMAP, crawlers.render_sitemap(site))
 
 
 def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:

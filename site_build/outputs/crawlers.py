@@ -41,11 +41,7 @@ _NOT_PAGES = (f"{paths.OAUTH}/", paths.UNSUBSCRIBE)
 """Made for one person each; a crawler has no business there."""
 _MONTHS = 11
 """The norm recommends less than a year."""
-LARGEST = 50_000
-"""URLs in one file, by the protocol."""
-
 _NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
-_Row = tuple[str, datetime]
 
 
 def render_robots(identity: Identity, policy: Policy) -> str:
@@ -88,23 +84,17 @@ def find_expiry(now: datetime) -> datetime:
     return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
 
 
-def render_sitemaps(site: Site, largest: int = LARGEST) -> dict[str, str]:
-    """Return the sitemap's files by their paths: one, or an index and its parts."""
-    rows = list(_list_rows(site))
-    if len(rows) <= largest:
-        return {addresses.SITEMAP: _render("urlset", "url", site, rows)}
-    parts = [rows[first : first + largest] for first in range(0, len(rows), largest)]
-    names = [f"sitemap-{number}.xml" for number, _ in enumerate(parts, 1)]
-    files = {
-        name: _render("urlset", "url", site, part) for name, part in zip(names, parts, strict=True)
-    }
-    heads = [
-        (name, max(instant for _, instant in part)) for name, part in zip(names, parts, strict=True)
-    ]
-    return {addresses.SITEMAP: _render("sitemapindex", "sitemap", site, heads), **files}
+def render_sitemap(site: Site) -> str:
+    """Return the sitemap; the protocol allows it 50,000 addresses."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<urlset xmlns="{_NAMESPACE}">']
+    for path, instant in _list_rows(site):
+        url = escape(site.identity.absolute(path))
+        dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
+        lines.append(f"<url><loc>{url}</loc>{dated}</url>")
+    return "\n".join([*lines, "</urlset>"]) + "\n"
 
 
-def _list_rows(site: Site) -> Iterator[_Row]:
+def _list_rows(site: Site) -> Iterator[tuple[str, datetime]]:
     """Yield the path of each page that stands for itself, and its last revision."""
     latest = _find_latest(site.posts)
     for path in (addresses.HOME, *site.identity.addresses.list_overviews()):
@@ -121,15 +111,3 @@ def _list_rows(site: Site) -> Iterator[_Row]:
 
 def _find_latest(posts: Sequence[Document]) -> datetime:
     return max((post.updated for post in posts), default=UNDATED)
-
-
-def _render(kind: str, item: str, site: Site, rows: Sequence[_Row]) -> str:
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<{kind} xmlns="{_NAMESPACE}">',
-    ]
-    for path, instant in rows:
-        url = escape(site.identity.absolute(path))
-        dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
-        lines.append(f"<{item}><loc>{url}</loc>{dated}</{item}>")
-    return "\n".join([*lines, f"</{kind}>"]) + "\n"

@@ -97,8 +97,8 @@ _LONGEST_BURST = 1000
 """Milliseconds after which a burst is taken for over in any case."""
 
 _LOOK_INTERVAL = timedelta(minutes=10)
-_FIRST_PAUSE = timedelta(seconds=5)
-_LONGEST_PAUSE = timedelta(minutes=5)
+_PAUSE = timedelta(seconds=30)
+"""After a build that was stopped by anything but its content."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -138,13 +138,14 @@ class Watcher:
         self._order = order
         self._tell = tell
         self._memory = BuildMemory()
-        self._look_at = datetime.max.replace(tzinfo=UTC)
+        self._look_at = _NEVER
         self._stale = True
         self._due: datetime | None = None
         """When the next scheduled post or page appears."""
         self._ahead: Report | None = None
         """The release that was made for that instant."""
-        self._backoff = Backoff()
+        self._resume_at: datetime | None = None
+        """Until when nothing is tried after a refused attempt, unless the content changes."""
         self._told: object = None
         """The error that was reported last, if no release came after it."""
         self.failure = ""
@@ -154,13 +155,13 @@ class Watcher:
         """Remember that what is served may be out of date, and what was refused may be fixed."""
         self._memory.note(paths)
         self._stale = True
-        self._backoff.reset()
+        self._resume_at = None
 
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
         if not self._look_at - _LOOK_INTERVAL <= now < self._look_at:  # a clock may be set back
             self._look(now)
-        if self._backoff.is_on(now):
+        if self._resume_at and now < self._resume_at:
             return
         try:
             news = self._step(now)
@@ -171,23 +172,28 @@ class Watcher:
             # a check finds depends on it too, since a link to a scheduled post is broken before.
             self._stale = False
             self._withdraw()
-            self._backoff.wait_for(now, self._due)
+            self._pause(now)
             self._refuse(error, error.findings)
         except BuildError as error:
             if self._stale:
                 self._withdraw()
-            self._backoff.begin(now, self._due)
+            self._pause(now, _PAUSE)
             self._refuse(error, str(error))
         else:
             if news:
-                self._backoff.reset()
+                self._resume_at = None
                 self._told = None
                 self.failure = ""
                 self._tell(news)
 
+    def _pause(self, now: datetime, length: timedelta | None = None) -> None:
+        """Try nothing for a time, or for good, but not beyond the next scheduled instant."""
+        due = self._due if self._due and self._due > now else _NEVER
+        self._resume_at = min(due, now + length) if length else due
+
     def _look(self, now: datetime) -> None:
-        """Look at every file, since a file system may forget to report a change."""
-        self._look_at = now + _LOOK_INTERVAL
+        """Look at every file, since a file system may forget a change, and end a pause."""
+        self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
         try:
             is_changed = self._memory.look()
         except BuildError:
@@ -263,29 +269,3 @@ def publish(
             tell(Outdated())
             if not stays:
                 return
-
-
-class Backoff:
-    """A pause after a refused attempt, and the length of the next one: short at first."""
-
-    def __init__(self) -> None:
-        self.reset()
-
-    def reset(self) -> None:
-        """End the pause; the next one is short again."""
-        self._length = _FIRST_PAUSE
-        self._since = self._until = datetime.min.replace(tzinfo=UTC)
-
-    def is_on(self, now: datetime) -> bool:
-        """Return whether nothing is to be tried at `now` (UTC); a clock set back ends a pause."""
-        return self._since <= now < self._until
-
-    def begin(self, now: datetime, due: datetime | None) -> None:
-        """Pause, each time twice as long up to five minutes, but not beyond an instant `due`."""
-        self.wait_for(now, due)
-        self._until = min(self._until, now + self._length)
-        self._length = min(2 * self._length, _LONGEST_PAUSE)
-
-    def wait_for(self, now: datetime, due: datetime | None) -> None:
-        """Pause until an instant that is still to come, or for good."""
-        self._since, self._until = now, due if due and due > now else _NEVER

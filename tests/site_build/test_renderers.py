@@ -10,7 +10,7 @@ from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
 from site_build.outputs import agents, markdown
 from site_build.outputs.agents import render_auth
-from site_build.outputs.crawlers import render_sitemaps
+from site_build.outputs.crawlers import render_sitemap
 from site_build.outputs.feed import Item
 from site_build.outputs.markdown import escape_text
 from site_build.site import UNDATED, Identity, Policy, publish, read_policy
@@ -26,7 +26,7 @@ def test_the_sitemap_lists_every_page_once() -> None:
         make("draft", draft=True),
     ]
 
-    [text] = render_sitemaps(publish(ME, documents, DAY + timedelta(days=9))).values()
+    text = render_sitemap(publish(ME, documents, DAY + timedelta(days=9)))
     rows = {row.findtext(f"{SITEMAP}loc"): row.findtext(f"{SITEMAP}lastmod") for row in parse(text)}
 
     assert rows == {
@@ -40,23 +40,6 @@ def test_the_sitemap_lists_every_page_once() -> None:
         "https://journal.test/journal/old/": "2026-03-03T00:00:00Z",
         **{f"https://journal.test{path}": None for path in DOCS_PAGES},
     }
-
-
-def test_a_long_sitemap_is_split_under_an_index() -> None:
-    """Above the protocol's bound there are several files, and one that names them."""
-    documents = [make(f"p-{number}", DAY + timedelta(hours=number)) for number in range(6)]
-
-    files = render_sitemaps(publish(ME, documents, DAY + timedelta(days=9)), largest=6)
-
-    assert sorted(files) == ["sitemap-1.xml", "sitemap-2.xml", "sitemap-3.xml", "sitemap.xml"]
-    index = parse(files.pop("sitemap.xml"))
-    assert index.tag == f"{SITEMAP}sitemapindex"
-    assert [row.findtext(f"{SITEMAP}loc") for row in index] == [
-        f"https://journal.test/{name}" for name in sorted(files)
-    ]
-    rows = [row for text in files.values() for row in parse(text)]
-    assert len(rows) == 10 + len(DOCS_PAGES)
-    assert all(len(parse(text)) <= 6 for text in files.values())
 
 
 def test_llms_txt_has_the_form_of_its_norm() -> None:
