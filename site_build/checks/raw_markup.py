@@ -122,7 +122,6 @@ _TAG: Final = re.compile(
     r"(?P<rest>(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>",
     re.DOTALL,
 )
-_ATTRIBUTE: Final = re.compile(r"[\s/\"']([a-z]+)(?=[\s=/]|$)(?:\s*=\s*(?:\"[^\"]*\"|'[^']*'))?")
 _QUOTED: Final = re.compile("\"[^\"]*\"|'[^']*'")
 _UNTERMINATED: Final = re.compile(
     r"(?<!\\)<(?P<name>[A-Za-z][a-z0-9-]*+)"
@@ -170,17 +169,6 @@ ENDS_PARAGRAPH: Final = _names(
     "h1 h2 h3 h4 h5 h6 header hgroup hr main menu nav ol p pre search section table ul"
 )
 """Elements that no paragraph can hold: it ends where one begins."""
-OBSOLETE: Final = _names(
-    "acronym applet basefont bgsound big blink center dir font frame frameset marquee nobr "
-    "noembed noframes plaintext rb rtc spacer strike tt xmp"
-)
-"""Elements that must not be used any more (HTML, section 16.2)."""
-OBSOLETE_ATTRIBUTES: Final = _names(
-    "align alink allowtransparency background bgcolor border cellpadding cellspacing clear "
-    "compact frameborder hspace language link marginheight marginwidth noshade nowrap scrolling "
-    "valign vlink vspace"
-)
-"""Attributes that must not be used any more, on whatever element (HTML, section 16.2)."""
 
 
 class Flaw(NamedTuple):
@@ -216,7 +204,7 @@ def find_flaws(html: str) -> Iterator[Flaw]:
             if name in TABLE_PARTS and seen.get("<table", 0) == seen.get("</table", 0):
                 message = f"`<{name}>` is outside of a table; write `<table>` around it"
                 yield place._replace(message=message)
-            yield from _open(place, found["rest"], open_tags)
+            yield from _open(place, open_tags)
     yield from filter(None, map(_unclosed, open_tags))
 
 
@@ -231,7 +219,7 @@ def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
             yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"
 
 
-def _open(place: Flaw, attributes: str, open_tags: list[Flaw]) -> Iterator[Flaw]:
+def _open(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
     name = place.message
     if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].message == "p":
         open_tags.pop()
@@ -239,9 +227,6 @@ def _open(place: Flaw, attributes: str, open_tags: list[Flaw]) -> Iterator[Flaw]
         open_tags.append(place)
     if complaint := _complain(name):
         yield place._replace(message=complaint)
-    for attribute in sorted(set(_ATTRIBUTE.findall(attributes.lower())) & OBSOLETE_ATTRIBUTES):
-        message = f"the attribute `{attribute}` of `<{name}>` is obsolete; take it out"
-        yield place._replace(message=message)
 
 
 def _complain(name: str) -> str:
@@ -250,13 +235,11 @@ def _complain(name: str) -> str:
         return f"`<{name}>` is in vain: the site {_NEVER_RUN[name]}; take it out, or link to it"
     if name in OF_PAGES:
         return f"`<{name}>` belongs to the page around a text; take it out"
-    if name in OBSOLETE:
-        return f"`<{name}>` is obsolete; use an element that says what is meant"
     if name.endswith(":"):
         return f'`<{shorten(name, _SHOWN)}…>` is no link within HTML; write `<a href="…">`'
     if name not in ELEMENTS and "-" not in name:
         tag = shorten(name, _SHOWN)
-        return f"`<{tag}>` is no element of HTML; put it between backticks, or write `&lt;`"
+        return f"`<{tag}>` is no element of HTML; use another, or put it between backticks"
     return ""
 
 

@@ -29,7 +29,7 @@ BROKEN = {
     "A <textarea> b": "<textarea>` is not closed; write `</textarea>`",
     "A <title> b": "<title>` is not closed; write `</title>`",
     "A <iframe> b": "<iframe>` is not closed; write `</iframe>`",
-    "A <plaintext> b": "<plaintext>` is obsolete",
+    "A <plaintext> b": "<plaintext>` is no element of HTML",
     "<noscript>\n\nb": "<noscript>` is not closed",
     "A <svg> b": "<svg>` is not closed",
     'A <a href="/>b</a> c': "<a …>` has a quote that is never closed",
