@@ -48,8 +48,8 @@ COMMANDS: Commands = {
     ),
     "schema": (
         "schema",
-        "print the front matter's JSON Schema, or set up an editor with it",
-        "--write",
+        "print the front matter's JSON Schema, or settings of an editor",
+        "--settings",
     ),
 }
 """Each command's module in `site_build.cli`, summary, and example of the words after its name."""

@@ -107,7 +107,7 @@ def test_a_wrong_option_before_the_command_is_the_one_that_is_named(
 ) -> None:
     """The options of the command are known although it does not come first."""
     words = ["--wrong", {"edge_api": "audit", "site_build": "schema"}[program]]
-    words.append({"edge_api": "--json", "site_build": "--write"}[program])
+    words.append({"edge_api": "--json", "site_build": "--settings"}[program])
     with pytest.raises(SystemExit) as end:
         PROGRAMS[program](words).parse_args(words)
     said = capsys.readouterr().err

@@ -1,7 +1,7 @@
-"""`schema`: the front matter as JSON Schema (2020-12), and where Visual Studio Code looks for it.
+"""`schema`: the front matter as JSON Schema (2020-12), and the settings of Visual Studio Code.
 
 Its extension Front Matter CMS has forms and checks for the head of a Markdown file; what it knows
-of a key is made from the same models that read files. Nothing that somebody else wrote is changed.
+of a key is made from the same models that read files.
 """
 
 import argparse
@@ -19,7 +19,6 @@ from site_build import options
 from site_build.cli.terminal import open_console
 from site_build.content.front_matter import ALIASES, PageFrontMatter, PostFrontMatter
 from site_build.content.head import DRAFT_KEYS, RESERVED_SLUGS
-from site_build.errors import BuildError
 from site_build.preview.server import DEFAULT_PORT
 from site_build.site import Kind
 
@@ -28,8 +27,6 @@ _PREVIEW = f"http://127.0.0.1:{DEFAULT_PORT}"
 Schema = dict[str, Any]
 
 MODELS: dict[Kind, type[PageFrontMatter]] = {"post": PostFrontMatter, "page": PageFrontMatter}
-
-MADE_HERE = "Made by `python -m site_build schema`; write nothing into it by hand."
 
 _CONTROL = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffe\uffff"
 _TEXT = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
@@ -60,30 +57,18 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="kind of document (default: post)",
     )
     options.add_content(parser, settings, is_read=False)
-    doing = parser.add_mutually_exclusive_group()
-    doing.add_argument(
+    parser.add_argument(
         "--settings", action="store_true", help="print the settings of Visual Studio Code instead"
-    )
-    doing.add_argument(
-        "--write", action="store_true", help="write schemas and settings into .vscode/"
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the schema, or write the files; raises BuildError when they cannot be."""
-    console, here = open_console(), Path()
-    if arguments.write:
-        written = _write_editor_files(here, _relate(arguments.content, here))
-        for path in written:
-            console.print(f"{path} is written")
-        if not written:
-            console.print("everything is written already")
-        return 0
+    """Print the schema or the settings."""
     if arguments.settings:
-        value = _describe_settings(_relate(arguments.content, here))
+        value = _describe_settings(Path(os.path.relpath(arguments.content)))
     else:
         value = describe_front_matter(arguments.kind)
-    console.print(json.dumps(value, indent=2, ensure_ascii=False))
+    open_console().print(json.dumps(value, indent=2, ensure_ascii=False))
     return 0
 
 
@@ -119,7 +104,6 @@ def describe_front_matter(kind: Kind) -> Schema:
         properties[alias] = {**properties[name], "description": f"Another name for `{name}`."}
     return {
         "$schema": GenerateJsonSchema.schema_dialect,
-        "$comment": MADE_HERE,
         "title": f"The front matter of a {kind}",
         "type": "object",
         "required": sorted(required),
@@ -136,37 +120,6 @@ def _allow_nothing(schema: Schema) -> Schema:
     ]
     known = [form for form in forms if form != {"type": "null"}]
     return {**about, "anyOf": [*known, {"type": "null"}]}
-
-
-class SettingsError(BuildError):
-    """Settings that somebody wrote stand in the way; nothing was written."""
-
-    exitcode = 2
-
-
-def _write_editor_files(folder: Path, content: Path) -> list[Path]:
-    """Write schemas and settings below `folder`; return the files that are new or changed.
-
-    `content` is as seen from `folder`. Raises SettingsError.
-    """
-    home = folder / ".vscode"
-    texts = {home / f"{kind}.schema.json": describe_front_matter(kind) for kind in get_args(Kind)}
-    for path in texts:
-        if MADE_HERE not in (_read(path) or MADE_HERE):
-            raise SettingsError(f"{path} was not made here, so nothing was written; move it away")
-    settings = home / "settings.json"
-    texts[settings] = _merge(settings, _describe_settings(content))
-    dumped = {p: f"{json.dumps(v, indent=2, ensure_ascii=False)}\n" for p, v in texts.items()}
-    changed = {path: text for path, text in dumped.items() if _read(path) != text}
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-        for path, text in changed.items():
-            partial = path.with_name(f".{path.name}.part")
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(path)
-    except OSError as error:
-        raise SettingsError(f"{error.filename} cannot be written: {error.strerror}") from error
-    return list(changed)
 
 
 def _describe_settings(content: Path) -> Schema:
@@ -216,40 +169,3 @@ def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:
     about = {"name": name, "title": name.title(), "description": field.description}
     form = _FORMS.get(name, {"type": "string", "single": False})
     return {**about, **form, "required": field.is_required()}
-
-
-def _merge(path: Path, ours: Schema) -> Schema:
-    """Return the settings that are there and ours; raises SettingsError where they differ."""
-    try:
-        theirs = json.loads((_read(path) or "").strip() or "{}")
-    except ValueError:
-        theirs = None
-    if not isinstance(theirs, dict):
-        raise SettingsError(
-            f"{path} holds comments or is no JSON, so nothing was written; copy what you like "
-            "from what `schema --settings` prints"
-        )
-    for name, value in ours.items():
-        if theirs.get(name, value) != value:
-            raise SettingsError(
-                f"{path} has a {name} of its own, so nothing was written; take that out, or "
-                "copy what you like from what `schema --settings` prints"
-            )
-    return {**theirs, **ours}
-
-
-def _read(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SettingsError(f"{path} cannot be read; fix or move it ({error})") from None
-
-
-def _relate(content: Path, folder: Path) -> Path:
-    """Return the content folder as seen from `folder`; raises SettingsError outside of it."""
-    relative = os.path.relpath(content, folder)
-    if relative.startswith(os.pardir):
-        raise SettingsError(f"{content} does not lie below this folder; open the one that has it")
-    return Path(relative)

@@ -227,72 +227,16 @@ def test_the_schema_is_printed(tmp_path: Path, kind: Kind) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_editor_is_set_up(tmp_path: Path) -> None:
-    """Schemas and settings are written once, and a second time there is nothing to do."""
-    done = command(tmp_path, "--write")
-
-    assert done.stdout.splitlines() == [
-        ".vscode/post.schema.json is written",
-        ".vscode/page.schema.json is written",
-        ".vscode/settings.json is written",
-    ]
-    written = json.loads((tmp_path / ".vscode" / "post.schema.json").read_text())
-    assert written == describe_front_matter("post")
-    settings = json.loads((tmp_path / ".vscode" / "settings.json").read_text())
+def test_the_settings_of_an_editor_are_printed(tmp_path: Path) -> None:
+    """They have a field for each key of a post and of a page."""
+    settings = json.loads(command(tmp_path, "--settings").stdout)
     post, page = settings["frontMatter.taxonomy.contentTypes"]
     fields = {field["name"]: field for field in post["fields"]}
+
     assert fields.keys() == PageFrontMatter.model_fields.keys()
-    assert [name for name, field in fields.items() if field["required"]] == [
-        "title",
-        "slug",
-        "date",
-    ]
+    required = [name for name, field in fields.items() if field["required"]]
+    assert required == ["title", "slug", "date"]
     assert fields["date"]["type"] == "datetime"
     assert [field["name"] for field in page["fields"] if field["required"]] == ["title", "slug"]
-    assert command(tmp_path, "--write").stdout == "everything is written already\n"
-
-
-def test_other_settings_are_kept(tmp_path: Path) -> None:
-    """What stands in the settings already stays, beside what is new."""
-    (tmp_path / ".vscode").mkdir()
-    settings = tmp_path / ".vscode" / "settings.json"
-    settings.write_text('{"editor.rulers": [80]}')
-
-    assert command(tmp_path, "--write").returncode == 0
-    merged = json.loads(settings.read_text())
-    assert merged["editor.rulers"] == [80]
-    assert merged["frontMatter.preview.host"] == "http://127.0.0.1:8001"
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "sentence"),
-    [
-        ("settings.json", '{"frontMatter.preview.host": "x"}', "has a frontMatter.preview.host"),
-        ("settings.json", '{\n// mine\n"a": 1}', "holds comments or is no JSON"),
-        ("settings.json", "[]", "holds comments or is no JSON"),
-        ("post.schema.json", "{}", "was not made here"),
-    ],
-)
-def test_nothing_of_somebody_else_is_written_over(
-    tmp_path: Path, name: str, text: str, sentence: str
-) -> None:
-    """A sentence says what stands in the way, and no file is touched."""
-    folder = tmp_path / ".vscode"
-    folder.mkdir()
-    (folder / name).write_text(text)
-    done = command(tmp_path, "--write")
-
-    assert done.returncode == 2
-    assert sentence in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {name: text}
-
-
-def test_a_content_folder_elsewhere_is_refused(tmp_path: Path) -> None:
-    """The settings speak of folders below the one that the editor has open."""
-    (tmp_path / "here").mkdir()
-    (tmp_path / "there").mkdir()
-    done = command(tmp_path / "here", "--write", "--content", str(tmp_path / "there"))
-
-    assert done.returncode == 2
-    assert "does not lie below this folder" in done.stderr
+    assert settings["frontMatter.preview.host"] == "http://127.0.0.1:8001"
+    assert list(tmp_path.iterdir()) == []
