@@ -184,7 +184,7 @@ def main() -> None:
     with Path("/etc/hosts").open("a", encoding="utf-8") as hosts:
         hosts.write(f"127.0.0.1 localhost {DOMAIN}\n")
     make_certificate()
-    tools = Path("/opt/tools")
+    tools = Path("/srv/tools")
     tools.mkdir()
     base = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"
     (tools / "python3").symlink_to(base)
@@ -192,7 +192,7 @@ def main() -> None:
         parent.chmod(parent.stat().st_mode | 0o111)
     install, deploy, *after = BLOCK.findall(page.read_text(encoding="utf-8"))
     run_block(install, folder, tools)
-    (packages,) = Path("/opt/fore-edge").glob("*/lib/*/site-packages")
+    (packages,) = Path("/usr/local/lib/fore-edge").glob("*/lib/*/site-packages")
     (packages / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
     run_block(deploy, folder, tools)
     settings = (JOURNAL / ".env").read_bytes()
