@@ -35,7 +35,7 @@ from edge_api.background import (
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
-from edge_api.health import Health, HealthCheck, PublishingMonitor
+from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
 from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
@@ -140,7 +140,11 @@ async def assemble(
         )
         stack.push_async_callback(access.flush)
         # A command dispatches nothing, and ends soon.
-        loops: list[Loop] = [webhooks.run, _freeze_daily] if exclusive else []
+        loops: list[Loop] = (
+            [webhooks.run, _freeze_daily, partial(every, LOG_SECONDS, health.log_changes)]
+            if exclusive
+            else []
+        )
         if verification:
             loops.append(partial(every, VERIFY_SECONDS, verification.apply))
         loops.append(partial(every, WATCHER_POLL_SECONDS, publishing.refresh))

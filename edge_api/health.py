@@ -1,6 +1,7 @@
 """Readiness: checks of the store, builds, watcher and other parts."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,11 +15,15 @@ from edge_api.journal.builds import BuildManager
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
 
+_log = logging.getLogger(__name__)
+
 State = Literal["pass", "warn", "fail"]
-_SEVERITY: tuple[State, ...] = ("pass", "warn", "fail")
+SEVERITY: tuple[State, ...] = ("pass", "warn", "fail")
 _UNTRUSTED: Final = "forwarding headers come from a peer not in TRUSTED_PROXIES"
 
 
+LOG_SECONDS: Final = 30.0
+"""The interval at which the checks are looked at for the log."""
 CHECK_TIMEOUT_SECONDS: Final = 1.0
 """The time limit of one check: a load balancer waits for the report."""
 
@@ -56,6 +61,7 @@ class Health:
     """Whether the process is shutting down, and finishes the requests in progress."""
     untrusted_forwarding: bool = False
     """Whether a peer that is no trusted proxy sent forwarding headers."""
+    _logged: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:
         """Report from now on that the process is shutting down."""
@@ -71,7 +77,7 @@ class Health:
             "proxies": Check("warn", _UNTRUSTED) if self.untrusted_forwarding else Check("pass"),
             **extra,
         }
-        status = max((check.state for check in checks.values()), key=_SEVERITY.index)
+        status = max((check.state for check in checks.values()), key=SEVERITY.index)
         failing = [check.message for check in checks.values() if check.state == "fail"]
         return {
             "status": status,
@@ -81,6 +87,19 @@ class Health:
             "checks": {name: check.as_json() for name, check in checks.items()},
             **({"error": f"Not ready: {'; '.join(failing)}"} if failing else {}),
         }
+
+    async def log_changes(self) -> None:
+        """Log each check that has failed or passes again; store and builds log by themselves."""
+        if (await self._store()).state != "pass":  # others would fail with it
+            return
+        proxies = _UNTRUSTED if self.untrusted_forwarding else ""
+        found = {name: each.message for name, each in (await self._extra_checks()).items()}
+        for name, message in {"proxies": proxies, **found}.items():
+            if message and not self._logged.get(name):
+                _log.warning("check %s: %s", name, message)
+            elif self._logged.get(name) and not message:
+                _log.info("check %s passes again", name)
+            self._logged[name] = message
 
     async def _store(self) -> Check:
         try:

@@ -19,6 +19,7 @@ from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
+from edge_api.health import SEVERITY, Health
 from edge_api.http.request import Request
 from edge_api.http.response import AnyResponse
 from edge_api.journal.builds import BuildManager
@@ -115,7 +116,7 @@ class Metrics:
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         text: bytes = self._library.generate_latest(registry)
         gauges = [*await _store_gauges(service.store, service.clock()), *_age_gauges(service)]
-        return text + _write_gauges(gauges)
+        return text + _write_gauges([*gauges, *await _check_gauges(service[Health])])
 
 
 async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
@@ -159,6 +160,17 @@ def _age_gauges(service: Service) -> Iterator[Gauge]:
     if backup is not None and backup.made_at:
         age = _age(backup.made_at, now)
         yield "edge_backup_age_seconds", "Age of the newest backup.", {}, age
+
+
+async def _check_gauges(health: Health) -> list[Gauge]:
+    about, checks = (
+        "Checks of readiness: 0 passes, 1 warns, 2 fails.",
+        (await health.report())["checks"],
+    )
+    return [
+        ("edge_check", about, {"check": name}, float(SEVERITY.index(check["status"])))
+        for name, check in checks.items()
+    ]
 
 
 def _age(instant: str, now: datetime) -> float:

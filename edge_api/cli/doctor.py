@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import datetime, timedelta
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from ssl import cert_time_to_seconds
@@ -16,10 +17,11 @@ from urllib.parse import urlsplit
 
 from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
+from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
-from edge_api.backup.verify import report
+from edge_api.backup.verify import read_result, report
 from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, development_key_path
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.lock_file import is_outdated
@@ -35,6 +37,7 @@ _UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-ba
 _TIMEOUT_SECONDS: Final = 10.0
 _MIN_DAYS: Final = 14
 """A certificate is renewed a month before it expires; with fewer days left, that has failed."""
+_MAX_BACKUP_AGE: Final = timedelta(days=2)
 _MIN_FREE_BYTES: Final = 512 << 20
 
 
@@ -138,6 +141,11 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     for folder in filter(None, (store, settings.build_dir)):
         if folder.is_dir() and (free := shutil.disk_usage(folder).free) < _MIN_FREE_BYTES:
             yield f"{free >> 20} MB are free on the disk of {folder}: make room"
+    if store and not settings.is_loopback and not settings.litestream_replica:
+        backup = read_result(settings, "backup")
+        made_at = backup.made_at if backup else ""
+        if not made_at or datetime.fromisoformat(made_at) < system_clock() - _MAX_BACKUP_AGE:
+            yield f"the newest backup is of {made_at or 'never'}: let a timer run fore-edge backup"
     if _SYSTEMD.is_dir():
         yield from check_units(_ask("systemctl", "show", "-p", "Id,LoadState,ActiveState", *_UNITS))
         if _ask("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no":

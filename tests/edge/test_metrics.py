@@ -56,6 +56,8 @@ async def test_requests_and_what_waits_are_counted(make_edge: Any) -> None:
     assert found["edge_outbox_waiting", ("outbox", "webhooks")] == 0
     assert found["edge_posts",] > 0
     assert found["edge_build_age_seconds",] > 0
+    assert found["edge_check", ("check", "store")] == 0
+    assert ("edge_check", ("check", "watcher")) in found
 
 
 async def test_limits_that_were_hit_are_counted(make_edge: Any) -> None:

@@ -484,9 +484,10 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
-    build, site = said.splitlines()
+    build, site, backup = said.splitlines()
     assert (code, build) == (1, "- the build was made for another SITE_URL")
     assert site.startswith("- https://journal.test is not answered by an edge (")
+    assert backup.startswith("- the newest backup is of never: ")
 
 
 @pytest.mark.size("ci")

@@ -32,3 +32,21 @@ async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(
     assert report["checks"]["far"]["status"] == "warn"
     assert report["checks"]["near"] == {"status": "pass"}
     assert report["checks"]["store"] == {"status": "pass"}
+
+
+async def test_a_check_is_logged_when_it_fails_and_when_it_passes_again(
+    store: Store, clock: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line each, however often it is looked at."""
+    caplog.set_level("INFO")
+    said = ""
+
+    async def look() -> Check:
+        return Check("warn" if said else "pass", said)
+
+    builds = BuildManager(tmp_path, "http://journal.test", SearchOpener())
+    health = Health(store, builds, clock, "1", {"part": look})
+    for said in ("", "is ill", "is ill", "is very ill", "", ""):
+        await health.log_changes()
+
+    assert caplog.messages == ["check part: is ill", "check part passes again"]
