@@ -46,7 +46,8 @@ async def test_a_check_is_logged_when_it_fails_and_when_it_passes_again(
 
     builds = BuildManager(tmp_path, "http://journal.test", SearchOpener())
     health = Health(store, builds, clock, "1", {"part": look})
-    for said in ("", "is ill", "is ill", "is very ill", "", ""):
+    for message in ("", "is ill", "is ill", "is very ill", "", ""):
+        said = message
         await health.log_changes()
 
     assert caplog.messages == ["check part: is ill", "check part passes again"]
