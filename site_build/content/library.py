@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from stat import S_ISREG
 
 from site_build.cache import Cache
 from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
@@ -74,7 +75,7 @@ class ContentLibrary:
         """
         if told is not None and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: _stamp(f"{folder}/{path}") for path in told}
+            found = {path: _stamp(f"{folder}/{path}", follows=False) for path in told}
             if _GONE not in found.values():
                 return self._take(self._listing, {**self._stamps, **found})
         listing = list_folder(self._request.content, self._dialect.rules)
@@ -214,11 +215,16 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
     return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
 
 
-def _stamp(path: str) -> _Stamp:
-    """Return how a file looks: its inode tells a replacement, its last instant new permissions."""
+def _stamp(path: str, *, follows: bool = True) -> _Stamp:
+    """Return how a file looks: its inode tells a replacement, its last instant new permissions.
+
+    Only a regular file, or a link to one if it `follows` links, is there.
+    """
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
+        found = os.stat(path, follow_symlinks=follows)  # noqa: PTH116 - a Path costs more
     except OSError:
+        return _GONE
+    if not S_ISREG(found.st_mode):
         return _GONE
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 

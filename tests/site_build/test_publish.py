@@ -242,6 +242,20 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
     assert watchman.shows("veiled-later")
 
 
+def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchman) -> None:
+    """A file that such a link replaces is refused as a plain build refuses it."""
+    (secret := watchman.desk.output.with_name("secret.txt")).write_text("secret")
+    notes = watchman.desk.write("images/notes.txt", "public")
+    watchman.act(DAWN)
+    notes.unlink()
+    notes.symlink_to(secret)
+    watchman.publisher.note_changes([str(notes.absolute())])
+
+    assert watchman.act(DAWN) == [Refused]
+    assert "1 error" in watchman.publisher.failure
+    assert (watchman.served / "site" / "images" / "notes.txt").read_text() == "public"
+
+
 def block(watchman: Watchman, link: str) -> Path:
     """Put a folder where a build makes its link, which stops it as a full disk does."""
     place = watchman.desk.output / link
