@@ -95,8 +95,8 @@ class ContentLibrary:
             for path in changed:
                 fresh[path], text = read_source(self._request.content, self._dialect, path)
                 keep_text(self._cache, self._code, self._dialect, fresh[path], text)
-            before = [self._stamps[path] for path in self._listing.files]
-            if [stamps[path] for path in listing.files] != before:
+            before = {path: self._stamps[path] for path in self._listing.files}
+            if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
