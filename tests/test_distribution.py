@@ -373,7 +373,7 @@ def test_commands_of_both_programs_are_passed_on(installed: Installation, tmp_pa
     renamed = ["preview" if name == "serve" else name for name in programs["site_build"]]
     refused = installed.run(tmp_path, "nonsense")
 
-    assert listed == ["init", "run", *renamed, *programs["edge_api"]]
+    assert listed == ["init", "deploy", "run", *renamed, *programs["edge_api"]]
     for words in (["preview"], ["serve"], ["keys", "list"], ["init"], ["run"]):
         said = installed.do(tmp_path, *words, "--help")
         assert said.startswith(f"usage: {' '.join(['fore-edge', *words])} [-h]")

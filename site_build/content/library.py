@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from stat import S_ISREG
 
 from site_build.cache import Cache
 from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
@@ -60,6 +61,7 @@ class ContentLibrary:
             )
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
+        self._stamps |= self._list_unread()
 
     @property
     def count(self) -> int:
@@ -74,9 +76,10 @@ class ContentLibrary:
         """
         if told is not None and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: _stamp(f"{folder}/{path}") for path in told}
-            if _GONE not in found.values():
-                return self._take(self._listing, {**self._stamps, **found})
+            found = {path: _stamp(f"{folder}/{path}", follows=False) for path in told}
+            stamps = {**self._stamps, **found}
+            if _GONE not in stamps.values():
+                return self._take(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)
         return self._take(listing, self._stamp(listing))
 
@@ -94,15 +97,23 @@ class ContentLibrary:
             for path in changed:
                 fresh[path], text = read_source(self._request.content, self._dialect, path)
                 keep_text(self._cache, self._code, self._dialect, fresh[path], text)
-            before = [self._stamps[path] for path in self._listing.files]
-            if [stamps[path] for path in listing.files] != before:
+            before = {path: self._stamps[path] for path in self._listing.files}
+            if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
         good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
         self._good = {path: reading for path, reading in good.items() if path in self._readings}
+        stamps |= self._list_unread()
+        is_changed = (listing, stamps) != (self._listing, self._stamps)
         self._listing, self._stamps = listing, stamps
-        return True
+        return is_changed
+
+    def _list_unread(self) -> dict[str, _Stamp]:
+        """Return stamps that fit no file, for those that the disk did not give."""
+        sources = (path for path, each in self._readings.items() if not each.inspection.digest)
+        pictures = (path for path, each in self._album.items() if not each.is_read)
+        return dict.fromkeys((*sources, *pictures), _GONE)
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return what would stop a build, sorted by place."""
@@ -214,19 +225,24 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
     return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
 
 
-def _stamp(path: str) -> _Stamp:
-    """Return how a file looks: its inode tells a replacement, its last instant new permissions."""
+def _stamp(path: str, *, follows: bool = True) -> _Stamp:
+    """Return how a file looks: its inode tells a replacement, its last instant new permissions.
+
+    Only a regular file, or a link to one if it `follows` links, is there.
+    """
     try:
-        found = os.stat(path)  # noqa: PTH116 - a Path costs more than the call
+        found = os.stat(path, follow_symlinks=follows)  # noqa: PTH116 - a Path costs more
     except OSError:
+        return _GONE
+    if not S_ISREG(found.st_mode):
         return _GONE
     return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
 
 
 def _list_errors(reading: Reading) -> list[Diagnostic]:
-    _, facts, findings, _ = reading.inspection
+    facts = reading.inspection.facts
     notes = facts.notes if facts else ()
-    return [each for each in (*findings, *notes) if each.severity == "error"]
+    return [each for each in (*reading.inspection.findings, *notes) if each.severity == "error"]
 
 
 def _is_usable(reading: Reading) -> bool:

@@ -7,7 +7,7 @@ it is fixed; whatever else stops a build may be over soon, so that is tried agai
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -168,9 +168,10 @@ class Watcher:
         except BusyError:
             return  # Somebody builds by hand; that may be over at the next glance.
         except ContentError as error:
-            # Rest until the content changes, or until the next instant, where that is known: what
+            # Rest until the content changes, or until the next instant, if there is one: what
             # a check finds depends on it too, since a link to a scheduled post is broken before.
             self._stale = False
+            self._due = self._memory.find_next_instant(now)
             self._withdraw()
             self._pause(now)
             self._refuse(error, error.findings)
@@ -205,7 +206,7 @@ class Watcher:
         if self._stale:
             return self._build(now)
         if self._due and self._due <= now:
-            if self._ahead and serve_prepared(self._order.output) == self._ahead.build_id:
+            if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
                 report, self._ahead = self._ahead, None
                 self._due = report.next_instant
                 return Served(report)
@@ -238,7 +239,7 @@ class Watcher:
 
 def publish(
     order: BuildOptions,
-    watched: Iterable[Path],
+    watched: Sequence[Path],
     tell: Callable[[ReleaseEvent], None],
     heart: HeartbeatThread,
     *,
@@ -251,9 +252,12 @@ def publish(
     """
     publisher = Watcher(order, tell)
     is_told = False
+    # A watch of a file ends with the first save that renames another over it.
+    files = [path for path in watched if path.is_file()]
+    stamps = [*map(_stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
     glances = watch(
-        *watched,
+        *(path for path in watched if path not in files),
         debounce=_LONGEST_BURST,
         step=_CALM,
         rust_timeout=_GLANCE,
@@ -262,6 +266,9 @@ def publish(
     for changes in glances:
         if changes:
             publisher.note_changes(path for _, path in changes)
+        before, stamps = stamps, [*map(_stamp, files)]
+        if stamps != before:
+            publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
         heart.note(publisher.failure)
         if heart.is_outdated and not is_told:
@@ -269,3 +276,10 @@ def publish(
             tell(Outdated())
             if not stays:
                 return
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    with suppress(OSError):
+        found = file.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None

@@ -8,13 +8,17 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from errno import EIO
 from pathlib import Path
 
 import pytest
 
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
+from site_build.content import sources
 from site_build.errors import BuildError, ContentError
+from site_build.releases.release import prepare
 from site_build.releases.watcher import (
     HeartbeatThread,
     Prepared,
@@ -22,6 +26,7 @@ from site_build.releases.watcher import (
     ReleaseEvent,
     Served,
     Watcher,
+    publish,
 )
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
@@ -38,10 +43,10 @@ PATIENCE = 60
 class Watchman:
     """A publisher whose clock the test holds, and what it has told."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, strict: bool = False) -> None:
         self.desk = desk
         self.news: list[ReleaseEvent] = []
-        self.publisher = Watcher(desk.order(), self.news.append)
+        self.publisher = Watcher(desk.order(strict=strict), self.news.append)
         self._seen = self._look()
 
     def _look(self) -> set[tuple[str, int]]:
@@ -184,6 +189,17 @@ def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> No
     assert watchman.shows("veiled-later")
 
 
+def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watchman) -> None:
+    """Not even for the moment until this one has built its own."""
+    watchman.act(DAWN)
+    served = watchman.served
+    other = prepare(replace(watchman.desk.order(), now=DUE, site_url="https://other.test"))
+
+    assert watchman.act(DUE) == [Served]
+    assert watchman.served.name != other.build_id
+    assert (watchman.desk.output / "previous").resolve() == served
+
+
 def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
     """While another build holds the folder nothing is lost, neither a change nor an instant."""
     watchman.act(DAWN)
@@ -226,6 +242,18 @@ def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> 
     assert watchman.shows("veiled-later")
 
 
+def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_desk: Desk) -> None:
+    """A first build too, of a post that links to one which is to appear after it."""
+    empty_desk.post("first", "2026-06-01", "See [the second](second.md).")
+    empty_desk.post("second", "2026-07-01")
+    watchman = Watchman(empty_desk, strict=True)
+
+    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DUE) == []
+    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == [Served]
+    assert watchman.shows("first")
+
+
 @pytest.mark.size("ci")
 def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) -> None:
     """Every ten minutes; what is scheduled is prepared for then, and appears at its instant."""
@@ -239,6 +267,37 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
     assert watchman.act(DAWN + 600 * SECOND) == [Served, Prepared]
     assert watchman.act(DUE) == [Served]
     assert watchman.shows("veiled-later")
+
+
+def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchman) -> None:
+    """A file that such a link replaces is refused as a plain build refuses it."""
+    (secret := watchman.desk.output.with_name("secret.txt")).write_text("secret")
+    notes = watchman.desk.write("images/notes.txt", "public")
+    watchman.act(DAWN)
+    notes.unlink()
+    notes.symlink_to(secret)
+    watchman.publisher.note_changes([str(notes.absolute())])
+
+    assert watchman.act(DAWN) == [Refused]
+    assert "1 error" in watchman.publisher.failure
+    assert (watchman.served / "site" / "images" / "notes.txt").read_text() == "public"
+
+
+def test_content_that_a_look_cannot_read_is_refused(
+    watchman: Watchman, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build after the look meets the same error, and is tried again."""
+
+    def fail(*_: object) -> None:
+        raise OSError(EIO, "Input/output error")
+
+    watchman.act(DAWN)
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "list_content", fail)
+        assert watchman.act(DAWN + 600 * SECOND) == [Refused]
+        assert "Input/output error" in watchman.publisher.failure
+
+    assert watchman.act(DAWN + 605 * SECOND) == [Served, Prepared]
 
 
 def block(watchman: Watchman, link: str) -> Path:
@@ -376,6 +435,34 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
     assert Heartbeat.read(desk.output) is None
     assert "Traceback" not in said
     assert f"is ready for {due:%Y-%m-%dT%H:%M:%SZ}" in said
+
+
+class Deadline(HeartbeatThread):
+    """A heartbeat that ends a publisher after so many glances at the clock."""
+
+    glances = 300
+
+    @property
+    def is_outdated(self) -> bool:
+        """Count the glances."""
+        self.glances -= 1
+        return self.glances < 0
+
+
+def test_settings_are_followed_through_saves_that_replace_the_file(desk: Desk) -> None:
+    """Editors write a new file and rename it over the old one, again and again."""
+    settings, draft = (desk.output.with_name(name) for name in ("settings.py", "draft.py"))
+    settings.touch()
+    saves = iter("abc")
+
+    def save(news: ReleaseEvent) -> None:
+        if isinstance(news, Served):
+            draft.write_text(next(saves))
+            draft.replace(settings)
+
+    heart = Deadline(desk.output, InstalledCode(desk.content))
+    with pytest.raises(StopIteration):  # which the fourth release raises
+        publish(desk.order(), [desk.content, settings], save, heart, stays=False)
 
 
 class Beats:
