@@ -1,6 +1,7 @@
 """Pictures and the lighter forms that they are offered in, and the bytes of these.
 
-A published original keeps its own colours; it is encoded again only where it is too large.
+A published original keeps its own colours; it is encoded again only where it is too large, or an
+AVIF.
 
 One thread, whatever the library would take: the same picture gives the same bytes, and the build
 has a process for each core already.
@@ -57,7 +58,7 @@ class Picture:
     """False for what moves or is drawn by lines: no forms are made of it."""
     moves: bool = False
     is_reduced: bool = False
-    """True where the file is larger than what is published."""
+    """True where the file is encoded anew: one that is too large, and every AVIF."""
 
     @property
     def reduced_key(self) -> bytes:

@@ -102,7 +102,9 @@ def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     share = min(1, LONGEST_SIDE / max(width, height))
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
-    picture = Picture(path, digest, kind, *size, still, moves, is_reduced=share < 1)
+    # The parts of an AVIF name each other by their offsets, so its metadata cannot be cut out.
+    is_reduced = share < 1 or kind == "avif"
+    picture = Picture(path, digest, kind, *size, still, moves, is_reduced)
     if len(data) <= HEAVY or picture.is_reduced:
         return Measured(picture)
     weight = f"{len(data) / 1e6:.1f} MB; save it below {HEAVY // 1_000_000}"

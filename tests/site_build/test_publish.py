@@ -297,7 +297,7 @@ def test_content_that_a_look_cannot_read_is_refused(
         assert watchman.act(DAWN + 600 * SECOND) == [Refused]
         assert "Input/output error" in watchman.publisher.failure
 
-    assert watchman.act(DAWN + 605 * SECOND) == [Served, Prepared]
+    assert watchman.act(DAWN + 630 * SECOND) == [Served, Prepared]
 
 
 def block(watchman: Watchman, link: str) -> Path:
