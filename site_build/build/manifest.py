@@ -20,7 +20,7 @@ import orjson
 
 from site_build.errors import BuildError
 
-FORMAT = 4
+FORMAT = 5
 MANIFEST_FILE = "manifest.sqlite"
 
 _SUM_SIZE = 16
@@ -156,7 +156,7 @@ class _Head(NamedTuple):
 
     format: int
     sum: bytes
-    """Digests of all rows of `entry`, combined by XOR: it can follow a change of few."""
+    """Digests of all rows of `entry` and of the other blobs, combined by XOR to follow a change."""
     index_stamp: bytes
     """JSON of the stamp of the posts index, if there is one."""
     lines: bytes
@@ -174,9 +174,10 @@ def _read(folder: Path) -> tuple[_Head | None, list[bytes]]:
         ) as opened:
             head = _Head(*opened.execute("SELECT * FROM head").fetchone())
             rows = [row for (row,) in opened.execute("SELECT row FROM entry")]
+        total = _add_digests(bytes(_SUM_SIZE), [*rows, head.index_stamp, head.lines])
     except (sqlite3.Error, TypeError):
         return None, []
-    is_right = head.format == FORMAT and head.sum == _add_digests(bytes(_SUM_SIZE), rows)
+    is_right = head.format == FORMAT and head.sum == total
     return (head, rows) if is_right else (None, [])
 
 
@@ -211,7 +212,8 @@ def write_manifest(
     # A new file, which gets its name when it is whole: no journal has to undo anything.
     with closing(sqlite3.connect(partial)) as opened, opened:
         opened.executescript(_CREATE)
-        found = opened.execute("SELECT sum FROM head").fetchone()
+        query = "SELECT sum, index_stamp, lines FROM head"
+        total, *blobs = opened.execute(query).fetchone() or (bytes(_SUM_SIZE),)
         entries = manifest.entries
         stale = [path for path, each in known.items() if entries.get(path) is not each]
         fresh = [each for path, each in entries.items() if known.get(path) is not each]
@@ -219,9 +221,9 @@ def write_manifest(
         old = [row for path in stale for (row,) in opened.execute(query, (path,)).fetchall()]
         new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
         opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
-        total = _add_digests(found[0] if found else bytes(_SUM_SIZE), old + [row for _, row in new])
         index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
         lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
+        total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])
         opened.execute("DELETE FROM head")
         opened.execute("INSERT INTO head VALUES (?, ?, ?, ?)", (FORMAT, total, index, lines))
     partial.replace(folder / MANIFEST_FILE)

@@ -65,15 +65,20 @@ def test_a_ledger_without_entries_has_no_rows(tmp_path: Path) -> None:
         lambda _: b"",
         lambda whole: whole[: len(whole) // 2],
         lambda whole: whole.replace(b"[3,2,0]", b"[3,3,0]"),
+        lambda whole: whole.replace(b'["a","key"', b'["b","key"'),
+        lambda whole: whole.replace(b'["a","key"', b"\0\0\0\0\0\0\0\0\0\0"),
+        lambda whole: whole.replace(b'["",1,2]', b'["",1,3]'),
     ],
 )
 def test_of_a_damaged_ledger_no_row_is_believed(
     tmp_path: Path, spoil: Callable[[bytes], bytes]
 ) -> None:
     """A spare that it speaks of is made anew."""
-    write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {}, Stamp("", 1, 2)))
+    write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {LINE.slug: LINE}, Stamp("", 1, 2)))
     file = tmp_path / MANIFEST_FILE
-    file.write_bytes(spoil(file.read_bytes()))
+    whole = file.read_bytes()
+    file.write_bytes(spoil(whole))
+    assert file.read_bytes() != whole
 
     assert (read_rows(tmp_path), read_manifest(tmp_path)) == (frozenset(), EMPTY)
     file.unlink()
