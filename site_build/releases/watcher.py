@@ -7,7 +7,7 @@ it is fixed; whatever else stops a build may be over soon, so that is tried agai
 
 import os
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -232,7 +232,7 @@ class Watcher:
 
 def publish(
     order: BuildOptions,
-    watched: Iterable[Path],
+    watched: Sequence[Path],
     tell: Callable[[ReleaseEvent], None],
     heart: HeartbeatThread,
     *,
@@ -245,9 +245,12 @@ def publish(
     """
     publisher = Watcher(order, tell)
     is_told = False
+    # A watch of a file ends with the first save that renames another over it.
+    files = [path for path in watched if path.is_file()]
+    stamps = [*map(_stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
     glances = watch(
-        *watched,
+        *(path for path in watched if path not in files),
         debounce=_LONGEST_BURST,
         step=_CALM,
         rust_timeout=_GLANCE,
@@ -256,6 +259,9 @@ def publish(
     for changes in glances:
         if changes:
             publisher.note_changes(path for _, path in changes)
+        before, stamps = stamps, [*map(_stamp, files)]
+        if stamps != before:
+            publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
         heart.note(publisher.failure)
         if heart.is_outdated and not is_told:
@@ -263,6 +269,13 @@ def publish(
             tell(Outdated())
             if not stays:
                 return
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    with suppress(OSError):
+        found = file.stat()
+        return found.st_ino, found.st_size, found.st_mtime_ns
+    return None
 
 
 class Backoff:

@@ -23,6 +23,7 @@ from site_build.releases.watcher import (
     ReleaseEvent,
     Served,
     Watcher,
+    publish,
 )
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
 
@@ -416,6 +417,34 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
     assert Heartbeat.read(desk.output) is None
     assert "Traceback" not in said
     assert f"is ready for {due:%Y-%m-%dT%H:%M:%SZ}" in said
+
+
+class Deadline(HeartbeatThread):
+    """A heartbeat that ends a publisher after so many glances at the clock."""
+
+    glances = 300
+
+    @property
+    def is_outdated(self) -> bool:
+        """Count the glances."""
+        self.glances -= 1
+        return self.glances < 0
+
+
+def test_settings_are_followed_through_saves_that_replace_the_file(desk: Desk) -> None:
+    """Editors write a new file and rename it over the old one, again and again."""
+    settings, draft = (desk.output.with_name(name) for name in ("settings.py", "draft.py"))
+    settings.touch()
+    saves = iter("abc")
+
+    def save(news: ReleaseEvent) -> None:
+        if isinstance(news, Served):
+            draft.write_text(next(saves))
+            draft.replace(settings)
+
+    heart = Deadline(desk.output, InstalledCode(desk.content))
+    with pytest.raises(StopIteration):  # which the fourth release raises
+        publish(desk.order(), [desk.content, settings], save, heart, stays=False)
 
 
 class Beats:
