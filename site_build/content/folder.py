@@ -136,7 +136,7 @@ def measure_pictures(
         unknown[at]: each for at, each in map_unordered(partial(_measure, content), unknown, jobs)
     }
     if cache:
-        cache.put(_MEASURES, [(keys[path], measured) for path, measured in fresh.items()])
+        cache.put(_MEASURES, [(keys[path], each) for path, each in fresh.items() if each.is_read])
         cache.keep_only(_MEASURES, keys.values())
     return {path: known.get(path) or fresh[path] for path in paths}
 
@@ -145,4 +145,5 @@ def _measure(content: Path, path: str) -> Measured:
     try:
         return measure(path, read_bytes(content, path, LARGEST_PICTURE))
     except OSError as refusal:
-        return Measured(None, f"cannot be read ({refusal.strerror}); fix its permissions")
+        fault = f"cannot be read ({refusal.strerror}); fix its permissions"
+        return Measured(None, fault, is_read=False)

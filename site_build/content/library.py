@@ -61,6 +61,7 @@ class ContentLibrary:
             )
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
+        self._stamps |= self._list_unread()
 
     @property
     def count(self) -> int:
@@ -76,8 +77,9 @@ class ContentLibrary:
         if told is not None and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
             found = {path: _stamp(f"{folder}/{path}", follows=False) for path in told}
-            if _GONE not in found.values():
-                return self._take(self._listing, {**self._stamps, **found})
+            stamps = {**self._stamps, **found}
+            if _GONE not in stamps.values():
+                return self._take(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)
         return self._take(listing, self._stamp(listing))
 
@@ -102,8 +104,16 @@ class ContentLibrary:
         self._readings = {path: known[path] for path in listing.sources}
         good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
         self._good = {path: reading for path, reading in good.items() if path in self._readings}
+        stamps |= self._list_unread()
+        is_changed = (listing, stamps) != (self._listing, self._stamps)
         self._listing, self._stamps = listing, stamps
-        return True
+        return is_changed
+
+    def _list_unread(self) -> dict[str, _Stamp]:
+        """Return stamps that fit no file, for those that the disk did not give."""
+        sources = (path for path, each in self._readings.items() if not each.inspection.digest)
+        pictures = (path for path, each in self._album.items() if not each.is_read)
+        return dict.fromkeys((*sources, *pictures), _GONE)
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return what would stop a build, sorted by place."""
@@ -230,9 +240,9 @@ def _stamp(path: str, *, follows: bool = True) -> _Stamp:
 
 
 def _list_errors(reading: Reading) -> list[Diagnostic]:
-    _, facts, findings, _ = reading.inspection
+    facts = reading.inspection.facts
     notes = facts.notes if facts else ()
-    return [each for each in (*findings, *notes) if each.severity == "error"]
+    return [each for each in (*reading.inspection.findings, *notes) if each.severity == "error"]
 
 
 def _is_usable(reading: Reading) -> bool:

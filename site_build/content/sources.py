@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,8 @@ class Inspection(NamedTuple):
     findings: tuple[Diagnostic, ...]
     conversion: Conversion | None = None
     """The text as HTML, where it was asked for and the text can be converted at all."""
+    digest: str = ""
+    """SHA-256 of the bytes that were read, hexadecimal; empty where the disk gave none."""
 
 
 def inspect(
@@ -59,9 +62,10 @@ def inspect(
         return Inspection(None, None, (explain_refusal(path, refusal),))
     document, findings = read_document(path, raw, dialect.rules)
     if document is None:
-        return Inspection(None, None, tuple(findings))
+        return Inspection(None, None, tuple(findings), digest=sha256(raw).hexdigest())
     studied = analyse(document, dialect, convert_too=convert_too)
-    return Inspection(document, studied.facts, tuple(findings), studied.conversion)
+    found = tuple(findings)
+    return Inspection(document, studied.facts, found, studied.conversion, document.digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +135,6 @@ class Reading(NamedTuple):
     """
 
     inspection: Inspection
-    digest: str
-    """SHA-256 of the bytes that were read, hexadecimal."""
     minutes: int
     """Whole minutes that the text takes to read."""
     terms: Terms
@@ -180,12 +182,12 @@ def read_sources(
     read = partial(read_source, content, dialect)
     for index, (reading, text) in map_unordered(read, unknown, request.jobs):
         readings[unknown[index]] = reading
-        if reading.digest:
-            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
+        if digest := reading.inspection.digest:
+            fresh.append((make_key(reader, unknown[index], digest), reading))
         keep_text(cache, code, dialect, reading, text)
         observer.advance()
     cache.put(_INSPECTIONS, fresh)
-    kept = (make_key(reader, path, reading.digest) for path, reading in readings.items())
+    kept = (make_key(reader, path, each.inspection.digest) for path, each in readings.items())
     cache.keep_only(_INSPECTIONS, kept)
     return {path: readings[path] for path in paths}, len(known)
 
@@ -204,8 +206,8 @@ def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Te
     inspection = inspect(content, path, dialect, convert_too=True)
     document, conversion = inspection.document, inspection.conversion
     if document is None:
-        return Reading(inspection, digest_file(content, path), 0, NO_TERMS), None
+        return Reading(inspection, 0, NO_TERMS), None
     light = inspection._replace(document=replace(document, markdown=""), conversion=None)
     minutes = reading_minutes(document.markdown)
-    reading = Reading(light, document.digest, minutes, count_terms(document))
+    reading = Reading(light, minutes, count_terms(document))
     return reading, Text(document.markdown, conversion) if conversion else None

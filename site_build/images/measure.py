@@ -56,6 +56,8 @@ class Measured:
     """Why no page can show it, and the fix."""
     remarks: tuple[str, ...] = ()
     """What should be fixed, each with how."""
+    is_read: bool = True
+    """Whether the disk gave the file; if not, it may do so the next time."""
 
 
 MeasuredImages = Mapping[str, Measured]

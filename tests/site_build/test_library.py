@@ -1,10 +1,14 @@
 """The content library: what it reads again, and what it keeps."""
 
 from datetime import UTC, datetime
+from errno import EIO
+from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from site_build.content import folder, sources
 from site_build.content.library import ContentLibrary
 from site_build.markup.convert import HOUSE
 from site_build.progress import Place, Request
@@ -30,3 +34,37 @@ def test_pictures_of_a_renamed_folder_are_known_by_their_new_paths(empty_desk: D
 
     assert library.refresh()
     assert [*library.collect().image_set.pictures] == ["images/new/a.png"]
+
+
+def test_a_file_that_the_disk_did_not_give_is_read_again(
+    empty_desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the next look, or at the next start, though nobody has changed it."""
+    post = empty_desk.post("one", text="![A plan](../images/a.png)")
+    (empty_desk.content / "images").mkdir()
+    picture = empty_desk.content / "images" / "a.png"
+    Image.new("RGB", (9, 6)).save(picture)
+    library = open_library(empty_desk)
+    post.write_text(f"{post.read_text()}More.\n")
+    Image.new("RGB", (8, 6)).save(picture)
+
+    def digest(content: Path, path: str, *_: int) -> str:
+        return sha256((content / path).read_bytes()).hexdigest()
+
+    def fail(*_: object) -> bytes:
+        raise OSError(EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        for module in (folder, sources):
+            patch.setattr(module, "read_bytes", fail)
+            patch.setattr(module, "digest_file", digest)
+        assert library.refresh()
+        assert not library.refresh()
+        first = open_library(empty_desk)
+        for each in (library, first):
+            faults = {found.path for found in each.check(NOON) if "(Input/" in found.message}
+            assert faults == {"images/a.png", "posts/one.md"}
+
+    for each in (library, first, open_library(empty_desk)):
+        each.refresh(())
+        assert each.check(NOON) == ()
