@@ -194,6 +194,12 @@ def list_former_slugs(post: Document) -> list[str]:
     return [alias.slug for alias in post.aliases if alias.slug]
 
 
+def find_next_instant(documents: Iterable[Document], now: datetime) -> datetime | None:
+    """Return when the next of these documents appears after `now` (UTC), if one does."""
+    later = (each.published for each in documents if not each.draft and each.published > now)
+    return min(later, default=None)
+
+
 def publish(identity: Identity, documents: Iterable[Document], now: datetime) -> Site:
     """Return the site that readers see at `now` (UTC)."""
     public = [document for document in documents if document.is_public_at(now)]

@@ -68,7 +68,7 @@ from site_build.images.encode import develop
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, relating
-from site_build.site import Identity, publish
+from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
 _DIGITS = 12
@@ -356,7 +356,6 @@ class SiteBuild:
             for each in entries
             if each.path in before and before[each.path].mtimes == each.mtimes
         )
-        later = [each.published for each in self.content.documents if not each.draft]
         return Report(
             build_id=build_id,
             built_for=now,
@@ -366,6 +365,6 @@ class SiteBuild:
             kept=sum(entry.count_forms() for entry in kept),
             sources=self.content.sources,
             hits=self.content.hits,
-            next_instant=min((instant for instant in later if instant > now), default=None),
+            next_instant=find_next_instant(self.content.documents, now),
             findings=self.findings,
         )

@@ -1,6 +1,7 @@
 """What a watcher keeps in memory between builds: content, manifest and compiled templates."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from functools import partial
 
 from jinja2 import BytecodeCache
@@ -12,6 +13,7 @@ from site_build.build.manifest import EMPTY, Manifest, identify_manifest, read_m
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
+from site_build.site import find_next_instant
 
 
 class Bytecode(BytecodeCache):
@@ -73,6 +75,10 @@ class BuildMemory:
             manifest=manifest if is_known else read_manifest(request.before),
             is_output_checked=is_known and self._is_output_checked,
         )
+
+    def find_next_instant(self, now: datetime) -> datetime | None:
+        """Return when a post or page that was read appears after `now` (UTC), if one does."""
+        return find_next_instant(self._library.collect().documents, now) if self._library else None
 
     def keep(self, build: SiteBuild) -> None:
         """Keep the manifest of a finished build."""

@@ -167,9 +167,10 @@ class Watcher:
         except BusyError:
             return  # Somebody builds by hand; that may be over at the next glance.
         except ContentError as error:
-            # Rest until the content changes, or until the next instant, where that is known: what
+            # Rest until the content changes, or until the next instant, if there is one: what
             # a check finds depends on it too, since a link to a scheduled post is broken before.
             self._stale = False
+            self._due = self._memory.find_next_instant(now)
             self._withdraw()
             self._backoff.wait_for(now, self._due)
             self._refuse(error, error.findings)

@@ -40,10 +40,10 @@ PATIENCE = 60
 class Watchman:
     """A publisher whose clock the test holds, and what it has told."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: Desk, *, strict: bool = False) -> None:
         self.desk = desk
         self.news: list[ReleaseEvent] = []
-        self.publisher = Watcher(desk.order(), self.news.append)
+        self.publisher = Watcher(desk.order(strict=strict), self.news.append)
         self._seen = self._look()
 
     def _look(self) -> set[tuple[str, int]]:
@@ -226,6 +226,18 @@ def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> 
     watchman.edit()
     assert watchman.act(DUE) == [Served]
     assert watchman.shows("veiled-later")
+
+
+def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_desk: Desk) -> None:
+    """A first build too, of a post that links to one which is to appear after it."""
+    empty_desk.post("first", "2026-06-01", "See [the second](second.md).")
+    empty_desk.post("second", "2026-07-01")
+    watchman = Watchman(empty_desk, strict=True)
+
+    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DUE) == []
+    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == [Served]
+    assert watchman.shows("first")
 
 
 @pytest.mark.size("ci")
