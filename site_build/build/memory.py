@@ -56,7 +56,10 @@ class BuildMemory:
         folder cannot be read.
         """
         self._is_output_checked = False
-        return self._library is not None and self._library.refresh()
+        changes, self._changes = self._changes, None  # None stays, if this raises
+        is_changed = self._library is not None and self._library.refresh()
+        self._changes = changes
+        return is_changed
 
     def read(self, request: Request, dialect: Dialect) -> KnownContent:
         """Return the content as it is now, and the manifest; raises BuildError."""

@@ -9,11 +9,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from errno import EIO
 from pathlib import Path
 
 import pytest
 
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
+from site_build.content import sources
 from site_build.errors import BuildError, ContentError
 from site_build.releases.watcher import (
     Backoff,
@@ -267,6 +269,23 @@ def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchma
     assert watchman.act(DAWN) == [Refused]
     assert "1 error" in watchman.publisher.failure
     assert (watchman.served / "site" / "images" / "notes.txt").read_text() == "public"
+
+
+def test_content_that_a_look_cannot_read_is_refused(
+    watchman: Watchman, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The build after the look meets the same error, and is tried again."""
+
+    def fail(*_: object) -> None:
+        raise OSError(EIO, "Input/output error")
+
+    watchman.act(DAWN)
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "list_content", fail)
+        assert watchman.act(DAWN + 600 * SECOND) == [Refused]
+        assert "Input/output error" in watchman.publisher.failure
+
+    assert watchman.act(DAWN + 605 * SECOND) == [Served, Prepared]
 
 
 def block(watchman: Watchman, link: str) -> Path:
