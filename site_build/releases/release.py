@@ -80,16 +80,15 @@ def prepare(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
     return report
 
 
-def serve_prepared(output: Path) -> str | None:
-    """Point `current` at the build that `next` names; return its id, or None when there is none."""
+def serve_prepared(output: Path, build_id: str) -> bool:
+    """Point `current` at this build if `next` names it; return whether it does."""
     with _exclusive(output):
-        build_id = _follow(output, NEXT_LINK)
-        if build_id is None:
-            return None
+        if _follow(output, NEXT_LINK) != build_id:
+            return False
         _serve(output, build_id)
         (output / NEXT_LINK).unlink()
         _prune(output)
-    return build_id
+    return True
 
 
 def withdraw(output: Path) -> None:

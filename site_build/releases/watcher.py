@@ -200,7 +200,7 @@ class Watcher:
         if self._stale:
             return self._build(now)
         if self._due and self._due <= now:
-            if self._ahead and serve_prepared(self._order.output) == self._ahead.build_id:
+            if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
                 report, self._ahead = self._ahead, None
                 self._due = report.next_instant
                 return Served(report)

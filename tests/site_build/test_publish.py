@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from errno import EIO
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
 from site_build.content import sources
 from site_build.errors import BuildError, ContentError
+from site_build.releases.release import prepare
 from site_build.releases.watcher import (
     Backoff,
     HeartbeatThread,
@@ -186,6 +188,17 @@ def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> No
 
     assert watchman.act(DUE) == [Served]
     assert watchman.shows("veiled-later")
+
+
+def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watchman) -> None:
+    """Not even for the moment until this one has built its own."""
+    watchman.act(DAWN)
+    served = watchman.served
+    other = prepare(replace(watchman.desk.order(), now=DUE, site_url="https://other.test"))
+
+    assert watchman.act(DUE) == [Served]
+    assert watchman.served.name != other.build_id
+    assert (watchman.desk.output / "previous").resolve() == served
 
 
 def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
