@@ -13,7 +13,7 @@ import shutil
 import sys
 import threading
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Container, Coroutine, Iterator
+from collections.abc import Callable, Container, Coroutine, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
@@ -74,9 +74,12 @@ class IndexFiles:
             next(lines)
             digests = [_post_digest(post) for post in list_posts(lines)]
         name = file_name(read_head(index).build_id, digest.hexdigest())
-        others = self.list()
-        if self.find(name):
-            return
+        others = {*self.list()}
+        path = self.find(name) or self._write(index, name, digests)
+        for other in others - {path}:
+            other.unlink(missing_ok=True)
+
+    def _write(self, index: Path, name: str, digests: Sequence[bytes]) -> Path:
         draft = self.prefix.with_name(f"{self.prefix.name}-draft")
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -84,9 +87,7 @@ class IndexFiles:
             shutil.copyfile(before, draft)
         renew_search(draft, digests, partial(_read_texts, index))
         path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._checksum(draft, name)}")
-        draft.rename(path)
-        for other in {*others} - {path}:
-            other.unlink(missing_ok=True)
+        return draft.rename(path)
 
     def _is_intact(self, path: Path) -> bool:
         name, _, checksum = path.name.removeprefix(f"{self.prefix.name}-").rpartition("-")

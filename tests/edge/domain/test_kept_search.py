@@ -124,6 +124,21 @@ async def test_the_next_build_is_made_from_the_last(tmp_path: Path, prefix: Path
         assert file.name.startswith("edge.db-search-build-0002-")
 
 
+def test_what_a_killed_process_left_is_removed_where_the_file_is_there(
+    tmp_path: Path, prefix: Path
+) -> None:
+    """Another process has made the file meanwhile."""
+    publish(tmp_path, "build-0001", *SLUGS)
+    files, index = IndexFiles(prefix), tmp_path / "current" / "posts.json"
+    files.make(index)
+    made = kept(prefix)
+    prefix.with_name(f"{prefix.name}-draft").write_text("of a process that was killed")
+
+    files.make(index)
+
+    assert kept(prefix) == made
+
+
 def truncate(file: Path) -> None:
     """Cut the last byte off."""
     file.write_bytes(file.read_bytes()[:-1])
