@@ -22,6 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
+from edge_api.db.errors import unavailable
 from edge_api.db.fts.index import Search, open_existing, open_search, renew_search
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildContents, BuildRefusal, hash_lines, list_posts, read_head
@@ -145,9 +146,13 @@ class PendingSearch:
             await (await self._task).close()
 
     async def _wait(self) -> Search:
-        if self._task.done() and self._task.exception():
-            self._task = asyncio.create_task(self._opening())
-        return await asyncio.shield(self._task)
+        task = self._task
+        if task.done() and not task.cancelled() and task.exception():
+            task = self._task = asyncio.create_task(self._opening())
+        await asyncio.wait([task])
+        if task.cancelled():
+            raise unavailable("This build is closed")
+        return task.result()
 
 
 class SearchOpener:

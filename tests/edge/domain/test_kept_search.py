@@ -14,9 +14,16 @@ import psutil
 import pytest
 
 from edge_api.app import search_prefix
+from edge_api.db.fts.index import Search
+from edge_api.db.problems import Problem
 from edge_api.journal import kept_search
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import MIN_POSTS_FOR_INDEX_FILE, IndexFiles, SearchOpener
+from edge_api.journal.kept_search import (
+    MIN_POSTS_FOR_INDEX_FILE,
+    IndexFiles,
+    PendingSearch,
+    SearchOpener,
+)
 from edge_api.settings import read_settings
 from tests.edge.edge_process import until
 from tests.edge.small_builds import SITE_URL, make_post, point_at, write_build
@@ -108,6 +115,24 @@ async def test_a_start_does_not_wait_for_the_index(
         await asking
     assert await found(builds) == [*SLUGS]
     await builds.close()
+
+
+async def test_a_pending_search_that_is_closed_is_unavailable() -> None:
+    """For whoever waits for it, and for whoever asks later."""
+
+    async def open_slowly() -> Search:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    search = PendingSearch(open_slowly)
+    asking = asyncio.create_task(search.find("words", 1))
+    await asyncio.sleep(0)
+    await search.close()
+
+    for each in (asking, search.find("words", 1)):
+        with pytest.raises(Problem) as caught:
+            await each
+        assert caught.value.code == "unavailable"
 
 
 async def test_the_next_build_is_made_from_the_last(tmp_path: Path, prefix: Path) -> None:
