@@ -27,6 +27,7 @@ from edge_api.db.sqlite.copying import count_lost, record_keys, verify_copy
 from edge_api.db.sqlite.lock_file import is_locked
 from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
 from edge_api.db.types import format_instant
+from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings, read_settings
 
 PARTS: Final[Mapping[str, str]] = {"replica": "the replica", "backup": "the newest backup"}
@@ -41,8 +42,8 @@ PAUSE_SECONDS: Final = 2.0
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
 NICENESS: Final = 19  # the lowest priority
 _NEW_REPLICA: Final = "start a new replica: docs/operators.md#verification"
-_NEW_BACKUP: Final = "make a new one: python -m edge_api backup"
-DEEP: Final = "run python -m edge_api doctor --deep"
+_NEW_BACKUP: Final = f"make a new one: {EDGE} backup"
+DEEP: Final = f"run {EDGE} doctor --deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +146,7 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
         elif part == "replica" and settings.litestream_replica:
             notes.append(f"the replica has not been verified yet; {DEEP}")
         elif part == "backup" and deep:
-            notes.append("there is no backup: python -m edge_api backup makes one")
+            notes.append(f"there is no backup: {EDGE} backup makes one")
     return errors, notes
 
 

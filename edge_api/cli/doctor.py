@@ -29,6 +29,7 @@ from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import open_transport
+from edge_api.schema.environment import BUILD, EDGE
 from edge_api.settings import Settings
 
 _SYSTEMD: Final = Path("/run/systemd/system")
@@ -71,7 +72,7 @@ def _check_files(settings: Settings) -> Iterator[str]:
     if not settings.content_dir.is_dir():
         yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
     if not (settings.build_dir / "current").exists():
-        yield f"BUILD_DIR: {settings.build_dir} holds no build; run python -m site_build build"
+        yield f"BUILD_DIR: {settings.build_dir} holds no build; run {BUILD} build"
     private = [development_key_path(settings)]
     if settings.database_path:
         private = [settings.database_path, secret_key_path(settings.database_path), *private]
@@ -176,7 +177,7 @@ async def _pending_requests(assembly: Assembly) -> list[str]:
     if not count:
         return []
     what = "1 request for access waits" if count == 1 else f"{count} requests for access wait"
-    return [f"{what} for a decision; run python -m edge_api requests list"]
+    return [f"{what} for a decision; run {EDGE} requests list"]
 
 
 async def _development_keys(assembly: Assembly) -> list[str]:
@@ -185,7 +186,7 @@ async def _development_keys(assembly: Assembly) -> list[str]:
     now = format_instant(service.clock())
     rows = await Keys(service.store, service.clock).all()
     return [
-        f"a development key opens everything; run python -m edge_api keys revoke {row['id']}"
+        f"a development key opens everything; run {EDGE} keys revoke {row['id']}"
         for row in rows
         if row["name"] == DEVELOPMENT_KEY_NAME and key_state(row, now) in ("valid", "rotated")
     ]

@@ -21,6 +21,7 @@ from edge_api.cli import (
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_timestamp
 from edge_api.open_store import command_store
+from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 _MEMBERS = (
@@ -67,7 +68,7 @@ async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
 async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
     now = format_instant(system_clock())
     rows = [_to_json(row, now) for row in await keys.all()]
-    none = 'there are no keys yet; make one: python -m edge_api keys issue --name "my client"'
+    none = f'there are no keys yet; make one: {EDGE} keys issue --name "my client"'
     print_list(rows, _COLUMNS, none, as_json=arguments.json)
 
 

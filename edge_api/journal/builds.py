@@ -21,6 +21,7 @@ from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
 from edge_api.operation.result import Document
+from edge_api.schema.environment import BUILD
 from edge_api.schema.index import (
     CURRENT_LINK,
     INDEX_END,
@@ -135,7 +136,7 @@ def _damaged(number: int, how: str = "") -> BuildRefusal:
 RETRY_SECONDS: Final = 30.0
 """The pause before a build that could not be opened is tried again: the disk may be full."""
 
-NO_BUILD: Final = "there is no build: run python -m site_build build"
+NO_BUILD: Final = f"there is no build: run {BUILD} build"
 
 _log = logging.getLogger(__name__)
 

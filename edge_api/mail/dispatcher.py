@@ -37,6 +37,7 @@ from edge_api.mail.queue import (
 from edge_api.mail.samples import open_templates
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
 from edge_api.mail.transports import NullTransport, open_transport
+from edge_api.schema.environment import EDGE
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.settings import Settings
 
@@ -128,7 +129,7 @@ class MailStatus:
         if until := paused_until(state, now):
             yield f"mail is paused until {until}: email_send_log says why"
         if dead.rows:
-            advice = "python -m edge_api mail list says why, mail retry sends it again"
+            advice = f"{EDGE} mail list says why, mail retry sends it again"
             yield f"mail was given up: {advice}"
         if any(outcome.rows for outcome in late):
             yield "mail waits for longer than half of its time to live: look at the relay"

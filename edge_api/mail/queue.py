@@ -41,6 +41,7 @@ from edge_api.mail.messages import (
     Queue,
 )
 from edge_api.outbox import GIVEN_UP, Leases, requeued_values, run_unless_conflict, where_due
+from edge_api.schema.environment import EDGE
 
 READ_STATE = Read(EMAIL_SEND_STATE)
 
@@ -335,6 +336,4 @@ def _count(found: QueryResult, entry_id: str | None) -> int:
 
 
 def _missing(entry_id: str) -> Problem:
-    return Problem(
-        "not_found", f"No mail {entry_id} was given up; python -m edge_api mail list shows what was"
-    )
+    return Problem("not_found", f"No mail {entry_id} was given up; {EDGE} mail list shows what was")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from importlib.metadata import distributions
 from io import StringIO
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,10 @@ from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 
 MAX_PORT: Final = 65535
+_IS_INSTALLED = any(distributions(name="fore-edge"))
+EDGE: Final = "fore-edge" if _IS_INSTALLED else "python -m edge_api"
+BUILD: Final = "fore-edge" if _IS_INSTALLED else "python -m site_build"
+"""How users start the commands of both programs: in a checkout nothing is installed."""
 
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(

@@ -20,6 +20,7 @@ from edge_api.health import Check
 from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
 from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
+from edge_api.schema.environment import EDGE
 
 LEAD_CREATED: Final = "lead.created"
 TEST_EVENT: Final = "webhook.test"
@@ -117,7 +118,7 @@ async def check_webhooks(store: Store) -> Check:
     ]
     if not found:
         return Check("pass")
-    return Check("warn", f"{' and '.join(found)}: see python -m edge_api webhooks list")
+    return Check("warn", f"{' and '.join(found)}: see {EDGE} webhooks list")
 
 
 def secrets_of(endpoint: Row, box: SecretBox, now: datetime) -> Sequence[str]:

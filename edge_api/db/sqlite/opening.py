@@ -17,6 +17,7 @@ from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.replicator import litestream_state_path
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
+from edge_api.schema.environment import EDGE
 
 MIN_VERSION: Final = (3, 37, 0)
 """The first SQLite with STRICT tables."""
@@ -34,7 +35,7 @@ CHECK_SECONDS: Final = 2.0
 """How long the file is checked for damage before it is opened."""
 
 RESTORE_FIX: Final = (
-    "restore it with python -m edge_api restore FILE --force, or where LITESTREAM_REPLICA is set "
+    f"restore it with {EDGE} restore FILE --force, or where LITESTREAM_REPLICA is set "
     "with restore --from-replica --force"
 )
 """How to fix a store that is damaged."""
