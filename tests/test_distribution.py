@@ -21,6 +21,7 @@ import psutil
 import pytest
 
 from tests.content.workshop import find_free_port, plain_environment
+from tests.edge.postgresql import PostgreSQL
 
 pytestmark = pytest.mark.size("test")
 
@@ -125,12 +126,14 @@ class Installation:
         return ended.stdout
 
     @contextmanager
-    def running(self, folder: Path, port: int, *words: str) -> Iterator["subprocess.Popen[str]"]:
+    def running(
+        self, folder: Path, port: int, *words: str, **settings: str
+    ) -> Iterator["subprocess.Popen[str]"]:
         """Run a command, and nothing of it when the block is left."""
         process = subprocess.Popen(
             [self.bin / "fore-edge", *words],
             cwd=folder,
-            env=self.environment(PORT=str(port)),
+            env=self.environment(PORT=str(port), **settings),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -234,6 +237,26 @@ def test_a_journal_is_made_and_served(installed: Installation, tmp_path: Path) -
     assert "Traceback" not in said
     assert children
     assert not any(child.is_running() for child in children)
+
+
+@pytest.mark.size("ci")
+def test_a_journal_is_served_with_its_rows_in_postgresql(
+    installed: Installation, tmp_path: Path
+) -> None:
+    """One command makes and serves it where DATABASE_URL and SECRET_KEY are set."""
+    server, port = PostgreSQL(), find_free_port()
+    try:
+        url = server.url(server.make_empty())
+        settings = {"DATABASE_URL": url, "SECRET_KEY": "a secret of thirty-two characters"}
+        words = ("init", "mysite", "--run")
+        with installed.running(tmp_path, port, *words, **settings):
+            await_page(port, "/", "<h1")
+            assert fetch(port, "/api/public/v1/leads", LEAD)[0] == 201
+        (count,) = server.execute("SELECT count(*) FROM fore_edge.leads", url.rpartition("/")[2])
+        assert count[0] == 1
+        assert not list((tmp_path / "mysite" / "var").glob("*.db"))
+    finally:
+        server.remove()
 
 
 @pytest.mark.parametrize("name", ["edge_api", "site_build"])
