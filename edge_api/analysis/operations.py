@@ -73,7 +73,9 @@ _WHOLE: Final = BeforeValidator(whole_float_to_int)
 class AnalyzeInput(BaseModel):
     """A document, and what is wanted to know of it."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [it]} for it in _INPUTS]})
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [name]} for name in _INPUTS]}
+    )
 
     text: Annotated[Content, _text("Plain text.")]
     markdown: Annotated[Content, _text("Markdown (CommonMark, with tables).")]

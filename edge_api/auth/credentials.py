@@ -192,10 +192,10 @@ class Authenticator:
 
     async def _row(self, digest: str) -> "_CredentialInfo | None":
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
-        (outcome,) = await self._store.run(query)
-        if not outcome.rows or outcome.rows[0]["revoked_at"] is not None:
+        (result,) = await self._store.run(query)
+        if not result.rows or result.rows[0]["revoked_at"] is not None:
             return None
-        row = outcome.rows[0]
+        row = result.rows[0]
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
         actor = Actor(

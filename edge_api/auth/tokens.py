@@ -188,8 +188,8 @@ class SigningKeys:
 
     async def rows(self) -> list[Row]:
         """Return the rows of all keys, oldest first."""
-        (outcome,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
-        return outcome.rows
+        (result,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
+        return result.rows
 
     async def maintain(self) -> None:
         """Rotate an old key, and delete keys whose tokens have all expired."""

@@ -172,7 +172,7 @@ _LIST = Tool(
 )
 
 
-async def take_form(
+async def submit_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
     """Store the lead and redirect to the thanks, or show the form again; answer scripts in JSON."""
@@ -205,7 +205,7 @@ FORMS: tuple[AnyOperation, ...] = (
         path=CONTACT,
         summary="Send a lead by the form of the contact page",
         tag="leads",
-        handler=take_form,
+        handler=submit_form,
         body=FORM_BODY,
         responses=(SuccessResponse(303, "To the thanks"),),
         error_format="form",

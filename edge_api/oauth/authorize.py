@@ -96,7 +96,7 @@ async def _key_owner(service: Service, request: OperationRequest[Any, Any], key:
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:
-        owner = await service.access.authenticate(key)
+        owner = await service.authenticator.authenticate(key)
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
@@ -110,14 +110,14 @@ async def _key_owner(service: Service, request: OperationRequest[Any, Any], key:
 def _check_form(
     service: Service,
     request: OperationRequest[None, Form],
-    seal: str,
+    csrf_token: str,
     pairs: Pairs,
     consent: ConsentRequest | ErrorRedirect,
 ) -> None:
     """Reject a form that was changed, or not shown to this browser. Raises Problem."""
     if isinstance(consent, ErrorRedirect):
         raise Problem("forbidden", "The form was changed: go back to the client and start again")
-    if not service[OAuthServer].csrf.valid(seal, _nonce(request), pairs, service.clock()):
+    if not service[OAuthServer].csrf.is_valid(csrf_token, _nonce(request), pairs, service.clock()):
         message = "The form is too old, or cookies are switched off"
         raise Problem("forbidden", f"{message}: go back to the client and try again")
 
@@ -127,11 +127,12 @@ async def _consent_page(
 ) -> HtmlResult:
     """Return the consent page; after an error it is filled in as before."""
     server = service[OAuthServer]
+    csrf_token = server.csrf.make_token(nonce, consent.pairs, service.clock())
     body = await service.pages.render(
         "consent",
         "Allow access",
         action=AUTHORIZE,
-        hidden=[*consent.pairs, ("seal", server.csrf.seal(nonce, consent.pairs, service.clock()))],
+        hidden=[*consent.pairs, ("seal", csrf_token)],
         client_name=consent.client.row["name"],
         client_id=consent.client.client_id,
         client_kind=consent.client.row["kind"],

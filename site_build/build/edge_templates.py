@@ -188,7 +188,7 @@ def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
 
 
-_FORM_VALUES = ("values", "faults")
+_FORM_VALUES = ("values", "errors")
 # Samples of what the edge gives: between them each value is there and missing, as happens there.
 _CHOICES = [
     {"name": name, "description": description, "checked": number % 2 == 0}
@@ -242,7 +242,7 @@ _FOUND: Sample = {
     "summary": "21 posts have these words, best first.",
     "suggestion": None,
 }
-_SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
+_SEARCH: Sample = {"words": "edge", "results": _FOUND, "page_size": 10}
 PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
     {
         "consent": (
@@ -353,11 +353,11 @@ _REFERENCE_SAMPLES: Mapping[str, Sequence[Sample]] = MappingProxyType(
 
 
 def _sample_form(fields: Sequence[str]) -> Sequence[Sample]:
-    """Return values and faults for a form with these fields."""
+    """Return values and errors for a form with these fields."""
     return (
-        {"values": {}, "faults": {"form": "Try again later."}},
+        {"values": {}, "errors": {"form": "Try again later."}},
         {
             "values": dict.fromkeys(fields, "Typed"),
-            "faults": dict.fromkeys(fields, "Too long."),
+            "errors": dict.fromkeys(fields, "Too long."),
         },
     )

@@ -75,10 +75,10 @@ def execute(
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """
     steps = plan_steps(lists, SQLITE, defer_inserts=defer_inserts)
-    outcome = None
+    result = None
     try:
         while True:
-            outcome = _execute_one(connection, steps.send(outcome))
+            result = _execute_one(connection, steps.send(result))
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
