@@ -162,10 +162,7 @@ async def assemble(
             (*configure(ROUTED, settings), *(METRICS if metrics else ())),
             Site(service),
             {"mcp": mcp.answer},
-            [
-                *metrics,
-                *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
-            ],
+            [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],
         )
         freeze()
         yield Assembly(service, app, mcp, publishing)

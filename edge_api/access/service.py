@@ -13,15 +13,7 @@ from functools import partial
 from typing import Final
 
 from edge_api.access.input import AccessRequestInput, RequestedType
-from edge_api.auth.actor import (
-    ANYONE,
-    OPERATOR,
-    Actor,
-    AuditChange,
-    Clock,
-    audit_entry,
-    new_id,
-)
+from edge_api.auth.actor import ANYONE, OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint

@@ -1,7 +1,7 @@
 """Reading, inserting, changing and deleting rows of the administrative tables, with audit.
 
 Every table is treated alike, by its declaration. Columns that are hidden do not exist here. What
-was read is believed until the store changes.
+was read is cached until the store changes.
 """
 
 from collections.abc import Mapping, Sequence

@@ -144,8 +144,7 @@ class Measures(BaseModel):
         ),
     ]
     flesch_reading_ease: Annotated[
-        float | None,
-        Field(description="From 60 on easy, below 30 hard; English and German only."),
+        float | None, Field(description="From 60 on easy, below 30 hard; English and German only.")
     ]
     language: Annotated[str, Field(description="A BCP 47 tag; `und` where it is unknown.")]
 

@@ -97,7 +97,7 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
         return None
     try:
         token = jwt.decode(text, keys, algorithms=[ALGORITHM])
-    except Exception:  # noqa: BLE001  a stranger's text, and a library that reads all of it
+    except Exception:  # noqa: BLE001  untrusted input; the parser may raise anything
         return None
     claims = token.claims
     if token.header.get("typ") != _TYPE or claims.get("iss") != issuer:

@@ -14,10 +14,10 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import file_sha256, read_checksum, write_private
@@ -69,11 +69,7 @@ class Verification:
         return self.public_error
 
 
-_MEMBERS: Final = {"public_error": "fault", "detail": "reason"}  # of the file, by attribute
-
-
-def _rename(members: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    return {names.get(name, name): value for name, value in members.items()}
+_MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")  # of the stored JSON
 
 
 class _VerificationError(Exception):
@@ -89,7 +85,7 @@ def store_result(store: Path, part: str, result: Verification) -> None:
     path = _result_of(store, part)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write_private(draft, json.dumps(_rename(asdict(result), _MEMBERS)).encode())
+        write_private(draft, json.dumps(dict(zip(_MEMBERS, astuple(result), strict=True))).encode())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -101,7 +97,7 @@ def read_result(settings: Settings, part: str) -> Verification | None:
         return None
     try:
         members = dict(json.loads(_result_of(settings.database_path, part).read_bytes()))
-        result = Verification(**_rename(members, {new: old for old, new in _MEMBERS.items()}))
+        result = Verification(*(members.get(name, "") for name in _MEMBERS))
         datetime.fromisoformat(result.at)
     except FileNotFoundError:
         return None

@@ -127,10 +127,7 @@ async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[
         (same,) = await source.run(Read(table, where=(key_in(table, rows),)))
         known = {row[table.key]: row for row in same.rows}
         keys += [row[table.key] for row in rows if known.get(row[table.key], row) != row]
-    return [
-        *_list_keys(table, "differ", keys),
-        *_list_keys(table, "are not in the source", extra),
-    ]
+    return [*_list_keys(table, "differ", keys), *_list_keys(table, "are not in the source", extra)]
 
 
 def _list_keys(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:

@@ -105,8 +105,7 @@ async def list_leads(
     return OperationResult(await service[Leads].recent(request.query.limit))
 
 
-# The header stands in words, not among the parameters: there it would say that each of its values
-# goes with each body, while the point of a key is that it goes with one.
+# Documented in prose: as an OpenAPI parameter it would be combined with every example body.
 _OPEN = "Open without a credential, and rate-limited then; a credential that is sent must be valid."
 _ABOUT_CREATION = f"""\
 {_OPEN} Strings

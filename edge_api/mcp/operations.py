@@ -170,8 +170,7 @@ _QUERIES: Final = (
 )
 """Example questions, by which catalogs find the server."""
 
-# The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
-# of their values goes with each body, while their point is that they repeat what the body says.
+# Documented in prose: as an OpenAPI parameter it would be combined with every example body.
 _ABOUT: Final = f"""\
 One JSON-RPC message. The protocol's two eras are supported: revisions {REVISIONS[0]} to
 {REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose

@@ -202,12 +202,13 @@ _PARAMETERS: Final = (
     _parameter("state", "Comes back unchanged."),
     _parameter("resource", "What the token is to be for (RFC 8707)."),
 )
+_UNCHANGED: Final = "Unchanged from the authorization request."
 _ANSWER_FORM: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["decision", "seal", "client_id"],
     "properties": {
-        "client_id": {"type": "string", "minLength": 1, "description": "As it was asked."},
-        "redirect_uri": {"type": "string", "minLength": 1, "description": "As it was asked."},
+        "client_id": {"type": "string", "minLength": 1, "description": _UNCHANGED},
+        "redirect_uri": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "decision": {"enum": ["allow", "deny"]},
         "api_key": {"type": "string", "description": "Who allows it."},
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
@@ -218,8 +219,8 @@ _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
     "answer": {
         "decision": "deny",
         "seal": "as the page has it",
-        "client_id": "as it was asked",
-        "redirect_uri": "as it was asked",
+        "client_id": "unchanged from the authorization request",
+        "redirect_uri": "unchanged from the authorization request",
     }
 }
 _REDIRECT: Final = SuccessResponse(
@@ -231,7 +232,7 @@ _PAGES: Final = (
     page(200, "The question"),
     _REDIRECT,
     page(400, "A page that says what is wrong"),
-    page(403, "A page: nobody is sent on, for the client or the form is not known well enough"),
+    page(403, "No redirect: client or form could not be verified"),
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (

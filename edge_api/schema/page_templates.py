@@ -91,8 +91,6 @@ class Frame:
 
 
 FRAMES = (
-    Frame(
-        BASE_TEMPLATE, frozenset({DOCS_TRY, *(f"{name}.html" for name in PAGES)}), (SHELL_TITLE,)
-    ),
+    Frame(BASE_TEMPLATE, frozenset({DOCS_TRY, *map("{}.html".format, PAGES)}), (SHELL_TITLE,)),
     Frame(DOCS_BASE_TEMPLATE, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
 )

@@ -96,8 +96,8 @@ _FILL_WORDS: Final = """
 _FILL_FORMS: Final = "INSERT INTO form (form) VALUES ('rebuild')"
 _FORMS: Final = "SELECT term FROM form WHERE form MATCH ? LIMIT ?"
 
-# Of equals the newer post comes first, as it went in. Ahead of all are the posts whose title has
-# all the words: the worth of a word that most posts have is next to nothing, wherever it stands.
+# Posts whose title has all the words come first: BM25 gives almost no weight to a word that most
+# posts have, in any column. Of equal ranks the lower rowid comes first, which is the newer post.
 _RANKED: Final = """
     SELECT rowid, slug FROM post WHERE post MATCH ?1 ORDER BY
         rowid NOT IN (SELECT rowid FROM post WHERE post MATCH 'title : (' || ?2 || ')'),
@@ -121,7 +121,7 @@ _NEAREST: Final = """
     GROUP BY number ORDER BY words DESC, sum(score), number LIMIT ?4
 """
 _COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
-# The sign keeps the engine from going through its lists once for each post that is shown.
+# The unary plus keeps SQLite from reading the match list once for each post that is shown.
 _HIGHLIGHT: Final = """
     SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4),
         highlight(post, 2, ?3, ?4), highlight(post, 5, ?3, ?4)
@@ -197,8 +197,9 @@ def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection)
             near = _rank(connection, query, MIN_RESULTS)
         if query.per_word not in ((), (query.highlight,)):
             queries = query.per_word, query.per_word + query.adjacent_words
-            given = (*map(json.dumps, queries), MAX_SCORED, MIN_RESULTS)
-            near |= connection.execute(_NEAREST, given)
+            near |= connection.execute(
+                _NEAREST, (*map(json.dumps, queries), MAX_SCORED, MIN_RESULTS)
+            )
         others = [item for item in near.items() if item[0] not in ranked][: MIN_RESULTS - total]
         start = max(0, offset - total)
         if shown := dict(others[start : start + limit - len(hits)]):

@@ -58,9 +58,7 @@ SQLITE: Final = Dialect(
             "in": "{column} IN (SELECT value FROM json_each(?))",
         }
     ),
-    operands=MappingProxyType(
-        {"in": lambda values: (json.dumps(values),), "is": lambda _null: ()},
-    ),
+    operands=MappingProxyType({"in": lambda values: (json.dumps(values),), "is": lambda _null: ()}),
     no_limit=-1,
     case_placeholders=MappingProxyType({}),
     format_placeholders=str,
