@@ -49,12 +49,7 @@ _MESSAGE: Final = {
     "type": "object",
     "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
     "required": ["jsonrpc", "method"],
-    "properties": {
-        "jsonrpc": {"const": "2.0"},
-        "id": _ID,
-        "method": _METHOD,
-        "params": _PARAMS,
-    },
+    "properties": {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
 }
 _ANSWER: Final = {
     "type": "object",
