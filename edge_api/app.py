@@ -42,7 +42,7 @@ from edge_api.http.dispatch import App
 from edge_api.http.pages import EdgePages
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import SearchOpener
+from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
@@ -104,7 +104,7 @@ async def assemble(
         schemes = settings.redirect_schemes
         config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
         oauth = OAuthServer(config)
-        access = Authenticator(store, clock, settings.site_url, oauth.token_validator)
+        authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
         webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
@@ -126,7 +126,7 @@ async def assemble(
             settings,
             clock,
             store,
-            access,
+            authenticator,
             limiter,
             make_documents(settings),
             EdgePages(builds),
@@ -138,7 +138,7 @@ async def assemble(
                 Feedback(store, clock, secret),
             ),
         )
-        stack.push_async_callback(access.flush)
+        stack.push_async_callback(authenticator.flush)
         # A command dispatches nothing, and ends soon.
         loops: list[Loop] = (
             [webhooks.run, _freeze_daily, partial(every, LOG_SECONDS, health.log_changes)]
@@ -166,10 +166,7 @@ async def assemble(
             (*configure(ROUTED, settings), *(METRICS if metrics else ())),
             Site(service),
             {"mcp": mcp.answer},
-            [
-                *metrics,
-                *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
-            ],
+            [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],
         )
         freeze()
         yield Assembly(service, app, mcp, publishing)

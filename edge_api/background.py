@@ -69,8 +69,8 @@ class DailyVerification:
             )
         for part in due:
             result = read_result(self._settings, part)
-            if result and result.fault:
-                _verification_log.warning("%s (%s)", result.fault, result.reason)
+            if result and result.public_error:
+                _verification_log.warning("%s (%s)", result.public_error, result.detail)
 
     async def _run(self) -> int:
         settings = self._settings
@@ -150,7 +150,7 @@ async def background_jobs(
     tasks = [
         *(asyncio.create_task(loop()) for loop in loops),
         _start(REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
-        _start(FLUSH_SECONDS, service.access.flush),
+        _start(FLUSH_SECONDS, service.authenticator.flush),
         _start(EXPIRY_SECONDS, service[Leads].delete_expired),
         _start(EXPIRY_SECONDS, service[AccessRequests].delete_expired),
         _start(EXPIRY_SECONDS, service[OAuthServer].delete_expired),

@@ -164,7 +164,7 @@ class PublishingMonitor:
 
     def _check_code(self) -> Iterator[str]:
         try:
-            self.installed.look()
+            self.installed.check()
         except OSError as error:
             yield f"the installed code cannot be read ({error.strerror})"
         if self.installed.has_changed:

@@ -192,7 +192,7 @@ def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> Non
     has_credential = "X-API-Key" in headers or "Authorization" in headers
     is_local = is_loopback(peer) and not any(name in headers for name in _FORWARDING_HEADERS)
     if not has_credential and not is_local:
-        raise service.access.missing_credential("rest")
+        raise service.authenticator.missing_credential("rest")
 
 
 async def get_metrics(service: Service, _request: OperationRequest[None, None]) -> OperationResult:

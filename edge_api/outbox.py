@@ -98,8 +98,8 @@ class Leases:
         values = {"lease": token_hex(_LEASE_BYTES), "due_at": self._lease_end(now)}
         counts = sorted({row.get("claims", 0) for row in rows})
         updates = (self._claim(rows, count, values, now) for count in counts)
-        outcomes = await self._store.run(*updates)
-        ours = {row["id"]: row for outcome in outcomes for row in outcome.rows}
+        results = await self._store.run(*updates)
+        ours = {row["id"]: row for result in results for row in result.rows}
         return [ours[row["id"]] for row in rows if row["id"] in ours]
 
     def _claim(self, rows: Sequence[Row], count: int, values: Row, now: datetime) -> Update:

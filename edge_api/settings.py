@@ -153,7 +153,7 @@ SETTINGS: Mapping[str, Setting] = {
     "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
     "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
     "SECRET_KEY": Setting(
-        _secret, None, "keys what is only kept as a hash; made beside a SQLite store", secret=True
+        _secret, None, "HMAC and encryption key; generated beside a SQLite store", secret=True
     ),
     "LEADS_REQUIRE_CREDENTIAL": Setting(
         read_boolean, "false", "whether creating a lead needs a credential"
@@ -161,7 +161,7 @@ SETTINGS: Mapping[str, Setting] = {
     "ANALYZE_FETCH": Setting(
         _choice("off", "self", "on"),
         "self",
-        "whose addresses analyze reads: nobody's, this site's, or everybody's public ones",
+        "which addresses analyze may fetch: none, this site's, or all public ones",
     ),
     "TRUSTED_PROXIES": Setting(
         _networks, "", "networks whose forwarding headers count, separated by commas"
@@ -209,10 +209,10 @@ SETTINGS: Mapping[str, Setting] = {
     "MAIL_FROM": Setting(check_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
     "OWNER_EMAIL": Setting(check_mailbox, None, "gets a mail for each lead"),
     "ACKNOWLEDGE_LEADS": Setting(
-        read_boolean, "false", "whether who sends a lead is thanked by mail"
+        read_boolean, "false", "whether the sender of a lead gets an acknowledgement"
     ),
     "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
-        _count, "60", "how many are thanked in an hour, at the most"
+        _count, "60", "the most acknowledgements that are sent in an hour"
     ),
     "MAIL_TEMPLATES": Setting(
         Path, None, "a folder of templates that replace those of messages; checked at the start"

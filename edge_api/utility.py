@@ -68,7 +68,7 @@ class EndpointDescription(BaseModel):
 
 
 class Description(BaseModel, extra="allow"):
-    """What the API is and where everything about it stands."""
+    """What the API is, and where its parts are described."""
 
     name: Literal["Public API"]
     version: str
@@ -157,7 +157,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="describe_api_without_slash",
         path=paths.PREFIX,
-        summary="The same as with a slash behind it",
+        summary="The same as with a trailing slash",
         handler=describe,
         responses=_DESCRIPTION,
     ),
@@ -171,7 +171,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="api_catalog",
         path=paths.API_CATALOG,
-        summary="Where the API's descriptions stand (RFC 9727)",
+        summary="Where the API is described (RFC 9727)",
         handler=get_catalog,
         responses=cacheable(
             "A linkset", output_schema(Linkset), media_types=("application/linkset+json",)

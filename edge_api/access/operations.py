@@ -60,9 +60,9 @@ class Registration(BaseModel, extra="forbid"):
     registration_type: Literal["anonymous"] = "anonymous"
     credential_type: RequestedType
     status: Literal["pending"] = "pending"
-    scopes: Annotated[list[Scope], Field(description="What is asked for.")]
+    scopes: Annotated[list[Scope], Field(description="The requested scopes.")]
     claim_token_expires: AwareDatetime
-    claim_uri: Annotated[str, Field(description="Where the claim token is to be sent.")]
+    claim_uri: Annotated[str, Field(description="The address to send the claim token to.")]
     next_step: Annotated[str, Field(description="What to do now, in a sentence.")]
 
 
@@ -268,11 +268,11 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="access_request_form",
         path=REQUEST_ACCESS,
-        summary="Lead a browser on to the form that asks for a credential",
+        summary="Redirect a browser to the form that requests a credential",
         tag=_TAG,
         handler=show_form,
         responses=(
-            SuccessResponse(303, "On to the form", headers={"Location": "The contact page."}),
+            SuccessResponse(303, "Redirect to the form", headers={"Location": "The contact page."}),
         ),
     ),
     Operation(

@@ -13,15 +13,7 @@ from functools import partial
 from typing import Final
 
 from edge_api.access.input import AccessRequestInput, RequestedType
-from edge_api.auth.actor import (
-    ANYONE,
-    OPERATOR,
-    Actor,
-    AuditChange,
-    Clock,
-    audit_entry,
-    new_id,
-)
+from edge_api.auth.actor import ANYONE, OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
@@ -48,8 +40,8 @@ class AccessDecisions:
         """Return every request that has not expired, the newest first."""
         order = (Order("created_at", descending=True), Order("id", descending=True))
         where = not_expired(format_instant(self._clock()))
-        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
-        return outcome.rows
+        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
+        return result.rows
 
     async def count_pending(self) -> int:
         """Return the number of pending requests."""
@@ -98,10 +90,10 @@ class AccessDecisions:
         except ValueError:
             raise missing from None
         now = format_instant(self._clock())
-        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *not_expired(now))))
-        if not outcome.rows:
+        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *not_expired(now))))
+        if not result.rows:
             raise missing
-        return outcome.rows[0]
+        return result.rows[0]
 
 
 REQUEST_LIFETIME: Final = timedelta(days=14)
@@ -180,8 +172,8 @@ class AccessRequests:
     async def delete_expired(self) -> None:
         """Delete expired requests. Raises Problem."""
         expired = (Filter("expires_at", "lte", format_instant(self._clock())),)
-        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
-        if outcome.rows:  # nothing is written for nothing
+        (result,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
+        if result.rows:  # nothing is written for nothing
             await self._store.run(Delete(ACCESS_REQUESTS, expired))
 
     def _row(self, request: AccessRequestInput, claim_digest: str) -> Row:
@@ -215,11 +207,11 @@ class AccessRequests:
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())
         where = (Filter("claim_digest", "eq", hash_secret(token)), *not_expired(now))
-        (outcome,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
-        if not outcome.rows:
+        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
+        if not result.rows:
             message = "No request has this claim token, or it has expired: make another request"
             raise Problem("not_found", message)
-        return outcome.rows[0]
+        return result.rows[0]
 
     async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
@@ -259,8 +251,8 @@ class AccessRequests:
             Filter("created_at", "gt", format_instant(self._clock() - CLAIM_REPEAT_WINDOW)),
             Filter("revoked_at", "is", None),
         )
-        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
-        found = {each["digest"]: each for each in outcome.rows}
+        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
+        found = {each["digest"]: each for each in result.rows}
         if len(found) < len(secrets):
             raise Problem(
                 "conflict",
@@ -287,5 +279,5 @@ def not_expired(now: str) -> Where:
 
 async def _count_pending(store: Store, now: datetime) -> int:
     where = (Filter("status", "eq", "pending"), *not_expired(format_instant(now)))
-    (outcome,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
-    return outcome.total or 0
+    (result,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
+    return result.total or 0

@@ -181,8 +181,8 @@ class Retention:
         old, oldest = (Filter(since, "lt", before),), (Order(since),)
         number = 0
         while True:
-            (outcome,) = await self._store.run(Read(table, (table.key,), old, oldest, DELETE_BATCH))
-            keys = tuple(row[table.key] for row in outcome.rows)
+            (result,) = await self._store.run(Read(table, (table.key,), old, oldest, DELETE_BATCH))
+            keys = tuple(row[table.key] for row in result.rows)
             if not keys:
                 return number
             change = AuditChange("forget", table, RowCount(0), (since,))

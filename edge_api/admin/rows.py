@@ -1,7 +1,7 @@
 """Reading, inserting, changing and deleting rows of the administrative tables, with audit.
 
 Every table is treated alike, by its declaration. Columns that are hidden do not exist here. What
-was read is believed until the store changes.
+was read is cached until the store changes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -101,13 +101,13 @@ class Rows:
         return await self._pages.get(key, partial(self._read, query), length)
 
     async def _read(self, query: ParsedQuery) -> RowsPage:
-        (outcome,) = await self._store.run(query.read)
+        (result,) = await self._store.run(query.read)
         names = tuple(output.name for output in query.selection)
-        encoded, count = outcome.json, outcome.count
+        encoded, count = result.json, result.count
         if not query.read.as_json:
-            encoded = orjson.dumps(apply_selection(outcome.rows, query.selection))
-            count = len(outcome.rows)
-        return RowsPage(names, encoded, count, query.read.offset, outcome.total)
+            encoded = orjson.dumps(apply_selection(result.rows, query.selection))
+            count = len(result.rows)
+        return RowsPage(names, encoded, count, query.read.offset, result.total)
 
     async def insert(
         self,
@@ -168,8 +168,8 @@ class Rows:
         where = () if isinstance(query, Insert) else query.where
         columns = tuple(condition.column for condition in where)
         change = AuditChange(verb, query.table, RowCount(0), columns)
-        outcome, _ = await self._store.run(query, audit_entry(actor, change, self._clock()))
-        return apply_selection(outcome.rows, options.selection or parse_selection(query.table))
+        result, _ = await self._store.run(query, audit_entry(actor, change, self._clock()))
+        return apply_selection(result.rows, options.selection or parse_selection(query.table))
 
 
 def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:

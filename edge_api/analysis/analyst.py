@@ -229,7 +229,7 @@ async def find_related(
     total = sum(keyword.score for keyword in terms)
     ranked = sorted(scores, key=lambda slug: (-scores[slug], slug))[: limit + 1]
     found = [(build.posts.summary(slug), round(scores[slug] / total, 2)) for slug in ranked]
-    posts = [RelatedEntry(it["slug"], it["title"], it["url"], score) for it, score in found]
+    posts = [RelatedEntry(post["slug"], post["title"], post["url"], score) for post, score in found]
     page = _page(url) if url else None
     return [post for post in posts if _page(post.url) != page][:limit]
 

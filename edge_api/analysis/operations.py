@@ -73,7 +73,9 @@ _WHOLE: Final = BeforeValidator(whole_float_to_int)
 class AnalyzeInput(BaseModel):
     """A document, and what is wanted to know of it."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": [it]} for it in _INPUTS]})
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": [name]} for name in _INPUTS]}
+    )
 
     text: Annotated[Content, _text("Plain text.")]
     markdown: Annotated[Content, _text("Markdown (CommonMark, with tables).")]
@@ -142,8 +144,7 @@ class Measures(BaseModel):
         ),
     ]
     flesch_reading_ease: Annotated[
-        float | None,
-        Field(description="From 60 on easy, below 30 hard; English and German only."),
+        float | None, Field(description="From 60 on easy, below 30 hard; English and German only.")
     ]
     language: Annotated[str, Field(description="A BCP 47 tag; `und` where it is unknown.")]
 

@@ -82,8 +82,8 @@ def audit_entry(actor: Actor, change: AuditChange, now: datetime) -> Insert:
 async def recent_entries(store: Store, limit: int) -> list[Row]:
     """Return the newest entries, newest first."""
     order = (Order("at", descending=True), Order("id", descending=True))
-    (outcome,) = await store.run(Read(AUDIT_LOG, order=order, limit=limit))
-    return outcome.rows
+    (result,) = await store.run(Read(AUDIT_LOG, order=order, limit=limit))
+    return result.rows
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

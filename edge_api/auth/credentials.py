@@ -1,6 +1,6 @@
 """Authentication: the actor of a credential, its scopes, and the errors without a valid one.
 
-What the store says of a credential is believed until the store changes, so that most requests read
+What the store says of a credential is cached until the store changes, so that most requests read
 nothing, and a revocation counts from the next request on.
 """
 
@@ -127,7 +127,7 @@ class Authenticator:
                 cached = await self._reading.run((digest, version), read)
             is_confirmed = True
         except Problem as problem:
-            # Asking may have taken seconds: what counts is how old that is which is known now.
+            # The read may have taken seconds: compare with the current time.
             is_late = cached is None or self._clock() - cached.confirmed_at >= OUTAGE_GRACE
             if problem.code != "unavailable" or is_late:
                 raise
@@ -192,10 +192,10 @@ class Authenticator:
 
     async def _row(self, digest: str) -> "_CredentialInfo | None":
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
-        (outcome,) = await self._store.run(query)
-        if not outcome.rows or outcome.rows[0]["revoked_at"] is not None:
+        (result,) = await self._store.run(query)
+        if not result.rows or result.rows[0]["revoked_at"] is not None:
             return None
-        row = outcome.rows[0]
+        row = result.rows[0]
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
         actor = Actor(

@@ -69,8 +69,8 @@ class Keys:
     async def all(self) -> list[Row]:
         """Return every key, newest first."""
         order = (Order("created_at", descending=True), Order("id", descending=True))
-        (outcome,) = await self._store.run(Read(CREDENTIALS, order=order))
-        return outcome.rows
+        (result,) = await self._store.run(Read(CREDENTIALS, order=order))
+        return result.rows
 
     async def rotate(self, key_id: str) -> IssuedKey:
         """Issue a successor of a key, which stays valid for `KEY_ROTATION_OVERLAP` at most.
@@ -111,11 +111,11 @@ class Keys:
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Return whether the secret is a valid key with all these scopes."""
         where = (Filter("digest", "eq", hash_secret(secret)),)
-        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
+        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
         now = format_instant(self._clock())
         return any(
             key_state(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
-            for row in outcome.rows
+            for row in result.rows
         )
 
     async def _find(self, key_id: str) -> Row:
@@ -124,10 +124,10 @@ class Keys:
             where = _by_id(parse_uuid(key_id))
         except ValueError:
             raise missing from None
-        (outcome,) = await self._store.run(Read(CREDENTIALS, where=where))
-        if not outcome.rows:
+        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
+        if not result.rows:
             raise missing
-        return outcome.rows[0]
+        return result.rows[0]
 
 
 def make_credential(new: NewKey, now: datetime, secret: str = "") -> IssuedKey:

@@ -134,8 +134,8 @@ class MemoryLimits:
     ) -> tuple[tuple[int, float], ...]:
         """Return the remaining hits of each window, and the seconds until its oldest hit expires.
 
-        Of no hit, all seconds. Edges that have not heard of one another may together have taken
-        more than there was.
+        Without hits, the full window length. Edges that have not heard of one another may
+        together have taken more than there was.
         """
         hits, windows = self._hits.get(caller, ()), []
         for item, remote in zip(limit.items, self._remote.get(caller) or repeat(()), strict=False):

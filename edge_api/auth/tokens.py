@@ -97,7 +97,7 @@ def read(text: str, issuer: str, keys: KeySet) -> AccessToken | None:
         return None
     try:
         token = jwt.decode(text, keys, algorithms=[ALGORITHM])
-    except Exception:  # noqa: BLE001  a stranger's text, and a library that reads all of it
+    except Exception:  # noqa: BLE001  untrusted input; the parser may raise anything
         return None
     claims = token.claims
     if token.header.get("typ") != _TYPE or claims.get("iss") != issuer:
@@ -188,8 +188,8 @@ class SigningKeys:
 
     async def rows(self) -> list[Row]:
         """Return the rows of all keys, oldest first."""
-        (outcome,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
-        return outcome.rows
+        (result,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
+        return result.rows
 
     async def maintain(self) -> None:
         """Rotate an old key, and delete keys whose tokens have all expired."""

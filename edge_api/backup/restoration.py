@@ -68,7 +68,7 @@ class _CarryOver:
                 )
                 for row in rows
             ]
-            number += sum(len(outcome.rows) for outcome in await self._restored.run(*queries))
+            number += sum(len(result.rows) for result in await self._restored.run(*queries))
         return await self._audit(table, number, *change.columns)
 
     async def add_missing(self, table: Table) -> int:

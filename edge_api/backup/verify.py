@@ -14,7 +14,7 @@ import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -52,8 +52,8 @@ class Verification:
 
     subject: str  # the SHA-256 of a replica's address, or the path of a backup
     at: str  # an instant of the store
-    fault: str = ""  # what is wrong, without path and address, or empty
-    reason: str = ""  # for the operator
+    public_error: str = ""  # what is wrong, without path and address, or empty
+    detail: str = ""  # for the operator
     made_at: str = ""  # of a backup
     digest: str = ""  # the SHA-256 of a backup when it was made
 
@@ -65,17 +65,20 @@ class Verification:
 
     def find_error(self, part: str) -> str:
         """Return the error, without a path, also for an outdated result; or an empty text."""
-        if not self.fault and self.age > STALE_SECONDS:
+        if not self.public_error and self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
-        return self.fault
+        return self.public_error
+
+
+_MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")  # of the stored JSON
 
 
 class _VerificationError(Exception):
     """A verification has found an error, with the texts of a `Verification`."""
 
-    def __init__(self, fault: str, reason: str) -> None:
-        self.fault, self.reason = fault, reason
-        super().__init__(fault)
+    def __init__(self, public_error: str, detail: str) -> None:
+        self.public_error, self.detail = public_error, detail
+        super().__init__(public_error)
 
 
 def store_result(store: Path, part: str, result: Verification) -> None:
@@ -83,7 +86,7 @@ def store_result(store: Path, part: str, result: Verification) -> None:
     path = _result_of(store, part)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write_private(draft, json.dumps(asdict(result)).encode())
+        write_private(draft, json.dumps(dict(zip(_MEMBERS, astuple(result), strict=True))).encode())
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -94,13 +97,14 @@ def read_result(settings: Settings, part: str) -> Verification | None:
     if settings.database_path is None:
         return None
     try:
-        result = Verification(**json.loads(_result_of(settings.database_path, part).read_bytes()))
+        members = dict(json.loads(_result_of(settings.database_path, part).read_bytes()))
+        result = Verification(*(members.get(name, "") for name in _MEMBERS))
         datetime.fromisoformat(result.at)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, TypeError) as error:
-        fault = f"the last result of verifying {PARTS[part]} cannot be read"
-        return Verification("", format_instant(datetime.fromtimestamp(0, UTC)), fault, str(error))
+        message = f"the last result of verifying {PARTS[part]} cannot be read"
+        return Verification("", format_instant(datetime.fromtimestamp(0, UTC)), message, str(error))
     of_another = part == "replica" and result.subject != _subject_of(settings)
     return None if of_another else result
 
@@ -109,7 +113,8 @@ def parts_due(settings: Settings) -> Sequence[str]:
     """Return the parts whose verification is due."""
 
     def is_due(result: Verification | None) -> bool:
-        return result is None or result.age >= (RETRY_SECONDS if result.fault else DUE_SECONDS)
+        after = RETRY_SECONDS if result and result.public_error else DUE_SECONDS
+        return result is None or result.age >= after
 
     return tuple(part for part in _parts_of(settings) if is_due(read_result(settings, part)))
 
@@ -138,8 +143,8 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
             errors.append(f"nothing could be verified: {error}")
     for part in PARTS:
         result = read_result(settings, part)
-        if result and (fault := result.find_error(part)):
-            errors.append(f"{fault} ({result.reason or DEEP})")
+        if result and (public_error := result.find_error(part)):
+            errors.append(f"{public_error} ({result.detail or DEEP})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""
             notes.append(f"{PARTS[part]}{made} is whole: verified at {result.at}")
@@ -212,7 +217,7 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
     result = Verification(_subject_of(settings), now)
     if part == "backup":
         made = read_result(settings, part)
-        result = replace(made or result, at=now, fault="", reason="")
+        result = replace(made or result, at=now, public_error="", detail="")
     for attempt in range(ATTEMPTS):
         time.sleep(PAUSE_SECONDS if attempt else 0)
         try:
@@ -221,11 +226,11 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
             else:
                 _verify_replica(settings, folder)
         except _VerificationError as found:
-            fault = found
+            error = found
             _empty(folder)
         else:
             return result
-    return replace(result, fault=fault.fault, reason=fault.reason)
+    return replace(result, public_error=error.public_error, detail=error.detail)
 
 
 def _verify_replica(settings: Settings, folder: Path) -> None:
@@ -286,13 +291,13 @@ def _require_disk_space(store: Path) -> None:
 
 
 @contextmanager
-def _translate_errors(fault: str, fix: str = "") -> Iterator[None]:
-    """Translate a refusal to an error whose reason says how to fix it."""
+def _translate_errors(public_error: str, fix: str = "") -> Iterator[None]:
+    """Translate a refusal to an error whose detail says how to fix it."""
     try:
         yield
     except (StoreRefusal, ReplicatorError, OSError) as error:
-        reason = str(error).removeprefix(f"{fault}: ")
-        raise _VerificationError(fault, "; ".join(filter(None, (reason, fix)))) from None
+        detail = str(error).removeprefix(f"{public_error}: ")
+        raise _VerificationError(public_error, "; ".join(filter(None, (detail, fix)))) from None
 
 
 def _empty(folder: Path) -> None:

@@ -91,16 +91,16 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
     """Open the service's parts; return the errors of its readiness, and notes."""
     try:
         async with assemble(settings, create=False) as assembly:
-            readiness = await assembly.service[Health].report()
+            checks = (await assembly.service[Health].report())["checks"]
             failure = assembly.publishing.failure
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             notes = await _pending_requests(assembly)
             relay = await _check_relay(settings)
     except StoreRefusal as refusal:
         return [str(refusal)], []
-    backup_errors = [check["error"] for check in readiness["checks"].values() if "error" in check]
+    readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*backup_errors, *builds, *keys, *relay], notes
+    return [*readiness_errors, *builds, *keys, *relay], notes
 
 
 async def _check_relay(settings: Settings) -> list[str]:

@@ -111,8 +111,8 @@ def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
     row = issued.row
     if as_json:
         members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
-        parse_words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-        print(json.dumps({"key": issued.secret, **members, **parse_words}, ensure_ascii=False))
+        word_lists = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+        print(json.dumps({"key": issued.secret, **members, **word_lists}, ensure_ascii=False))
         return
     print(issued.secret)
     note = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
@@ -120,5 +120,5 @@ def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
 
 
 def _to_json(row: Row, now: str) -> dict[str, Any]:
-    parse_words = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-    return {**{name: row[name] for name in _MEMBERS}, **parse_words, "state": key_state(row, now)}
+    word_lists = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
+    return {**{name: row[name] for name in _MEMBERS}, **word_lists, "state": key_state(row, now)}

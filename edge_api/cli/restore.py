@@ -143,7 +143,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
 
     SQLite has no checksum of a text, so its integrity check misses changes. Raises StoreRefusal.
     """
-    backup_key = checksum_path(backup)
+    checksum_file = checksum_path(backup)
     try:
         checksum = read_checksum(backup)
         if checksum is None:
@@ -153,8 +153,8 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
         raise StoreRefusal(f"{error.filename} cannot be read: {error.strerror}") from None
     if not is_same:
         raise StoreRefusal(
-            f"{backup} was changed since it was made, or {backup_key} was: name another backup, or "
-            "remove the checksum to restore this one as it is"
+            f"{backup} was changed since it was made, or {checksum_file} was: name another "
+            "backup, or remove the checksum to restore this one as it is"
         )
     return ()
 

@@ -160,8 +160,8 @@ class RowCount:
 
 
 @dataclass(frozen=True, slots=True)
-class CaseResult:
-    """One of two values, by whether a row met `Insert.exists_where` before the insert."""
+class ValueIfExists:
+    """One of two values, by whether a row matched `Insert.condition` before the insert."""
 
     if_exists: Any
     if_missing: Any
@@ -171,14 +171,14 @@ class CaseResult:
 class Insert:
     """New rows with every column, as `Table.new_row` returns them.
 
-    A value may be `RowCount` or, in the same columns of all rows, `CaseResult`: only the engine
-    knows that one, and the result has it as it was given.
+    A value may be `RowCount` or, in the same columns of all rows, `ValueIfExists`: only the
+    engine knows that one, and the result has it as it was given.
     """
 
     table: Table
     rows: Sequence[Mapping[str, Any]]
-    exists_where: Where = ()
-    """The conditions that a `CaseResult` tests the rows of the table for."""
+    condition: Where = ()
+    """The filters that a `ValueIfExists` tests the rows of the table for."""
 
 
 @dataclass(frozen=True, slots=True)

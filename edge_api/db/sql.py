@@ -12,7 +12,6 @@ from typing import Any
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    CaseResult,
     Delete,
     Filter,
     Insert,
@@ -21,6 +20,7 @@ from edge_api.db.query import (
     Read,
     RowCount,
     Update,
+    ValueIfExists,
     Where,
 )
 from edge_api.db.table import Column, Index, Row, Table, unknown_column
@@ -190,10 +190,10 @@ def insert_rows(
     query: Insert, rows: Sequence[Row], dialect: Dialect
 ) -> tuple[str, list[tuple[Any, ...]]]:
     """Return the text that stores one row of the query, and the parameters for each of `rows`."""
-    if not query.exists_where:
+    if not query.condition:
         return insert_row(query.table, dialect), [_bind_row(query.table, row) for row in rows]
-    cases = tuple(name for name, value in rows[0].items() if isinstance(value, CaseResult))
-    where = _where(query.table, query.exists_where, dialect)
+    cases = tuple(name for name, value in rows[0].items() if isinstance(value, ValueIfExists))
+    where = _where(query.table, query.condition, dialect)
     text = _insert_by_case(query.table, cases, where.text, dialect)
     return text, [_bind_row(query.table, row, cases, where.parameters) for row in rows]
 
@@ -210,8 +210,8 @@ def _insert_by_case(table: Table, cases: tuple[str, ...], where: str, dialect: D
     for name in cases:
         placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")
         # Of INSERT ... SELECT from the same table SQLite would keep the rows in another one first.
-        met = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
-        placeholders[name] = f"CASE WHEN {met} THEN {placeholder} ELSE {placeholder} END"
+        condition = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
+        placeholders[name] = f"CASE WHEN {condition} THEN {placeholder} ELSE {placeholder} END"
     return dialect.format_placeholders(_insert_values(table, placeholders))
 
 
@@ -231,7 +231,7 @@ def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
 
 
 def _bind_row(
-    table: Table, row: Row, cases: Sequence[str] = (), met: Sequence[Any] = ()
+    table: Table, row: Row, cases: Sequence[str] = (), condition: Sequence[Any] = ()
 ) -> tuple[Any, ...]:
     values = {name: row[name] for name in table.columns}
     for name in table.json_columns.difference(cases):
@@ -242,7 +242,7 @@ def _bind_row(
     for name, value in values.items():
         if name in cases:
             column = table.columns[name]
-            bound += *met, _bind(column, value.if_exists), _bind(column, value.if_missing)
+            bound += *condition, _bind(column, value.if_exists), _bind(column, value.if_missing)
         else:
             bound.append(value)
     return tuple(bound)

@@ -24,7 +24,7 @@ class NewRows(NamedTuple):
 TransactionStep = NewRows | Read | Update | Delete
 """A statement, or one for each of many rows, that an engine runs."""
 Steps = Generator[TransactionStep, Any, list[list[QueryResult]]]
-"""Takes the outcome of each query, and returns the outcomes of each list of queries."""
+"""Takes the result of each query, and returns the results of each list of queries."""
 
 
 def plan_steps(
@@ -35,14 +35,14 @@ def plan_steps(
     Then a step that fails does not tell which list has failed. Raises Problem.
     """
     transaction = _Transaction(dialect, defer_inserts=defer_inserts)
-    results = []
+    all_results = []
     for queries in lists:
-        outcomes: list[QueryResult] = []
+        results: list[QueryResult] = []
         for query in queries:
-            outcomes.append((yield from transaction.run(query, outcomes)))
-        results.append(outcomes)
+            results.append((yield from transaction.run(query, results)))
+        all_results.append(results)
     yield from transaction.flush()
-    return results
+    return all_results
 
 
 class _Transaction:
@@ -58,7 +58,7 @@ class _Transaction:
         if isinstance(query, InsertFromRead):
             query = query.insert((yield from self._read_once(query.read)))
         if isinstance(query, Insert):
-            rows = sql.resolve_counts(query, [len(outcome.rows) for outcome in earlier])
+            rows = sql.resolve_counts(query, [len(result.rows) for result in earlier])
             if rows:
                 self._read_cache.pop(query.table, None)
                 text, records = sql.insert_rows(query, rows, self._dialect)
@@ -71,8 +71,8 @@ class _Transaction:
         if not isinstance(query, Read):
             self._read_cache.pop(query.table, None)
         yield from self.flush(query.table)
-        outcome: QueryResult = yield query
-        return outcome
+        result: QueryResult = yield query
+        return result
 
     def _read_once(self, read: Read) -> Generator[TransactionStep, Any, list[Row]]:
         """Run a read once for all rows that derive from it, until its table changes."""

@@ -29,12 +29,12 @@ async def read_pages(
     where = query.where
     while True:
         page = Read(query.table, query.columns, where, (Order(key),), page_size)
-        (outcome,) = await store.run(page)
-        if outcome.rows:
-            yield outcome.rows
-        if len(outcome.rows) < page_size:
+        (result,) = await store.run(page)
+        if result.rows:
+            yield result.rows
+        if len(result.rows) < page_size:
             return
-        where = (*query.where, Filter(key, "gt", outcome.rows[-1][key]))
+        where = (*query.where, Filter(key, "gt", result.rows[-1][key]))
 
 
 async def missing_rows(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
@@ -127,10 +127,7 @@ async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[
         (same,) = await source.run(Read(table, where=(key_in(table, rows),)))
         known = {row[table.key]: row for row in same.rows}
         keys += [row[table.key] for row in rows if known.get(row[table.key], row) != row]
-    return [
-        *_list_keys(table, "differ", keys),
-        *_list_keys(table, "are not in the source", extra),
-    ]
+    return [*_list_keys(table, "differ", keys), *_list_keys(table, "are not in the source", extra)]
 
 
 def _list_keys(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:

@@ -31,7 +31,7 @@ class SingleFlight(Generic[T]):
         self._waiting: Counter[asyncio.Future[T]] = Counter()
 
     async def run(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
-        """Return the outcome of the work for `key`, begun if need be. Raises what that raises."""
+        """Return the result of the work for `key`, begun if need be. Raises what that raises."""
         task = self._tasks.get(key)
         if task is None:
             task = self._tasks[key] = asyncio.ensure_future(work())

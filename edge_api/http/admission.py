@@ -58,7 +58,7 @@ class Admission:
             return await self._admit_anonymous(operation, request)
         actor = await self._identify(operation, request, secret)
         self.count(request, actor)
-        authorise(operation, self._service.access, actor, operation.audience)
+        authorise(operation, self._service.authenticator, actor, operation.audience)
         return Admitted(actor, secret or "")
 
     async def _admit_anonymous(self, operation: AnyOperation, request: Request) -> Admitted:
@@ -72,11 +72,11 @@ class Admission:
     async def _identify(
         self, operation: AnyOperation, request: Request, secret: str | None
     ) -> Actor:
-        access = self._service.access
+        authenticator = self._service.authenticator
         try:
             if secret is None:
-                raise access.missing_credential(operation.audience)
-            return await access.authenticate(secret, operation.audience)
+                raise authenticator.missing_credential(operation.audience)
+            return await authenticator.authenticate(secret, operation.audience)
         except Problem as problem:
             if problem.code == "unauthenticated":
                 await self._service.limiter.hit("failed_auth", self._address_of(request))
@@ -89,7 +89,7 @@ class Admission:
     async def is_still_valid(self, operation: AnyOperation, secret: str) -> bool:
         """Return whether a credential is still valid for an operation whose answer is a stream."""
         try:
-            actor = await self._service.access.authenticate(secret, operation.audience)
+            actor = await self._service.authenticator.authenticate(secret, operation.audience)
         except Problem:
             return False
         return operation.scope is None or operation.scope in actor.scopes

@@ -18,13 +18,13 @@ from edge_api.operation.reference.pages import write_markdown
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import (
+    BASE_TEMPLATE,
     CONTACT_PAGE,
+    DOCS_BASE_TEMPLATE,
     DOCS_DESCRIPTION,
     DOCS_PAGE,
     DOCS_PATH,
-    DOCS_SHELL,
     DOCS_TRY,
-    SHELL,
     SHELL_CONTENT,
     SHELL_TITLE,
     TEMPLATES_FOLDER,
@@ -66,7 +66,7 @@ def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) ->
     templates = _templates(folder / TEMPLATES_FOLDER)
     try:
         content = templates.get_template(f"{name}.html").render(values)
-        shell = (folder / TEMPLATES_FOLDER / SHELL).read_text(encoding="utf-8")
+        shell = (folder / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, FileNotFoundError):
         check_folder(folder)
         raise unavailable_page() from None
@@ -108,7 +108,7 @@ def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environm
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-_TEMPLATES: Final = (DOCS_SHELL, DOCS_PAGE, SHELL, DOCS_TRY)
+_TEMPLATES: Final = (DOCS_BASE_TEMPLATE, DOCS_PAGE, BASE_TEMPLATE, DOCS_TRY)
 
 _ENVIRONMENT: Final = make_environment()
 

@@ -132,8 +132,8 @@ class ConnectionProtocol(RequestHandler):
 class Connections:
     """The connections of a server, at most `limit`, with timeouts for heads and for sending.
 
-    One more takes the place of the one whose head has been incomplete longest, else of the one idle
-    longest, else of the one whose client has read nothing longest; else it is closed itself.
+    At the limit, close in this order: oldest incomplete head, longest idle, slowest reader, the new
+    one.
     """
 
     def __init__(self, limit: int, head_seconds: float) -> None:

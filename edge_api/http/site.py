@@ -95,13 +95,13 @@ class SitePages:
             if file is None:
                 raise Problem("not_found", "There is no page at this address")
         choice = self._choose(file, status, request)
-        form = self._cache.get(choice) or await self._work.run(
+        representation = self._cache.get(choice) or await self._work.run(
             choice, partial(self._prepare, choice)
         )
-        if status == HTTPStatus.NOT_FOUND and choice.negotiated and form.body is not None:
-            body = form.body + await self._closest_addresses(path)
+        if status == HTTPStatus.NOT_FOUND and choice.negotiated and representation.body is not None:
+            body = representation.body + await self._closest_addresses(path)
             return close_if_last(PreparedResponse(404, _NOT_FOUND_HEADERS, body), request)
-        return await answer_file(form, request)
+        return await answer_file(representation, request)
 
     def redirect_target(self, path: str) -> str | None:
         """Return the address that another name of a page redirects to."""
@@ -114,8 +114,8 @@ class SitePages:
         if accepted is not None and prefers_markdown(accepted):
             alternate = markdown_alternate(self.files, file)
         chosen = alternate or file
-        is_added_to = alternate is not None and status == HTTPStatus.NOT_FOUND
-        is_coded = bool(chosen.codings) and not is_added_to
+        gets_suggestions = alternate is not None and status == HTTPStatus.NOT_FOUND
+        is_coded = bool(chosen.codings) and not gets_suggestions
         codings = joined_header(request.headers, "Accept-Encoding") if is_coded else None
         coding = "" if codings is None else best_coding(codings, chosen.codings)
         return _Choice(chosen, coding, status, alternate is not None)
@@ -144,11 +144,13 @@ class SitePages:
         head = ResponseHead(choice.status, tuple(headers))
         if self._reference.has(choice.file):
             body = await self._reference.read(choice.file, self._context)
-            form = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
+            representation = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
         else:
-            form = await asyncio.to_thread(load, self._folder, choice.file, choice.coding, head)
-        self._cache.put(choice, form, _UNCACHED_SIZE if form.body is None else form.size)
-        return form
+            work = partial(load, self._folder, choice.file, choice.coding, head)
+            representation = await asyncio.to_thread(work)
+        size = _UNCACHED_SIZE if representation.body is None else representation.size
+        self._cache.put(choice, representation, size)
+        return representation
 
 
 class Site:

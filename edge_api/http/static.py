@@ -212,49 +212,52 @@ def _quote(digest: str) -> str:
     return f'"{digest[:24]}"'
 
 
-async def answer_file(form: Representation, request: Request) -> web.StreamResponse:
+async def answer_file(representation: Representation, request: Request) -> web.StreamResponse:
     """Return the answer to a request for a file; only a 200 has conditions and ranges.
 
     Raises Problem `range_not_satisfiable`, and OSError while nothing is sent yet.
     """
-    if form.status == HTTPStatus.OK:
+    if representation.status == HTTPStatus.OK:
         condition = joined_header(request.headers, "If-None-Match")
-        if condition is not None and etag_matches(condition, form.etag):
-            return close_if_last(form.not_modified, request)
-        span = _span(form, request)
+        if condition is not None and etag_matches(condition, representation.etag):
+            return close_if_last(representation.not_modified, request)
+        span = _span(representation, request)
         if span is not None:
-            return await _part(form, span, request)
-    if form.full_response is not None:
-        return close_if_last(form.full_response, request)
-    return await _stream(form, form.status, form.headers, ByteRange(0, form.size), request)
+            return await _part(representation, span, request)
+    if representation.full_response is not None:
+        return close_if_last(representation.full_response, request)
+    status, whole = representation.status, ByteRange(0, representation.size)
+    return await _stream(representation, status, representation.headers, whole, request)
 
 
-def _span(form: Representation, request: Request) -> ByteRange | None:
+def _span(representation: Representation, request: Request) -> ByteRange | None:
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
         return None
-    if not range_applies(request.headers.get("If-Range"), form.etag):
+    if not range_applies(request.headers.get("If-Range"), representation.etag):
         return None
-    span = parse_range(asked, form.size)
+    span = parse_range(asked, representation.size)
     if span == "unsatisfiable":
-        raise Problem("range_not_satisfiable", headers={"Content-Range": f"bytes */{form.size}"})
+        content_range = {"Content-Range": f"bytes */{representation.size}"}
+        raise Problem("range_not_satisfiable", headers=content_range)
     return None if span == "whole" else span
 
 
-async def _part(form: Representation, span: ByteRange, request: Request) -> web.StreamResponse:
-    headers = (*form.headers, ("Content-Range", span.content_range(form.size)))
-    if form.body is None:
-        return await _stream(form, 206, headers, span, request)
-    return close_if_last(
-        PreparedResponse(206, headers, form.body[span.start : span.start + span.length]), request
-    )
+async def _part(
+    representation: Representation, span: ByteRange, request: Request
+) -> web.StreamResponse:
+    headers = (*representation.headers, ("Content-Range", span.content_range(representation.size)))
+    if representation.body is None:
+        return await _stream(representation, 206, headers, span, request)
+    body = representation.body[span.start : span.start + span.length]
+    return close_if_last(PreparedResponse(206, headers, body), request)
 
 
 async def _stream(
-    form: Representation, status: int, headers: Headers, span: ByteRange, request: Request
+    representation: Representation, status: int, headers: Headers, span: ByteRange, request: Request
 ) -> web.StreamResponse:
     response = StreamedResponse(request, status, (*headers, *request.origin_headers), span.length)
-    with await asyncio.to_thread(form.path.open, "rb") as file:
+    with await asyncio.to_thread(representation.path.open, "rb") as file:
         try:
             await response.prepare(request)
             if request.method != "HEAD":

@@ -264,7 +264,7 @@ class BuildManager:
     async def _load(self, folder: Path) -> None:
         try:
             build = await self._open(folder)
-        except Exception as error:  # noqa: BLE001  the next build must find someone who looks
+        except Exception as error:  # noqa: BLE001  The refresh loop must survive any error.
             self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
             is_expected = isinstance(error, BuildRefusal | Problem)
             reason = str(error) if is_expected else "it could not be opened; the log says more"

@@ -121,7 +121,7 @@ async def _make_page(
     if is_markdown:
         text = write_results(results, service.settings.site_url)
         return _document(text.encode(), MARKDOWN, NEGOTIATED)
-    values = {"words": words, "results": results, "leaf_size": PAGE_SIZE}
+    values = {"words": words, "results": results, "page_size": PAGE_SIZE}
     body = await service.pages.render("search", page_title(words), **values)
     return _document(body, HTML, REVALIDATE, _links(build, results))
 
@@ -263,7 +263,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
 def write_results(results: Results, site_url: str) -> str:
     """Return the results as Markdown; addresses begin with `site_url`."""
     title = f"# Search: {escape(results.words)}" if results.words else "# Search"
-    links = [("Earlier results", results.before), ("More results", results.behind)]
+    links = [("Earlier results", results.previous_url), ("More results", results.next_url)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
     listed = "\n".join(map(_line, results.results))
     parts = (title, _sentence(results, site_url), _suggestion(results, site_url), listed, *onward)

@@ -84,12 +84,12 @@ class Results:
         return f"{SEARCH}?{urlencode({'q': self.words, **number})}" if self.words else SEARCH
 
     @property
-    def before(self) -> str | None:
+    def previous_url(self) -> str | None:
         """The address of the page before this one."""
         return self.address(self.page - 1) if self.page > 1 else None
 
     @property
-    def behind(self) -> str | None:
+    def next_url(self) -> str | None:
         """The address of the page that follows."""
         return self.address(self.page + 1) if self.page < self.pages else None
 
@@ -100,7 +100,7 @@ async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE
     pages = max(1, -(-found.total // size))
     if page > pages:
         return await find_results(build, words, pages, size)
-    results = (_make_result(hit, build.posts.summary(hit.slug)) for hit in found.findings)
+    results = (_make_result(hit, build.posts.summary(hit.slug)) for hit in found.hits)
     return Results(words, found.total, page, pages, tuple(results), found.suggestion)
 
 

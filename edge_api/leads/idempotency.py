@@ -135,15 +135,15 @@ class Idempotency:
     async def delete_expired(self) -> None:
         """Delete expired answers: they contain personal data. Raises Problem."""
         expired = self._expired()
-        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
-        if outcome.rows:  # nothing is written for nothing
+        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
+        if result.rows:  # nothing is written for nothing
             await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
 
     async def _find(self, claim: IdempotentRequest) -> StoredResponse | None:
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
-        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        stored = (StoredResponse(row["request_digest"], row["response"]) for row in outcome.rows)
+        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
+        stored = (StoredResponse(row["request_digest"], row["response"]) for row in result.rows)
         return next(stored, None)
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:

@@ -105,8 +105,7 @@ async def list_leads(
     return OperationResult(await service[Leads].recent(request.query.limit))
 
 
-# The header stands in words, not among the parameters: there it would say that each of its values
-# goes with each body, while the point of a key is that it goes with one.
+# Documented in prose: as an OpenAPI parameter it would be combined with every example body.
 _OPEN = "Open without a credential, and rate-limited then; a credential that is sent must be valid."
 _ABOUT_CREATION = f"""\
 {_OPEN} Strings
@@ -172,7 +171,7 @@ _LIST = Tool(
 )
 
 
-async def take_form(
+async def submit_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
     """Store the lead and redirect to the thanks, or show the form again; answer scripts in JSON."""
@@ -205,7 +204,7 @@ FORMS: tuple[AnyOperation, ...] = (
         path=CONTACT,
         summary="Send a lead by the form of the contact page",
         tag="leads",
-        handler=take_form,
+        handler=submit_form,
         body=FORM_BODY,
         responses=(SuccessResponse(303, "To the thanks"),),
         error_format="form",

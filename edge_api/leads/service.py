@@ -13,7 +13,7 @@ from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
-from edge_api.db.query import CaseResult, Filter, Insert, Order, Query, Read, Store
+from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, ValueIfExists
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
@@ -114,8 +114,8 @@ class Leads:
             order=(Order("created_at", descending=True), Order("id", descending=True)),
             limit=limit,
         )
-        (outcome,) = await self._store.run(query)
-        return orjson.dumps({"leads": outcome.rows, "count": len(outcome.rows)})
+        (result,) = await self._store.run(query)
+        return orjson.dumps({"leads": result.rows, "count": len(result.rows)})
 
     async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
         if sender.actor is None:
@@ -171,10 +171,10 @@ def _insert_query(row: Row, sender: Sender) -> Insert:
     score, reasons = row["spam_score"], row["spam_reasons"]
     repeat = SpamScore(score, tuple(reasons or ())).repeated
     scored = {
-        "spam_score": CaseResult(repeat.score, score),
-        "spam_reasons": CaseResult(list(repeat.reasons), reasons),
+        "spam_score": ValueIfExists(repeat.score, score),
+        "spam_reasons": ValueIfExists(list(repeat.reasons), reasons),
     }
-    return Insert(LEADS, [{**row, **scored}], exists_where=same)
+    return Insert(LEADS, [{**row, **scored}], condition=same)
 
 
 def _scope(lead: LeadInput, sender: Sender) -> str:

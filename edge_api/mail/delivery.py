@@ -1,7 +1,7 @@
 """Delivery of one message: from a claimed entry to its outcome, written in one transaction.
 
-A message is sent twice only if the process ends between the relay's yes and the commit. No log line
-names an address or a word of mail.
+A message is sent twice only if the process ends after the relay accepted it and before the commit.
+No log line names an address or a word of mail.
 """
 
 import asyncio

@@ -131,7 +131,7 @@ class MailStatus:
         if dead.rows:
             advice = f"{EDGE} mail list says why, mail retry sends it again"
             yield f"mail was given up: {advice}"
-        if any(outcome.rows for outcome in late):
+        if any(result.rows for result in late):
             yield "mail waits for longer than half of its time to live: look at the relay"
         if suppressed.rows:
             yield "the owner's address is suppressed: delete its row in suppressed_emails"

@@ -145,8 +145,8 @@ class EmailEvent(BaseModel, strict=True, frozen=True):
     data: EmailEventData
 
 
-class Taken(BaseModel, extra="forbid"):
-    """What was written down."""
+class Recorded(BaseModel, extra="forbid"):
+    """What was recorded."""
 
     status: Annotated[Status, Field(description="As `email_send_log` has it.")]
     suppressed: Annotated[bool, Field(description="Whether nothing more is mailed there.")]
@@ -169,7 +169,7 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
         raise Problem("unauthenticated", message, headers=_CHALLENGE)
 
 
-async def take_email_event(
+async def handle_email_event(
     service: Service, request: OperationRequest[None, Event]
 ) -> OperationResult:
     """Log the outcome of a message; suppress its address after a bounce, a complaint or a wish."""
@@ -181,7 +181,7 @@ async def take_email_event(
     facts = known.data
     is_transient = known.type == "email.bounced" and facts.bounce_type == "transient"
     report = Report(known.type, facts.email, facts.message_id, is_transient)
-    answer, replayed = await service[Feedback].take(report, request.headers[SIGNATURE_HEADERS[0]])
+    answer, replayed = await service[Feedback].record(report, request.headers[SIGNATURE_HEADERS[0]])
     return OperationResult(answer, headers={REPLAYED: "true"} if replayed else {})
 
 
@@ -262,7 +262,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             "A message whose id came before is answered as before, and has no second effect."
         ),
         tag="mail",
-        handler=take_email_event,
+        handler=handle_email_event,
         parameters=tuple(
             Parameter(name, "header", _TEXT, description, required=True)
             for name, description in zip(SIGNATURE_HEADERS, _HEADER_DESCRIPTIONS, strict=True)
@@ -272,7 +272,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             SuccessResponse(
                 200,
                 "It is logged, and the address suppressed where that is due",
-                Taken.model_json_schema(),
+                Recorded.model_json_schema(),
                 {"status": "bounced", "suppressed": True},
                 headers={REPLAYED: "`true` where the message came before."},
             ),

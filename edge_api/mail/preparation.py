@@ -58,8 +58,8 @@ class Acknowledgements:
             Filter("created_at", "gt", format_instant(self._clock() - _HOUR)),
         )
         count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
-        (outcome,) = await self._store.run(count)
-        if (outcome.total or 0) >= self._per_hour:
+        (result,) = await self._store.run(count)
+        if (result.total or 0) >= self._per_hour:
             return f"{self._per_hour} acknowledgements were sent within an hour"
         if not await self._reserve(entry):
             return "this address had an acknowledgement within 24 hours"
@@ -82,8 +82,8 @@ class Acknowledgements:
         queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
         if await run_unless_conflict(self._store, *queries):
             return True
-        (outcome,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
-        return any(stored["request_digest"] == row["request_digest"] for stored in outcome.rows)
+        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
+        return any(stored["request_digest"] == row["request_digest"] for stored in result.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +118,8 @@ class MessageComposer:
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not retry_for(entry))
         table = ACCESS_REQUESTS if message_type_of(entry) == DECISION else LEADS
-        (outcome,) = await self.store.run(Read(table, where=where_id(entry["subject_id"])))
-        subject = outcome.rows[0] if outcome.rows else None
+        (result,) = await self.store.run(Read(table, where=where_id(entry["subject_id"])))
+        subject = result.rows[0] if result.rows else None
         if subject is None:
             return NotSent(
                 f"the {'request' if message_type_of(entry) == DECISION else 'lead'} is gone"

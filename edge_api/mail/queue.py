@@ -149,8 +149,8 @@ class Claims(Leases):
         now = self._clock()
         wheres = ((*where_due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
         reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=limit) for where in wheres)
-        outcomes = await self._store.run(*reads)
-        found = [row for outcome in outcomes for row in outcome.rows]
+        results = await self._store.run(*reads)
+        found = [row for result in results for row in result.rows]
         safe = [row for row in found if row["claims"] < ISOLATE_AFTER_CLAIMS]
         chosen = safe[:limit] or found[:1]
         is_complete = len(found) < limit and len(chosen) == len(found)
@@ -275,9 +275,9 @@ class OutboxAdmin:
 
     async def all(self) -> list[QueuedMail]:
         """Return all entries, waiting or dead, oldest first."""
-        (outcome,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
-        reasons = await self._read_reasons(outcome.rows)
-        return [QueuedMail(entry, reasons.get(entry["id"])) for entry in outcome.rows]
+        (result,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
+        reasons = await self._read_reasons(result.rows)
+        return [QueuedMail(entry, reasons.get(entry["id"])) for entry in result.rows]
 
     async def retry(self, entry_id: str | None = None) -> int:
         """Queue dead entries again, one or all; return their number.
@@ -314,8 +314,8 @@ class OutboxAdmin:
         ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))
         order = (Order("created_at"), Order("id"))
         columns = ("message_id", "error_message", "created_at", "id")
-        (outcome,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
-        return {row["message_id"]: row["error_message"] for row in outcome.rows}
+        (result,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
+        return {row["message_id"]: row["error_message"] for row in result.rows}
 
 
 def _given_up(entry_id: str | None) -> Where:

@@ -45,8 +45,8 @@ def read_suppression(address: str) -> Read:
 
 async def is_suppressed(store: Store, address: str) -> bool:
     """Return whether an address must not be mailed. Raises Problem."""
-    (outcome,) = await store.run(read_suppression(address))
-    return bool(outcome.rows)
+    (result,) = await store.run(read_suppression(address))
+    return bool(result.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ class UnsubscribeLinks:
 
     async def _find(self, column: Literal["email", "token"], value: str) -> Row | None:
         where = (Filter(column, "eq", value),)
-        (outcome,) = await self._store.run(Read(EMAIL_UNSUBSCRIBE_TOKENS, where=where))
-        return outcome.rows[0] if outcome.rows else None
+        (result,) = await self._store.run(Read(EMAIL_UNSUBSCRIBE_TOKENS, where=where))
+        return result.rows[0] if result.rows else None
 
     async def _make(self, address: str) -> Row:
         now = self._clock()
@@ -189,7 +189,7 @@ _EFFECTS: Mapping[ReportType, tuple[Status, Reason]] = MappingProxyType(
 
 
 class Feedback:
-    """Takes the reports of mail providers; `secret` keys the hash of their ids."""
+    """Records the reports of mail providers; `secret` keys the hash of their ids."""
 
     def __init__(self, store: Store, clock: Clock, secret: bytes) -> None:
         self._store = store
@@ -197,17 +197,17 @@ class Feedback:
         self._secret = secret
         self._idempotency = Idempotency(store, clock, retention=REPORT_RETENTION, status=_OK)
 
-    async def take(self, report: Report, delivery_id: str) -> tuple[bytes, bool]:
+    async def record(self, report: Report, delivery_id: str) -> tuple[bytes, bool]:
         """Log a report, and suppress its address if that is due, in one transaction.
 
         Returns the answer in JSON, and whether it is a repetition of `delivery_id`. Raises Problem.
         """
         claim = identify_request(self._secret, "email hook", delivery_id, b"")
-        take = partial(self._take, report, delivery_id)
-        answer, replayed = await self._idempotency.once(claim, take)
+        record = partial(self._record, report, delivery_id)
+        answer, replayed = await self._idempotency.once(claim, record)
         return answer.encode(), replayed
 
-    async def _take(self, report: Report, delivery_id: str, store_response: StoreResponse) -> str:
+    async def _record(self, report: Report, delivery_id: str, store_response: StoreResponse) -> str:
         status, reason = report.effect
         answer = orjson.dumps({"status": status, "suppressed": reason is not None}).decode()
         queries = (*store_response(answer), await self._log_query(report, status, delivery_id))

@@ -49,12 +49,7 @@ _MESSAGE: Final = {
     "type": "object",
     "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
     "required": ["jsonrpc", "method"],
-    "properties": {
-        "jsonrpc": {"const": "2.0"},
-        "id": _ID,
-        "method": _METHOD,
-        "params": _PARAMS,
-    },
+    "properties": {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
 }
 _ANSWER: Final = {
     "type": "object",
@@ -170,8 +165,7 @@ _QUERIES: Final = (
 )
 """Example questions, by which catalogs find the server."""
 
-# The headers of 2026-07-28 stand in words, not among the parameters: there they would say that each
-# of their values goes with each body, while their point is that they repeat what the body says.
+# Documented in prose: as an OpenAPI parameter it would be combined with every example body.
 _ABOUT: Final = f"""\
 One JSON-RPC message. The protocol's two eras are supported: revisions {REVISIONS[0]} to
 {REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose

@@ -78,7 +78,7 @@ class Journal:
 
     def require_scope(self, actor: Actor) -> None:
         """Raise Problem `insufficient_scope` unless the actor may read posts."""
-        self._service.access.authorise(actor, SCOPE, "mcp")
+        self._service.authenticator.authorise(actor, SCOPE, "mcp")
 
     async def posts(self, actor: Actor, **query: Any) -> Json:
         """Return a page of the list, as REST does. Raises Problem."""
@@ -122,7 +122,7 @@ class Journal:
         return sorted(filter(None, (find_slug(template, path) for path in self.build.files)))
 
     async def _call(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
-        authorise(operation, self._service.access, actor, "mcp")
+        authorise(operation, self._service.authenticator, actor, "mcp")
         inputs = {item.name: item for item in operation_inputs(operation)}
         request = make_request(operation, inputs, given, actor)
         answer: Json = await run_operation(operation, self._service, request)

@@ -182,10 +182,10 @@ class BoundTool:
     async def call(self, service: Service, actor: Actor, arguments: Mapping[str, Any]) -> Json:
         """Return the result of a call. Raises Problem, like REST."""
         if self.scope is not None:
-            service.access.authorise(actor, self.scope, "mcp")
+            service.authenticator.authorise(actor, self.scope, "mcp")
         self._reject_unknown(arguments)
         operation = self._select_operation(arguments)
-        authorise(operation, service.access, actor, "mcp")
+        authorise(operation, service.authenticator, actor, "mcp")
         try:
             request = make_request(operation, self.inputs, arguments, actor)
             answer = await run_operation(operation, service, request)

@@ -150,7 +150,7 @@ class ResponseStream:
     ) -> None:
         self._request = request
         self._caller = caller
-        self._streams = limit
+        self._stream_limit = limit
         self._is_draining = is_draining
         self._events = EventQueue(MAX_QUEUED_EVENTS)
         self._stream: EventStream | None = None
@@ -161,16 +161,15 @@ class ResponseStream:
     async def run(self, produce: Producer, *, is_endless: bool) -> Message | web.StreamResponse:
         """Return the last message if it was the only one, else the stream with all of them.
 
-        `is_endless`: it lasts until one side ends it, so a stream must be free. Else none is
-        needed: where all are taken, what would be said before the answer is left out. Raises
-        Problem of `StreamLimit.acquire`.
+        An endless answer needs a free stream; otherwise progress events are dropped when none is
+        free. Raises Problem of `StreamLimit.acquire`.
         """
-        with ExitStack() as slot:
+        with ExitStack() as stack:
             if is_endless:
-                self._open(slot)
+                self._open(stack)
             task = asyncio.create_task(self._produce(produce))
             try:
-                return await self._forward(slot, is_endless=is_endless)
+                return await self._forward(stack, is_endless=is_endless)
             except OSError:  # nobody is left to read
                 return EventStream(self._request).response
             finally:
@@ -181,17 +180,17 @@ class ResponseStream:
     async def _produce(self, produce: Producer) -> None:
         await self._events.put(Event(await produce(self._events), is_last=True))
 
-    async def _forward(self, slot: ExitStack, *, is_endless: bool) -> Message | web.StreamResponse:
+    async def _forward(self, stack: ExitStack, *, is_endless: bool) -> Message | web.StreamResponse:
         """Send events up to the last, or until the stream has to end. Raises OSError."""
         while True:
             event = await self._next()
             if event is None:
-                if not await self._should_continue(slot, is_endless=is_endless):
+                if not await self._should_continue(stack, is_endless=is_endless):
                     return await (self._stream or EventStream(self._request)).end()
             elif is_endless and not await self._caller.is_valid():
                 return await (self._stream or EventStream(self._request)).end()
             elif not event.is_last:
-                await self._send(slot, _encode(event.message))
+                await self._send(stack, _encode(event.message))
             elif self._stream is None or not self._stream.response.prepared:
                 return event.message
             else:
@@ -209,7 +208,7 @@ class ResponseStream:
         self._idle_seconds = 0.0
         return event
 
-    async def _should_continue(self, slot: ExitStack, *, is_endless: bool) -> bool:
+    async def _should_continue(self, stack: ExitStack, *, is_endless: bool) -> bool:
         """Return whether the stream goes on; send a ping when it is due.
 
         When the service is about to end, there is one tick in which the last message may come.
@@ -222,21 +221,21 @@ class ResponseStream:
         self._is_ending = is_endless and self._is_draining()
         if self._idle_seconds >= PING_INTERVAL_SECONDS:
             self._idle_seconds = 0.0
-            await self._send(slot, _PING)
+            await self._send(stack, _PING)
         return True
 
-    async def _send(self, slot: ExitStack, data: bytes) -> None:
+    async def _send(self, stack: ExitStack, data: bytes) -> None:
         if not self._is_suppressed and self._stream is None:
             try:
-                self._open(slot)
+                self._open(stack)
             except Problem:
                 self._is_suppressed = True
         if self._stream is not None:
             await self._stream.send(data)
 
-    def _open(self, slot: ExitStack) -> None:
+    def _open(self, stack: ExitStack) -> None:
         """Open a stream. Raises Problem of `StreamLimit.acquire`."""
-        slot.enter_context(self._streams.acquire(self._caller.actor.limit_key))
+        stack.enter_context(self._stream_limit.acquire(self._caller.actor.limit_key))
         self._stream = EventStream(self._request)
 
 

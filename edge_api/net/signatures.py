@@ -36,7 +36,7 @@ def is_signed(keys: Sequence[str], headers: Mapping[str, str], body: bytes) -> b
     if _ID.fullmatch(found["webhook-id"]) is None:
         return False
     for webhook in map(Webhook, keys):
-        # The library chokes on base64 that is none.
+        # The library raises ValueError for invalid base64.
         with suppress(WebhookVerificationError, ValueError):
             webhook.verify(body, found, json_parse=False)
             return True

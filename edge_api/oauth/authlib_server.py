@@ -319,6 +319,6 @@ class _Assertion(JWTBearerClientAssertion):  # type: ignore[misc]
             client: Client | None = super().__call__(query_client, request)
         except OAuth2Error:
             raise
-        except Exception:  # noqa: BLE001  a stranger's text, and libraries that read all of it
+        except Exception:  # noqa: BLE001  untrusted input; the parser may raise anything
             raise InvalidClientError("The client assertion cannot be read") from None
         return client

@@ -96,7 +96,7 @@ async def _key_owner(service: Service, request: OperationRequest[Any, Any], key:
     if not key:
         raise Problem("invalid", "Paste an API key: it says who you are")
     try:
-        owner = await service.access.authenticate(key)
+        owner = await service.authenticator.authenticate(key)
     except Problem as problem:
         if problem.code != "unauthenticated":
             raise
@@ -110,14 +110,14 @@ async def _key_owner(service: Service, request: OperationRequest[Any, Any], key:
 def _check_form(
     service: Service,
     request: OperationRequest[None, Form],
-    seal: str,
+    csrf_token: str,
     pairs: Pairs,
     consent: ConsentRequest | ErrorRedirect,
 ) -> None:
     """Reject a form that was changed, or not shown to this browser. Raises Problem."""
     if isinstance(consent, ErrorRedirect):
         raise Problem("forbidden", "The form was changed: go back to the client and start again")
-    if not service[OAuthServer].csrf.valid(seal, _nonce(request), pairs, service.clock()):
+    if not service[OAuthServer].csrf.is_valid(csrf_token, _nonce(request), pairs, service.clock()):
         message = "The form is too old, or cookies are switched off"
         raise Problem("forbidden", f"{message}: go back to the client and try again")
 
@@ -127,11 +127,12 @@ async def _consent_page(
 ) -> HtmlResult:
     """Return the consent page; after an error it is filled in as before."""
     server = service[OAuthServer]
+    csrf_token = server.csrf.make_token(nonce, consent.pairs, service.clock())
     body = await service.pages.render(
         "consent",
         "Allow access",
         action=AUTHORIZE,
-        hidden=[*consent.pairs, ("seal", server.csrf.seal(nonce, consent.pairs, service.clock()))],
+        hidden=[*consent.pairs, ("seal", csrf_token)],
         client_name=consent.client.row["name"],
         client_id=consent.client.client_id,
         client_kind=consent.client.row["kind"],
@@ -201,12 +202,13 @@ _PARAMETERS: Final = (
     _parameter("state", "Comes back unchanged."),
     _parameter("resource", "What the token is to be for (RFC 8707)."),
 )
+_UNCHANGED: Final = "Unchanged from the authorization request."
 _ANSWER_FORM: Final[dict[str, Any]] = {
     "type": "object",
     "required": ["decision", "seal", "client_id"],
     "properties": {
-        "client_id": {"type": "string", "minLength": 1, "description": "As it was asked."},
-        "redirect_uri": {"type": "string", "minLength": 1, "description": "As it was asked."},
+        "client_id": {"type": "string", "minLength": 1, "description": _UNCHANGED},
+        "redirect_uri": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "decision": {"enum": ["allow", "deny"]},
         "api_key": {"type": "string", "description": "Who allows it."},
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
@@ -217,8 +219,8 @@ _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
     "answer": {
         "decision": "deny",
         "seal": "as the page has it",
-        "client_id": "as it was asked",
-        "redirect_uri": "as it was asked",
+        "client_id": "unchanged from the authorization request",
+        "redirect_uri": "unchanged from the authorization request",
     }
 }
 _REDIRECT: Final = SuccessResponse(
@@ -230,7 +232,7 @@ _PAGES: Final = (
     page(200, "The question"),
     _REDIRECT,
     page(400, "A page that says what is wrong"),
-    page(403, "A page: nobody is sent on, for the client or the form is not known well enough"),
+    page(403, "No redirect: client or form could not be verified"),
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (

@@ -106,8 +106,8 @@ class ClientRows:
     async def row(self, client_id: str) -> Row | None:
         """Return a client's row, also if it is revoked."""
         where = (Filter("id", "eq", client_id),)
-        (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
-        return outcome.rows[0] if outcome.rows else None
+        (result,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
+        return result.rows[0] if result.rows else None
 
     async def require_row(self, client_id: str) -> Row:
         """Return a client's row. Raises Problem `not_found`."""
@@ -119,8 +119,8 @@ class ClientRows:
     async def all(self) -> list[Row]:
         """Return every client, newest first."""
         order = (Order("created_at", descending=True), Order("id"))
-        (outcome,) = await self._store.run(Read(OAUTH_CLIENTS, order=order))
-        return outcome.rows
+        (result,) = await self._store.run(Read(OAUTH_CLIENTS, order=order))
+        return result.rows
 
     async def add(self, given: Row, actor: Actor) -> Row:
         """Store a new client from its given columns, unless its id is known; return the row."""
@@ -154,15 +154,15 @@ class ClientRows:
         An honest client gets a token within minutes, so nobody can block others for long.
         """
         count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, with_total=True)
-        (outcome,) = await self._store.run(count)
-        if (outcome.total or 0) < MAX_UNVETTED_CLIENTS:
+        (result,) = await self._store.run(count)
+        if (result.total or 0) < MAX_UNVETTED_CLIENTS:
             return
         oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETE_BATCH)
-        (outcome,) = await self._store.run(oldest)
-        if not outcome.rows:
-            message = "Too many clients made themselves known lately: try again tomorrow"
+        (result,) = await self._store.run(oldest)
+        if not result.rows:
+            message = "Too many clients were registered recently: try again tomorrow"
             raise Problem("unavailable", message, headers={"Retry-After": "3600"})
-        chosen = Filter("id", "in", tuple(row["id"] for row in outcome.rows))
+        chosen = Filter("id", "in", tuple(row["id"] for row in result.rows))
         await delete_clients(self._store, (*UNUSED, chosen), self._clock())
 
 

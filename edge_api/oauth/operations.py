@@ -67,7 +67,7 @@ class KeySetDocument(BaseModel):
 
 
 class TokenAnswer(BaseModel, extra="forbid"):
-    """What a client is handed (RFC 6749, section 5.1)."""
+    """The tokens issued to a client (RFC 6749, section 5.1)."""
 
     access_token: str
     token_type: str
@@ -140,7 +140,7 @@ def _text(pattern: str, description: str, limit: int = 4096) -> dict[str, Any]:
 
 _ASCII: Final = r"^[ !#-\[\]-~]*$"
 """Printable ASCII without quotation marks and backslashes: what descriptions of errors may repeat
-(RFC 6749, section 5.2). Nothing that is handed out here has any of them."""
+(RFC 6749, section 5.2). Nothing that is issued here has any of them."""
 _CLIENT_MEMBERS: Final = {
     "client_id": _text(_ASCII, "Which client asks, unless its credentials say it."),
     "client_secret": _text(_ASCII, "For client_secret_post."),
@@ -173,7 +173,7 @@ _REVOKE_FORM: Final = {
     "not": _BOTH_METHODS,
     "properties": {
         # What has no value counts as left out (RFC 6749, section 3.1).
-        "token": {**_text(_ASCII, "The token to take back.", 8192), "minLength": 1},
+        "token": {**_text(_ASCII, "The token to revoke.", 8192), "minLength": 1},
         "token_type_hint": {"enum": ["access_token", "refresh_token"]},
         **_CLIENT_MEMBERS,
     },
@@ -223,7 +223,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
     return Operation(
         name=name,
         path=path,
-        summary="Who hands out tokens for this resource (RFC 9728)",
+        summary="Which server issues tokens for this resource (RFC 9728)",
         tag=_TAG,
         handler=describe_resource(audience),
         responses=cacheable("The metadata", output_schema(ResourceMetadata)),
@@ -259,7 +259,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         name="oauth_token",
         method="POST",
         path=TOKEN,
-        summary="Hand out an access token (OAuth 2.1, section 3.2)",
+        summary="Issue an access token (OAuth 2.1, section 3.2)",
         description="Clients authenticate by HTTP Basic, by form members, or by an assertion.",
         tag=_TAG,
         error_format="oauth",
@@ -274,14 +274,14 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         name="oauth_revoke",
         method="POST",
         path=REVOKE,
-        summary="Take a token back (RFC 7009)",
+        summary="Revoke a token (RFC 7009)",
         description="A refresh token ends with all that its grant gave, an access token alone.",
         tag=_TAG,
         error_format="oauth",
         limit="token",
         handler=revoke_token,
         body=_form(_REVOKE_FORM, {"token": "fe_rt_..."}),
-        responses=(SuccessResponse(200, "It is of no use any more", {"type": "object"}),),
+        responses=(SuccessResponse(200, "The token is revoked", {"type": "object"}),),
         problems=("unauthenticated", "unavailable"),
     ),
     Operation(

@@ -120,7 +120,7 @@ def is_nonce(text: str) -> bool:
 
 
 class ConsentCsrf:
-    """Makes and checks the CSRF tokens (`seal`) of consent forms."""
+    """Makes and checks the CSRF tokens of consent forms, their member `seal`."""
 
     def __init__(self, secret: bytes) -> None:
         self._key = hmac.digest(secret, b"consent form", "sha256")
@@ -129,14 +129,16 @@ class ConsentCsrf:
         """Return a nonce for the cookie."""
         return secrets.token_urlsafe(_NONCE_BYTES)
 
-    def seal(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
-        """Return the seal of a form, bound to the cookie, the request and the time."""
+    def make_token(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
+        """Return the CSRF token of a form, bound to the cookie, the request and the time."""
         expiry = str(int((now + FORM_LIFETIME).timestamp()))
         return f"{expiry}.{self._mac(nonce, pairs, expiry)}"
 
-    def valid(self, seal: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> bool:
-        """Return whether the seal is of this cookie and request, and not expired."""
-        expiry, _, mac = seal.partition(".")
+    def is_valid(
+        self, csrf_token: str, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime
+    ) -> bool:
+        """Return whether the token is of this cookie and request, and not expired."""
+        expiry, _, mac = csrf_token.partition(".")
         if not nonce or not expiry.isdecimal() or not expiry.isascii():
             return False
         expected = self._mac(nonce, pairs, expiry)

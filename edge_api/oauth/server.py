@@ -61,8 +61,8 @@ GRANT_BATCH: Final = 500
 async def _delete_expired(store: Store, now: datetime) -> None:
     for table, retention in RETENTION_AFTER_EXPIRY.items():
         expired = (Filter("expires_at", "lte", format_instant(now - retention)),)
-        (outcome,) = await store.run(Read(table, ("id",), expired, limit=1))
-        if outcome.rows:  # no write without need
+        (result,) = await store.run(Read(table, ("id",), expired, limit=1))
+        if result.rows:  # no write without need
             await store.run(Delete(table, expired))
 
 
@@ -70,8 +70,8 @@ async def _delete_idle_clients(store: Store, now: datetime) -> None:
     never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_CLIENT_RETENTION)))
     last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_CLIENT_RETENTION))
     for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
-        (outcome,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
-        if outcome.rows:
+        (result,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
+        if result.rows:
             await delete_clients(store, where, now)
 
 

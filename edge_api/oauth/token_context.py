@@ -92,7 +92,7 @@ class TokenContext:
 
 
 @dataclass(frozen=True, slots=True)
-class PresentedGrant:
+class PresentedSecret:
     """The code or refresh token of a request: one only, so that it belongs to the grant."""
 
     kind: Literal["code", "refresh_token", "nothing"]
@@ -100,7 +100,7 @@ class PresentedGrant:
 
 
 async def read_context(
-    store: Store, clock: Clock, find: FindClient, request: AuthRequest, presented: PresentedGrant
+    store: Store, clock: Clock, find: FindClient, request: AuthRequest, presented: PresentedSecret
 ) -> TokenContext:
     """Read the context of a request. Raises Problem `unavailable`."""
     named = {name: await find(name) for name in client_ids(request)}
@@ -152,7 +152,7 @@ def _claims(request: AuthRequest) -> Mapping[str, object]:
         return {}
     try:
         claims = orjson.loads(jws.extract_compact(text.encode()).payload)
-    except Exception:  # noqa: BLE001  a stranger's text, and a library that reads all of it
+    except Exception:  # noqa: BLE001  untrusted input; the parser may raise anything
         return {}
     return claims if isinstance(claims, dict) else {}
 
@@ -160,5 +160,5 @@ def _claims(request: AuthRequest) -> Mapping[str, object]:
 async def _find(store: Store, table: Table, key: str | None) -> Row | None:
     if key is None:
         return None
-    (outcome,) = await store.run(Read(table, where=(Filter(table.key, "eq", key),)))
-    return outcome.rows[0] if outcome.rows else None
+    (result,) = await store.run(Read(table, where=(Filter(table.key, "eq", key),)))
+    return result.rows[0] if result.rows else None

@@ -27,7 +27,7 @@ from edge_api.oauth.clients import Clients
 from edge_api.oauth.request import AuthRequest
 from edge_api.oauth.token_context import (
     BASIC,
-    PresentedGrant,
+    PresentedSecret,
     TokenContext,
     basic_client,
     client_ids,
@@ -63,8 +63,8 @@ class TokenEndpoint:
         verification_keys = await self.keys.verification_keys() if is_jwt(text) else None
         token = read(text, self.issuer.url, verification_keys) if verification_keys else None
 
-        def presented(request: AuthRequest) -> PresentedGrant:
-            return PresentedGrant("refresh_token", request.form.get("token"))
+        def presented(request: AuthRequest) -> PresentedSecret:
+            return PresentedSecret("refresh_token", request.form.get("token"))
 
         await self._run(pairs, headers, partial(_revoke, token), presented)
 
@@ -73,7 +73,7 @@ class TokenEndpoint:
         pairs: Pairs,
         headers: Mapping[str, str],
         decide: Decide,
-        presented: Callable[[AuthRequest], PresentedGrant],
+        presented: Callable[[AuthRequest], PresentedSecret],
     ) -> Row:
         for _ in range(_ATTEMPTS):
             request = AuthRequest(pairs, headers)
@@ -87,7 +87,7 @@ class TokenEndpoint:
                 return outcome
         raise Problem("unavailable", "Others use this at the same moment: try again")
 
-    async def _read_context(self, request: AuthRequest, presented: PresentedGrant) -> TokenContext:
+    async def _read_context(self, request: AuthRequest, presented: PresentedSecret) -> TokenContext:
         """Return the context, after fetching the client's document if stale. Raises Problem.
 
         A document is only fetched for a code or token of its client: otherwise anybody could make
@@ -109,13 +109,13 @@ class TokenEndpoint:
         return await load()
 
 
-def _presented(request: AuthRequest) -> PresentedGrant:
+def _presented(request: AuthRequest) -> PresentedSecret:
     match request.payload.grant_type:
         case "authorization_code":
-            return PresentedGrant("code", request.form.get("code"))
+            return PresentedSecret("code", request.form.get("code"))
         case "refresh_token":
-            return PresentedGrant("refresh_token", request.form.get("refresh_token"))
-    return PresentedGrant("nothing", None)
+            return PresentedSecret("refresh_token", request.form.get("refresh_token"))
+    return PresentedSecret("nothing", None)
 
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:

@@ -52,7 +52,7 @@ async def render_form_errors(
         problem, sentences = Problem("invalid"), _sentences(form, error)
     else:
         problem, sentences = error, {"form": f"{error.message}."}
-    body = await service.pages.render_form(form, values=request.body, faults=sentences)
+    body = await service.pages.render_form(form, values=request.body, errors=sentences)
     return HtmlResult(body, problem.status, problem.headers)
 
 

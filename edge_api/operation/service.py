@@ -46,7 +46,7 @@ class Service:
     settings: Settings
     clock: Clock
     store: Store
-    access: Authenticator
+    authenticator: Authenticator
     """Checks credentials and their scopes."""
     limiter: Limiter
     documents: ApiDocuments

@@ -48,7 +48,7 @@ class SearchHits(NamedTuple):
 
     total: int
     """The number of posts with all the words."""
-    findings: tuple[SearchHit, ...]
+    hits: tuple[SearchHit, ...]
     """If few posts have all the words, those with some of them follow."""
     suggestion: str | None = None
     """The query in a more frequent spelling, if hardly any post has the given one."""

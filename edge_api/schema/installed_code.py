@@ -76,7 +76,7 @@ class InstalledCode:
         self.is_stable = True
         """The last two comparisons found the same files: no upgrade is in progress."""
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Compare again; file contents are only read if a size or a time has changed."""
         stamps = self._read_stamps()
         self.is_stable = stamps == self._stamps

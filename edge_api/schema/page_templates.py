@@ -12,11 +12,11 @@ TEMPLATES_FOLDER = "templates"
 """The folder beside the site in a build; its files are not public."""
 CONTACT_PAGE = "contact/index.html"
 """The built page with the forms."""
-SHELL = "shell.html"
+BASE_TEMPLATE = "shell.html"
 """A built page without content: the frame of pages that the edge renders."""
 SHELL_TITLE, SHELL_CONTENT = "<!-- title -->", "<!-- content -->"
 """Placeholders of the title (any number) and of the content (one)."""
-DOCS_SHELL = "docs_shell.html"
+DOCS_BASE_TEMPLATE = "docs_shell.html"
 """Another such frame, for the pages of the API's reference."""
 DOCS_PATH, DOCS_DESCRIPTION = "<!-- path -->", "<!-- description -->"
 """Placeholders of the page's path, with a slash at both ends, and of its description."""
@@ -27,7 +27,7 @@ class Form:
     """A form of the contact page, which is shown again with its values where one is invalid.
 
     Its template is given two mappings by the name of a field: `values`, what was typed, and
-    `faults`, a sentence for each field at fault, and under `form` one about the whole.
+    `errors`, a sentence for each invalid field, and under `form` one about the whole.
     """
 
     template: str
@@ -62,7 +62,7 @@ PAGES: Mapping[PageName, tuple[str, ...]] = {
     "notice": ("sentences", "link"),
     "access_requested": ("claim_token", "claim_uri", "credential_type", "expires"),
     "unsubscribe": ("address", "action"),
-    "search": ("words", "results", "leaf_size"),
+    "search": ("words", "results", "page_size"),
 }
 """The variables of each page's template, which is the file `<name>.html`."""
 
@@ -75,7 +75,7 @@ REFERENCE: Mapping[str, tuple[str, ...]] = {
 
 `docs.html` makes what stands in the frame: `page` is this page and `pages` are all of them, as
 `edge_api/operation/reference/values.py` has them. `docs_try.html` runs `scripts` on the OpenAPI
-`document`, in the frame SHELL; `docs` is where the reference begins.
+`document`, in the frame BASE_TEMPLATE; `docs` is where the reference begins.
 """
 
 
@@ -91,6 +91,6 @@ class Frame:
 
 
 FRAMES = (
-    Frame(SHELL, frozenset({DOCS_TRY, *(f"{name}.html" for name in PAGES)}), (SHELL_TITLE,)),
-    Frame(DOCS_SHELL, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
+    Frame(BASE_TEMPLATE, frozenset({DOCS_TRY, *map("{}.html".format, PAGES)}), (SHELL_TITLE,)),
+    Frame(DOCS_BASE_TEMPLATE, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
 )

@@ -21,7 +21,7 @@ GROUPS: Final[Mapping[str, Group]] = {
         ("posts", "search"),
     ),
     "leads": Group("Leads", "Send an enquiry, and list those that came.", ("leads",)),
-    "analyze": Group("Analysis", "Measure a document, and hear what to fix in it.", ("analyze",)),
+    "analyze": Group("Analysis", "Measure a document, and list what to fix in it.", ("analyze",)),
     "admin": Group("Administrative tables", "Read, insert, change and delete rows.", ("admin",)),
     "oauth": Group(
         "Access and OAuth",

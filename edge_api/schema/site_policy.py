@@ -84,8 +84,8 @@ COMMON_HEADERS: Final[Headers] = (
 SUBRESOURCE_HEADERS: Final[Headers] = tuple(
     (name, value) for name, value in COMMON_HEADERS if name != "Permissions-Policy"
 )
-"""For what is only ever part of a page. What a page may do is said by the page: said here too, it
-would be heeded by nobody, and a first visit would wait for it."""
+"""For what is only ever part of a page, without Permissions-Policy. Browsers ignore it on
+subresources, and a first visit would wait for its bytes."""
 
 SITE_HEADERS: Final[Headers] = (("Content-Security-Policy", SITE_CSP), *COMMON_HEADERS)
 """For every other file of the site; `Cross-Origin-Resource-Policy` is added."""

@@ -93,14 +93,14 @@ READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id
 
 async def list_enabled(store: Store) -> list[Row]:
     """Return the enabled endpoints, oldest first. Raises Problem."""
-    (outcome,) = await store.run(READ_ENABLED)
-    return outcome.rows
+    (result,) = await store.run(READ_ENABLED)
+    return result.rows
 
 
 async def find_endpoint(store: Store, endpoint_id: str) -> Row | None:
     """Return an endpoint. Raises Problem where the store cannot be read."""
-    (outcome,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=where_id(endpoint_id)))
-    return outcome.rows[0] if outcome.rows else None
+    (result,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=where_id(endpoint_id)))
+    return result.rows[0] if result.rows else None
 
 
 async def check_webhooks(store: Store) -> Check:
@@ -181,10 +181,10 @@ class Endpoints:
 
     async def all(self) -> list[EndpointStatus]:
         """Return every endpoint, oldest first."""
-        (outcome,) = await self._store.run(
+        (result,) = await self._store.run(
             Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
         )
-        return [await self._status_of(row) for row in outcome.rows]
+        return [await self._status_of(row) for row in result.rows]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""

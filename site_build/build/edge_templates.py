@@ -193,7 +193,7 @@ def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
 
 
-_FORM_VALUES = ("values", "faults")
+_FORM_VALUES = ("values", "errors")
 # Samples of what the edge gives: between them each value is there and missing, as happens there.
 _CHOICES = [
     {"name": name, "description": description, "checked": number % 2 == 0}
@@ -247,7 +247,7 @@ _FOUND: Sample = {
     "summary": "21 posts have these words, best first.",
     "suggestion": None,
 }
-_SEARCH: Sample = {"words": "edge", "results": _FOUND, "leaf_size": 10}
+_SEARCH: Sample = {"words": "edge", "results": _FOUND, "page_size": 10}
 PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
     {
         "consent": (
@@ -278,7 +278,7 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
 
 
 def _sample_form(fields: Sequence[str]) -> Sequence[Sample]:
-    """Return values and faults for a form with these fields."""
-    typed, faults = dict.fromkeys(fields, "Typed"), dict.fromkeys(fields, "Too long.")
-    refused: Sample = {"values": {}, "faults": {"form": "Try again later."}}
-    return refused, {"values": typed, "faults": faults}
+    """Return values and errors for a form with these fields."""
+    typed, errors = dict.fromkeys(fields, "Typed"), dict.fromkeys(fields, "Too long.")
+    refused: Sample = {"values": {}, "errors": {"form": "Try again later."}}
+    return refused, {"values": typed, "errors": errors}

@@ -66,7 +66,7 @@ class HeartbeatThread(threading.Thread):
 
     def _beat(self, *, looks: bool) -> None:
         if looks:
-            self._code.look()
+            self._code.check()
         Heartbeat(
             at=datetime.now(UTC),
             active_at=self._active_at,

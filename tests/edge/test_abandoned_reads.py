@@ -52,7 +52,7 @@ class Watcher:
     async def long_reads(self) -> int:
         """Return how many long reads are under way in the engine, as the engine itself says."""
         if isinstance(self._store, SQLiteStore):
-            patient = self._store._session._readers._slow  # noqa: SLF001  its threads
+            patient = self._store._connections._readers._slow  # noqa: SLF001  its threads
             return sum(reader._connection._conn.in_transaction for reader in patient)  # noqa: SLF001
         connection = await asyncpg.connect(self._url)
         try:
@@ -104,8 +104,8 @@ async def test_reads_end_when_their_clients_go_away(
 
     await watcher.until(0)
     probes = [Read(LEADS, ("id",), limit=1, timeout=SECONDS) for _ in range(READERS)]
-    outcomes = await asyncio.gather(*(store.run(probe) for probe in probes))
-    assert [len(outcome.rows) for (outcome,) in outcomes] == [1] * READERS
+    results = await asyncio.gather(*(store.run(probe) for probe in probes))
+    assert [len(result.rows) for (result,) in results] == [1] * READERS
 
 
 @pytest.mark.size("ci")

@@ -88,7 +88,7 @@ async def test_an_agents_token_opens_mcp(edge: Any) -> None:
 
     assert (status, handed["credential_type"]) == (200, "access_token")
     assert parse_timestamp(handed["credential_expires"])
-    actor = await edge.service.access.authenticate(handed["credential"], "mcp")
+    actor = await edge.service.authenticator.authenticate(handed["credential"], "mcp")
     assert actor.scopes == frozenset(handed["scopes"])
 
 

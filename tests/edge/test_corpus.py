@@ -41,7 +41,7 @@ async def test_most_questions_have_their_answer_in_the_first_three(corpus_build:
     missed = []
     for words, slugs in questions.items():
         found = await search.search(words, 3)
-        if not {finding.slug for finding in found.findings} & set(slugs.split()):
+        if not {finding.slug for finding in found.hits} & set(slugs.split()):
             missed.append(words)
     await search.close()
 

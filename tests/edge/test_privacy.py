@@ -89,7 +89,7 @@ def stored(installation: Installation, *tables: Table) -> list[list[Row]]:
     async def read() -> list[list[Row]]:
         store = await open_store(installation.store, system_clock)
         try:
-            return [outcome.rows for outcome in await store.run(*(Read(each) for each in tables))]
+            return [result.rows for result in await store.run(*(Read(each) for each in tables))]
         finally:
             await store.close()
 
@@ -483,12 +483,12 @@ async def test_a_running_edge_deletes_what_is_old(
         old = make_rows(ANN, "annmark")[LEADS][0] | {"created_at": "2001-01-01T00:00:00.000000Z"}
         await edge.service.store.run(Insert(LEADS, [old, make_lead(created_at=LATER)]))
         for _ in range(200):
-            (outcome,) = await edge.service.store.run(Read(LEADS))
-            if len(outcome.rows) == 1:
+            (result,) = await edge.service.store.run(Read(LEADS))
+            if len(result.rows) == 1:
                 break
             await asyncio.sleep(0.05)
 
-    assert [row["name"] for row in outcome.rows] == ["Ada"]
+    assert [row["name"] for row in result.rows] == ["Ada"]
 
 
 def test_a_lead_by_the_form_is_erased(installation: Installation, served: ServedEdge) -> None:

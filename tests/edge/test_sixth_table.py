@@ -74,10 +74,7 @@ def declare(module: Path) -> None:
     for old, new in (
         ("class CredentialRow(", f"{ROW.lstrip()}class CredentialRow("),
         ("\ndef by_name(", TABLE),
-        (
-            "    SUPPRESSED_EMAILS,\n    CREDENTIALS,",
-            "    SUPPRESSED_EMAILS,\n    SUBSCRIBERS,\n    CREDENTIALS,",
-        ),
+        ("    *OAUTH_TABLES,\n", "    SUBSCRIBERS,\n    *OAUTH_TABLES,\n"),
     ):
         assert text.count(old) == 1
         text = text.replace(old, new)

@@ -14,7 +14,7 @@ const suggested = document.getElementById("search-suggestion");
 const help = document.getElementById("search-help");
 const list = document.getElementById("results");
 const pages = document.getElementById("search-pages");
-const leafSize = Number(form.dataset.leafSize);
+const pageSize = Number(form.dataset.pageSize);
 const siteTitle = document.title.slice(document.title.lastIndexOf(" · "));
 const heading = document.querySelector("h1");
 
@@ -83,7 +83,7 @@ async function ask() {
 }
 
 async function find(words, signal) {
-  const asked = new URLSearchParams({ q: words, limit: leafSize });
+  const asked = new URLSearchParams({ q: words, limit: pageSize });
   const answer = await fetch(`${DATA}?${asked}`, { signal });
   if (!answer.ok) throw { sentence: refusal(answer) };
   return answer.json();
@@ -102,7 +102,7 @@ function show(words, { count, suggestion, results }) {
   help.hidden = !words || count > 0;
   list.removeAttribute("start");
   list.replaceChildren(...results.map(entry));
-  pages.replaceChildren(...(count > leafSize ? [onward(words, count)] : []));
+  pages.replaceChildren(...(count > pageSize ? [onward(words, count)] : []));
 }
 
 /* Takes the words into the address and the titles. */
@@ -123,7 +123,7 @@ function tell(sentence) {
 }
 
 function counted(count, listed) {
-  const near = count < leafSize ? Math.max(0, listed - count) : 0;
+  const near = count < pageSize ? Math.max(0, listed - count) : 0;
   const more = near ? `; ${near}${count ? " more" : ""} ${near === 1 ? "comes" : "come"} near` : "";
   if (count === 0) return `No post has all of these words${more}.`;
   if (count === 1) return `1 post has these words${more}.`;
@@ -171,7 +171,7 @@ function pathOf(address) {
 
 function onward(words, count) {
   const next = `${form.getAttribute("action")}?${new URLSearchParams({ q: words, page: 2 })}`;
-  const place = `Page 1 of ${Math.ceil(count / leafSize)}`;
+  const place = `Page 1 of ${Math.ceil(count / pageSize)}`;
   const more = make("a", { rel: "next", href: next }, "More matches");
   const items = make("ul", {}, make("li", {}, place), make("li", {}, more));
   return make("nav", { class: "leaf pagination", "aria-label": "Pages" }, items);

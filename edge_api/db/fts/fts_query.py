@@ -28,8 +28,8 @@ _MAX_BREAK_DISTANCE: Final = 24
 """Characters within which a cut looks for a place between words."""
 
 
-def prepare(text: str) -> str:
-    """Return the text for the index, with seams and without marks or NUL, which would end it."""
+def to_index_text(text: str) -> str:
+    """Insert word breaks, remove highlight markers and NUL."""
     for sign in (MATCH_START, MATCH_END, WORD_BREAK):
         text = text.replace(sign, "")
     return split_unspaced(text.replace("\x00", " "))
@@ -148,18 +148,18 @@ Forms = Callable[[str], Sequence[str]]
 class FtsQuery(NamedTuple):
     """FTS5 queries, and the words that they were made of."""
 
-    exact: str
+    all_as_typed: str
     """Posts with every word as typed."""
-    every: str
+    all_words: str
     """Posts with every word in any form; the last may be the beginning of one."""
-    marked: str
-    """Posts with any of the words in any form: what is marked in those of `every`."""
+    highlight: str
+    """Posts with any of the words in any form: what is highlighted in those of `all_words`."""
     words: tuple[str, ...]
     """The words that tell posts apart, also those of phrases; of scripts without spaces, each two
     letters that stand together."""
-    each: tuple[str, ...]
+    per_word: tuple[str, ...]
     """For each of `words`: posts with it in any form."""
-    pairs: tuple[str, ...]
+    adjacent_words: tuple[str, ...]
     """For each of `words` but the last: posts where the next one follows it."""
 
 
@@ -187,19 +187,19 @@ def make_fts_query(words: str, forms: Forms) -> FtsQuery:
     distinctive = [at for at, term in enumerate(given) if not term.is_common]
     needed = (distinctive or [*range(len(given))])[:MAX_TERMS]
     terms = [given[at] for at in needed]
-    every = [_any_form(term, forms) for term in terms]
+    any_forms = [_any_form(term, forms) for term in terms]
     spans = [
         _quote(" ".join(term.text for term in given[first : last + 1]))
         for first, last in pairwise(needed)
     ]
     parts = [*_split_terms(terms)]
     return FtsQuery(
-        exact=_all_of([_quote(term.text) for term in terms], spans),
-        every=_all_of(every, spans),
-        marked=" OR ".join(every),
+        all_as_typed=_all_of([_quote(term.text) for term in terms], spans),
+        all_words=_all_of(any_forms, spans),
+        highlight=" OR ".join(any_forms),
         words=tuple(part.text for part in parts),
-        each=tuple(_any_form(part, forms) for part in parts),
-        pairs=tuple(_quote(f"{one.text} {next_.text}") for one, next_ in pairwise(parts)),
+        per_word=tuple(_any_form(part, forms) for part in parts),
+        adjacent_words=tuple(_quote(f"{one.text} {next_.text}") for one, next_ in pairwise(parts)),
     )
 
 

@@ -30,7 +30,7 @@ from edge_api.db.fts.fts_query import (
     make_fts_query,
     make_snippet,
     parse_highlights,
-    prepare,
+    to_index_text,
 )
 from edge_api.db.fts.pool import SearchConnectionPool
 from edge_api.db.sqlite.errors import sqlite_problem
@@ -96,8 +96,8 @@ _FILL_WORDS: Final = """
 _FILL_FORMS: Final = "INSERT INTO form (form) VALUES ('rebuild')"
 _FORMS: Final = "SELECT term FROM form WHERE form MATCH ? LIMIT ?"
 
-# Of equals the newer post comes first, as it went in. Ahead of all are the posts whose title has
-# all the words: the worth of a word that most posts have is next to nothing, wherever it stands.
+# Posts whose title has all the words come first: BM25 gives almost no weight to a word that most
+# posts have, in any column. Of equal ranks the lower rowid comes first, which is the newer post.
 _RANKED: Final = """
     SELECT rowid, slug FROM post WHERE post MATCH ?1 ORDER BY
         rowid NOT IN (SELECT rowid FROM post WHERE post MATCH 'title : (' || ?2 || ')'),
@@ -121,7 +121,7 @@ _NEAREST: Final = """
     GROUP BY number ORDER BY words DESC, sum(score), number LIMIT ?4
 """
 _COUNT: Final = "SELECT count(*) FROM post WHERE post MATCH ?"
-# The sign keeps the engine from going through its lists once for each post that is shown.
+# The unary plus keeps SQLite from reading the match list once for each post that is shown.
 _HIGHLIGHT: Final = """
     SELECT rowid, highlight(post, 1, ?3, ?4), highlight(post, 4, ?3, ?4),
         highlight(post, 2, ?3, ?4), highlight(post, 5, ?3, ?4)
@@ -155,7 +155,7 @@ class Search:
         return await self._run(partial(_find, words, limit))
 
     async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
-        """Return the number of posts with all the words, and the findings after `offset`.
+        """Return the number of posts with all the words, and the hits after `offset`.
 
         Words count as in `find`. Where fewer than MIN_RESULTS posts have them all, the nearest
         posts are added; where hardly any does, a spelling is suggested. Raises Problem
@@ -185,24 +185,26 @@ def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
 
 def _search(words: str, limit: int, offset: int, connection: sqlite3.Connection) -> SearchHits:
     query = _read(connection, words)
-    (total,) = connection.execute(_COUNT, (query.every,)).fetchone()
+    (total,) = connection.execute(_COUNT, (query.all_words,)).fetchone()
     ranked = _rank(connection, query, max(offset + limit, MIN_RESULTS))
     shown = dict(islice(ranked.items(), offset, offset + limit))
-    findings = _make_findings(connection, query.marked, shown)
+    hits = _make_hits(connection, query.highlight, shown)
     suggestion = None
     if total < MIN_RESULTS:
         near: dict[int, str] = {}
         if total < RARE and (suggestion := _correct(connection, words, query)):
             query = _read(connection, suggestion)
             near = _rank(connection, query, MIN_RESULTS)
-        if query.each not in ((), (query.marked,)):
-            queries = (json.dumps(query.each), json.dumps(query.each + query.pairs))
-            near |= connection.execute(_NEAREST, (*queries, MAX_SCORED, MIN_RESULTS))
+        if query.per_word not in ((), (query.highlight,)):
+            queries = query.per_word, query.per_word + query.adjacent_words
+            near |= connection.execute(
+                _NEAREST, (*map(json.dumps, queries), MAX_SCORED, MIN_RESULTS)
+            )
         others = [item for item in near.items() if item[0] not in ranked][: MIN_RESULTS - total]
         start = max(0, offset - total)
-        if shown := dict(others[start : start + limit - len(findings)]):
-            findings += _make_findings(connection, " OR ".join(query.each), shown)
-    return SearchHits(total, findings, suggestion)
+        if shown := dict(others[start : start + limit - len(hits)]):
+            hits += _make_hits(connection, " OR ".join(query.per_word), shown)
+    return SearchHits(total, hits, suggestion)
 
 
 def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
@@ -216,17 +218,17 @@ def _read(connection: sqlite3.Connection, words: str) -> FtsQuery:
 
 def _rank(connection: sqlite3.Connection, query: FtsQuery, limit: int) -> dict[int, str]:
     """Return the slugs of the best posts by their numbers, words as typed before other forms."""
-    ranked = dict(connection.execute(_RANKED, (query.exact, query.exact, limit)))
-    if (rest := limit - len(ranked)) and query.every != query.exact:
-        others = f"({query.every}) NOT ({query.exact})"
-        ranked |= connection.execute(_RANKED, (others, query.every, rest))
+    ranked = dict(connection.execute(_RANKED, (query.all_as_typed, query.all_as_typed, limit)))
+    if (rest := limit - len(ranked)) and query.all_words != query.all_as_typed:
+        others = f"({query.all_words}) NOT ({query.all_as_typed})"
+        ranked |= connection.execute(_RANKED, (others, query.all_words, rest))
     return ranked
 
 
 def _correct(connection: sqlite3.Connection, words: str, query: FtsQuery) -> str | None:
     """Return the words with each rare one in a spelling that is much more frequent."""
     corrected = words
-    for word, each in zip(query.words, query.each, strict=True):
+    for word, each in zip(query.words, query.per_word, strict=True):
         folded = normalize("NFKD", word.casefold())
         (posts,) = connection.execute(_COUNT, (each,)).fetchone()
         if posts < RARE and word.isalpha() and MIN_WORD_LENGTH <= len(word) <= MAX_WORD_LENGTH:
@@ -256,17 +258,17 @@ def _is_typo(typed: str, meant: str) -> bool:
     return max(len(typed), len(meant)) <= 1 or typed == meant[::-1]
 
 
-def _make_findings(
-    connection: sqlite3.Connection, marked: str, posts: Mapping[int, str]
+def _make_hits(
+    connection: sqlite3.Connection, query: str, posts: Mapping[int, str]
 ) -> tuple[SearchHit, ...]:
-    """Return findings for posts by their numbers, with the words of a query highlighted."""
-    rows = connection.execute(_HIGHLIGHT, (marked, json.dumps(list(posts)), MATCH_START, MATCH_END))
+    """Return hits for posts by their numbers, with the words of a query highlighted."""
+    rows = connection.execute(_HIGHLIGHT, (query, json.dumps(list(posts)), MATCH_START, MATCH_END))
     texts = {number: texts for number, *texts in rows}
-    return tuple(_make_finding(slug, *texts[number]) for number, slug in posts.items())
+    return tuple(_make_hit(slug, *texts[number]) for number, slug in posts.items())
 
 
-def _make_finding(slug: str, title: str, prose: str, description: str, code: str) -> SearchHit:
-    """Return a finding; where the prose has no match, another text may show one, or tell more."""
+def _make_hit(slug: str, title: str, prose: str, description: str, code: str) -> SearchHit:
+    """Return a hit; where the prose has no match, another text may show one, or tell more."""
     texts = [parse_highlights(text) for text in (prose, description, code)]
     shown = next(filter(has_match, texts), texts[1] or texts[0])
     return SearchHit(slug, parse_highlights(title), make_snippet(shown, MAX_SNIPPET_LENGTH))
@@ -359,7 +361,7 @@ def _open_for_writing(path: Path) -> Iterator[sqlite3.Connection]:
 
 def _fill(connection: sqlite3.Connection, texts: Iterable[tuple[int, SearchText]]) -> None:
     """Add posts by their numbers, then the words of all posts, and commit."""
-    connection.executemany(_FILL, ((number, *map(prepare, text)) for number, text in texts))
+    connection.executemany(_FILL, ((number, *map(to_index_text, text)) for number, text in texts))
     connection.execute(_FILL_WORDS, (MAX_WORD_LENGTH,))
     connection.execute(_FILL_FORMS)
     connection.execute("COMMIT")

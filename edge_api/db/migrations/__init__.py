@@ -61,6 +61,8 @@ def _read_step(number: int) -> Migration | None:
         return Migration(description, sqlite, tuple(map(_translate, sqlite)))
     if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
         return None
+    if not (_FOLDER / f"step_{number}.postgresql.sql").exists():
+        raise SystemExit(f"step_{number}.sqlite.sql has no step_{number}.postgresql.sql: add it")
     description, sqlite = _read(f"step_{number}.sqlite.sql")
     return Migration(description, sqlite, _read(f"step_{number}.postgresql.sql")[1])
 

@@ -118,10 +118,10 @@ async def execute(
     Raises Problem `invalid` or `conflict`, and `errors.EngineError` where the engine cannot.
     """
     steps = plan_steps(lists, POSTGRESQL, defer_inserts=defer_inserts)
-    outcome = None
+    result = None
     try:
         while True:
-            outcome = await _execute_one(connection, steps.send(outcome))
+            result = await _execute_one(connection, steps.send(result))
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 

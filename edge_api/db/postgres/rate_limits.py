@@ -122,7 +122,7 @@ GROUP BY share.key
 
 
 async def open_limits(url: str, secret: bytes, on_error: OnError | None = None) -> "PostgresLimits":
-    """Return the windows at `url`; edges counting together share `secret`. Raises StoreRefusal."""
+    """Return the limits at `url`; edges counting together share `secret`. Raises StoreRefusal."""
     try:
         await _make_tables(url)
         settings = {
@@ -164,13 +164,13 @@ class PostgresLimits:
         seconds = [float(item.get_expiry()) for item in limit.items]
         ages = await self._fetch(_HIT, digest, amounts, seconds, max(seconds))
         if ages is not None:
-            return tally(limit, ages, allowed=True)
-        return tally(limit, await self._fetch(_PEEK, digest) or (), allowed=False)
+            return decide(limit, ages, allowed=True)
+        return decide(limit, await self._fetch(_PEEK, digest) or (), allowed=False)
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return the remaining hits, without counting one."""
         ages = await self._fetch(_PEEK, self._digest(limit, key))
-        return tally(limit, ages or (), allowed=False)
+        return decide(limit, ages or (), allowed=False)
 
     async def refund(self, limit: RateLimit, key: str) -> None:
         """Uncount the newest hit, if one counts."""
@@ -218,7 +218,7 @@ class PostgresLimits:
         return hmac.digest(self._secret, text.encode(), "sha256")[:16]
 
 
-def tally(limit: RateLimit, ages: Sequence[float], *, allowed: bool) -> LimitDecision:
+def decide(limit: RateLimit, ages: Sequence[float], *, allowed: bool) -> LimitDecision:
     """Return the decision of a limit for hits of these ages, in seconds and oldest first."""
     windows = (_left(item.amount, item.get_expiry(), ages) for item in limit.items)
     return LimitDecision(allowed, tuple(windows))

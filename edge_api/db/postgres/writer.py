@@ -58,7 +58,7 @@ class Readers:
         return cls(*[await open_pool(url, size, settings) for size in (FAST_READERS, SLOW_READERS)])
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
-        """Return the outcomes, all of one snapshot. Raises Problem and EngineError."""
+        """Return the results, all of one snapshot. Raises Problem and EngineError."""
         seconds = max(
             (query.timeout for query in queries if query.timeout is not None), default=None
         )

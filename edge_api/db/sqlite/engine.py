@@ -18,7 +18,7 @@ from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, s
 from edge_api.db.sqlite.lock_file import LockFile
 from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
-from edge_api.db.sqlite.session import StoreConnections, open_session
+from edge_api.db.sqlite.session import StoreConnections, open_connections
 from edge_api.db.types import format_instant
 
 OPEN_RETRY_SECONDS: Final = 0.02
@@ -51,7 +51,7 @@ async def open_store(
     with ExitStack() as locks:
         file = await asyncio.to_thread(_lock_file, path, locks if exclusive else None, create)
         try:
-            session = await _open_with_retries(
+            connections = await _open_with_retries(
                 file, format_instant(clock()), exclusive=exclusive, replicated=replicated
             )
         except sqlite3.Error as error:
@@ -59,7 +59,7 @@ async def open_store(
         except StoreFileMoved:
             raise StoreRefusal(f"{path} was moved while it was opened: start again") from None
         return SQLiteStore(
-            file, session, locks.pop_all(), exclusive=exclusive, replicated=replicated
+            file, connections, locks.pop_all(), exclusive=exclusive, replicated=replicated
         )
 
 
@@ -92,7 +92,7 @@ async def _open_with_retries(
     while True:
         try:
             await asyncio.to_thread(migrate, file, now)
-            return await open_session(file, exclusive=exclusive, replicated=replicated)
+            return await open_connections(file, exclusive=exclusive, replicated=replicated)
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise
@@ -102,8 +102,8 @@ async def _open_with_retries(
 class SQLiteStore:
     """A `Store` in one file.
 
-    Its connections are a session. After damage, or when its file was replaced, the next call opens
-    a new session, so that a fixed or restored file is used.
+    After damage, or when its file was replaced, the next call opens new connections, so that a
+    fixed or restored file is used.
     """
 
     version_is_exact = True
@@ -111,14 +111,14 @@ class SQLiteStore:
     def __init__(
         self,
         path: Path,
-        session: StoreConnections,
+        connections: StoreConnections,
         locks: ExitStack,
         *,
         exclusive: bool,
         replicated: bool,
     ) -> None:
         self._path = path
-        self._session = session
+        self._connections = connections
         self._locks = locks
         self._exclusive = exclusive
         self._replicated = replicated
@@ -134,12 +134,12 @@ class SQLiteStore:
 
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Run all queries in one transaction, as `Store.run` does. Raises Problem."""
-        session = await self._ready_session()
+        connections = await self._ready_connections()
         try:
-            results = await session.run(queries) if queries else []
+            results = await connections.run(queries) if queries else []
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
-        if session.writer.wal_bytes > MAX_WAL_BYTES:
+        if connections.writer.wal_bytes > MAX_WAL_BYTES:
             self._trim_log()
         return results
 
@@ -153,7 +153,7 @@ class SQLiteStore:
             self._trimming = asyncio.create_task(self._trim())
 
     async def _trim(self) -> None:
-        size, is_cut = self._session.writer.wal_bytes >> 20, False
+        size, is_cut = self._connections.writer.wal_bytes >> 20, False
         with suppress(Problem):
             is_cut = await self.scrub()
         outcome = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
@@ -161,10 +161,10 @@ class SQLiteStore:
 
     def version(self) -> int:
         """Return a number as `Store.version` does. Raises Problem `unavailable`."""
-        if not self._session.is_open:
+        if not self._connections.is_open:
             raise unavailable("The store is not open")
         try:
-            return self._generation << 32 | self._session.version()
+            return self._generation << 32 | self._connections.version()
         except sqlite3.Error as error:
             raise self._translate_error(error) from error
 
@@ -174,8 +174,8 @@ class SQLiteStore:
         Deleted rows are overwritten in the file itself (`PRAGMA secure_delete`); the log keeps
         what they were until it is cut. Raises Problem.
         """
-        session = await self._ready_session()
-        cutting = asyncio.create_task(self._cut(session, full=full))
+        connections = await self._ready_connections()
+        cutting = asyncio.create_task(self._cut(connections, full=full))
         try:
             return await asyncio.shield(cutting)
         except asyncio.CancelledError:
@@ -183,10 +183,10 @@ class SQLiteStore:
             await asyncio.gather(cutting, return_exceptions=True)
             raise
 
-    async def _cut(self, session: StoreConnections, *, full: bool) -> bool:
+    async def _cut(self, connections: StoreConnections, *, full: bool) -> bool:
         try:
             async with without_replicator(self._path):
-                return await session.scrub(full=full)
+                return await connections.scrub(full=full)
         except (StoreRefusal, OSError):
             return False  # the replicator keeps the log open
         except (sqlite3.Error, StoreFileMoved) as error:
@@ -208,47 +208,47 @@ class SQLiteStore:
             await self._reopening
         if self._trimming is not None:
             await asyncio.gather(self._trimming, return_exceptions=True)
-        await self._close_session()
+        await self._close_connections()
         self._locks.close()
 
-    async def _close_session(self) -> None:
+    async def _close_connections(self) -> None:
         """Close every connection; of an edge that nobody replicates, with the log in the file.
 
         SQLite would apply the log of a file that was moved to the one that has taken its place, so
         the replicator of such a file is ended. Otherwise it goes on: it may not have read the log
         to its end. Beside an edge a command leaves the log alone.
         """
-        if not self._session.is_open:
+        if not self._connections.is_open:
             return
         with suppress(StoreRefusal, OSError):  # a replicator that does not end, an unreadable lock
-            if self._session.writer.files.is_lost():
+            if self._connections.writer.files.is_lost():
                 async with without_replicator(self._path):
-                    await self._session.close(truncates_wal=True)
+                    await self._connections.close(truncates_wal=True)
             elif self._exclusive:
                 with lock_if_unreplicated(self._path) as is_ours:
-                    await self._session.close(truncates_wal=is_ours)
-        await self._session.close()  # it is open yet where the log is not ours to cut
+                    await self._connections.close(truncates_wal=is_ours)
+        await self._connections.close()  # it is open yet where the log is not ours to cut
 
     async def _check(self) -> None:
-        session = await self._ready_session()
+        connections = await self._ready_connections()
         try:
-            await session.probe()
+            await connections.probe()
         except Problem as problem:
             self._outage.record(problem, problem)
             raise
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
 
-    async def _ready_session(self) -> StoreConnections:
+    async def _ready_connections(self) -> StoreConnections:
         if self._closing:
             raise unavailable("The store is closed")
         if self._needs_reopen:
             await self._reopen()
-        if not self._session.is_open:
+        if not self._connections.is_open:
             problem = unavailable("The store's file is missing or damaged")
             self._outage.record(problem, problem)
             raise problem
-        return self._session
+        return self._connections
 
     async def _reopen(self) -> None:
         """Open the store again, once at a time and not more often than each second.
@@ -266,9 +266,9 @@ class SQLiteStore:
 
     async def _open_again(self) -> None:
         # Closed first: SQLite must not meet two logs of one file in one process.
-        await self._close_session()
+        await self._close_connections()
         try:
-            self._session = await open_session(
+            self._connections = await open_connections(
                 self._path, exclusive=self._exclusive, replicated=self._replicated
             )
         except (sqlite3.Error, StoreFileMoved, StoreRefusal):
@@ -277,7 +277,7 @@ class SQLiteStore:
         self._needs_reopen = False
 
     def _translate_error(self, error: sqlite3.Error | StoreFileMoved) -> Exception:
-        """Return the exception for an engine's error; note whether the session must be reopened."""
+        """Return the exception for an engine's error; note whether the store must be reopened."""
         if isinstance(error, StoreFileMoved):
             self._needs_reopen = True
             problem: Exception = unavailable("The store's file was moved or deleted")

@@ -58,9 +58,7 @@ SQLITE: Final = Dialect(
             "in": "{column} IN (SELECT value FROM json_each(?))",
         }
     ),
-    operands=MappingProxyType(
-        {"in": lambda values: (json.dumps(values),), "is": lambda _null: ()},
-    ),
+    operands=MappingProxyType({"in": lambda values: (json.dumps(values),), "is": lambda _null: ()}),
     no_limit=-1,
     case_placeholders=MappingProxyType({}),
     format_placeholders=str,
@@ -75,10 +73,10 @@ def execute(
     Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
     """
     steps = plan_steps(lists, SQLITE, defer_inserts=defer_inserts)
-    outcome = None
+    result = None
     try:
         while True:
-            outcome = _execute_one(connection, steps.send(outcome))
+            result = _execute_one(connection, steps.send(result))
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 

@@ -1,6 +1,6 @@
 """The connections of an open store: one writes, some read, one watches for changes.
 
-A session serves one file. When that file is replaced, another session has to take its place.
+They serve one file. When that file is replaced, others have to take their place.
 """
 
 import asyncio
@@ -80,7 +80,7 @@ class Reader:
         return len(self._deadlines)
 
     async def run(self, queries: Sequence[Read], seconds: float) -> list[QueryResult]:
-        """Return the outcomes, all of one snapshot; `seconds` include the wait for its turn.
+        """Return the results, all of one snapshot; `seconds` include the wait for its turn.
 
         Raises Problem, sqlite3.Error and StoreFileMoved.
         """
@@ -128,7 +128,7 @@ class Readers:
         self._slow = slow
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
-        """Return the outcomes, all of one snapshot. Raises as `Reader.run` does."""
+        """Return the results, all of one snapshot. Raises as `Reader.run` does."""
         seconds = max(
             (query.timeout for query in queries if query.timeout is not None), default=None
         )
@@ -154,10 +154,12 @@ MIN_FREE_BYTES: Final = 1024 * 1024
 class StoreConnections:
     """The connections of a store in use."""
 
-    def __init__(self, writer: Writer, readers: Readers, watcher: sqlite3.Connection) -> None:
+    def __init__(
+        self, writer: Writer, readers: Readers, version_connection: sqlite3.Connection
+    ) -> None:
         self.writer = writer
         self._readers = readers
-        self._watcher = watcher
+        self._version_connection = version_connection
         self.is_open = True
         self._version: int | None = None
         self._was_in_task = False
@@ -175,17 +177,16 @@ class StoreConnections:
         return results
 
     def version(self) -> int:
-        """Return SQLite's count of the commits of others than the watcher.
+        """Return `PRAGMA data_version`: it changes with each commit of any other connection.
 
-        Asking takes file locks (4 to 15 microseconds), so all who ask in one turn of the event
-        loop share an answer: their requests had begun to arrive before the turn began, so none
-        of them can follow a change that this misses. A task's answer is not shared with callbacks
-        of sockets: uvloop runs those before what was called soon, though a long task may have
-        run in between.
+        A query takes file locks (4 to 15 microseconds), so its result is cached for the rest of
+        the event loop's iteration: requests handled in one iteration arrived before it, so none
+        can depend on a later commit. A result cached by a task is not used by socket callbacks:
+        uvloop runs these before `call_soon` clears it, and a long task may have run in between.
         """
         in_task = asyncio.current_task() is not None
         if self._version is None or (self._was_in_task and not in_task):
-            (self._version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+            (self._version,) = self._version_connection.execute("PRAGMA data_version").fetchone()
             self._was_in_task = in_task
             asyncio.get_running_loop().call_soon(self._forget_version)
         return self._version
@@ -214,7 +215,7 @@ class StoreConnections:
         if not self.is_open:
             return
         self.is_open = False
-        self._watcher.close()
+        self._version_connection.close()
         with suppress(TimeoutError, sqlite3.Error):
             await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
         with suppress(TimeoutError, sqlite3.Error):
@@ -232,7 +233,7 @@ def _check_writable(connection: sqlite3.Connection, *, commits: bool) -> None:
         connection.execute(f"PRAGMA user_version = {version}")
 
 
-async def open_session(path: Path, *, exclusive: bool, replicated: bool) -> StoreConnections:
+async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> StoreConnections:
     """Open a store that is known to be sound; `exclusive` for the one edge that serves it.
 
     Only the commits of an edge whose store nobody replicates checkpoint the log.
@@ -246,8 +247,8 @@ async def open_session(path: Path, *, exclusive: bool, replicated: bool) -> Stor
             stack.push_async_callback(reader.close)
             return reader
 
-        watcher = await asyncio.to_thread(connect, path, writes=False, wait=0)
-        stack.callback(watcher.close)
+        version_connection = await asyncio.to_thread(connect, path, writes=False, wait=0)
+        stack.callback(version_connection.close)
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(enable_wal)
@@ -258,4 +259,4 @@ async def open_session(path: Path, *, exclusive: bool, replicated: bool) -> Stor
         slow = [await reader() for _ in range(SLOW_READERS)]
         writer = Writer(writing, files, tracks_wal_size=exclusive and replicated)
         stack.pop_all()
-        return StoreConnections(writer, Readers(fast, slow), watcher)
+        return StoreConnections(writer, Readers(fast, slow), version_connection)

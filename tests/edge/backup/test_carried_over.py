@@ -80,8 +80,8 @@ def make_endpoint(name: str) -> dict[str, Any]:
 
 async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
     """Return every row of a table, by its key."""
-    (outcome,) = await store.run(Read(table))
-    return sorted(outcome.rows, key=lambda row: str(row[table.key]))
+    (result,) = await store.run(Read(table))
+    return sorted(result.rows, key=lambda row: str(row[table.key]))
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ async def stores(tmp_path: Path) -> AsyncIterator[Stores]:
 
 async def rows(store: Store, table: Table) -> list[object]:
     """Return every row of a table."""
-    (outcome,) = await store.run(Read(table))
-    return list(outcome.rows)
+    (result,) = await store.run(Read(table))
+    return list(result.rows)
 
 
 async def test_every_column_of_every_table_is_copied(stores: Stores) -> None:

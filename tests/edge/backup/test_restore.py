@@ -347,8 +347,8 @@ def make_mail(template: str) -> dict[str, Any]:
 
 async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
     """Return every row of a table."""
-    (outcome,) = await store.run(Read(table))
-    return outcome.rows
+    (result,) = await store.run(Read(table))
+    return result.rows
 
 
 async def go_on(former: SQLiteStore) -> None:

@@ -283,7 +283,7 @@ async def test_an_edge_verifies_by_itself(
 def is_verified(settings: Settings) -> bool:
     """Return whether there is a result, and a good one."""
     result = read_result(settings, "replica")
-    return result is not None and not result.fault
+    return result is not None and not result.public_error
 
 
 def test_what_was_verified_is_verified_again_in_time(
@@ -397,8 +397,8 @@ def test_a_disk_without_room_is_not_filled(
 
     result = read_result(settings, "replica")
     assert result is not None
-    assert result.fault == "the replica cannot be verified: the disk has too little room"
-    assert "MB" in result.reason
+    assert result.public_error == "the replica cannot be verified: the disk has too little room"
+    assert "MB" in result.detail
 
 
 def test_the_keys_of_the_rows_need_room_too(
@@ -413,7 +413,7 @@ def test_the_keys_of_the_rows_need_room_too(
 
     result = read_result(settings, "replica")
     assert result is not None
-    assert result.fault == "the replica cannot be verified: the disk has too little room"
+    assert result.public_error == "the replica cannot be verified: the disk has too little room"
 
 
 def test_a_result_that_cannot_be_read_is_replaced(replicated: Installation) -> None:
@@ -464,4 +464,4 @@ def test_a_store_that_cannot_be_read_is_no_fault_of_the_replica(
         verification.verify_parts(settings, ("replica",))
     result = read_result(settings, "replica")
     assert result is not None
-    assert result.fault == "the replica cannot be verified"
+    assert result.public_error == "the replica cannot be verified"

@@ -58,8 +58,8 @@ def decisions(store: Store, clock: Any) -> AccessDecisions:
 
 async def rows(store: Store) -> list[dict[str, Any]]:
     """Return every stored request."""
-    (outcome,) = await store.run(Read(ACCESS_REQUESTS))
-    return outcome.rows
+    (result,) = await store.run(Read(ACCESS_REQUESTS))
+    return result.rows
 
 
 async def problem_of(awaited: Any) -> Problem:

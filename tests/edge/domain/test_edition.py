@@ -13,7 +13,7 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import NO_BUILD, BuildContents, BuildManager, Search
-from edge_api.journal.kept_search import SearchOpener
+from edge_api.journal.search_index_files import SearchOpener
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from tests.edge.small_builds import (
     SITE_URL,

@@ -9,7 +9,7 @@ import pytest
 from edge_api.db.query import Store
 from edge_api.health import Check, Health
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import SearchOpener
+from edge_api.journal.search_index_files import SearchOpener
 
 
 async def test_a_part_that_does_not_answer_holds_readiness_up_for_a_moment_only(

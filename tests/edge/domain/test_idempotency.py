@@ -125,8 +125,8 @@ async def test_an_answer_is_kept_for_24_hours(
     clock.move(minutes=1)
 
     assert await idempotency.once(claim(), doer) == ("answer 3", False)
-    (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
-    assert [row["id"] for row in outcome.rows] == [claim().id]
+    (result,) = await store.run(Read(IDEMPOTENCY_KEYS))
+    assert [row["id"] for row in result.rows] == [claim().id]
 
 
 async def test_what_has_expired_is_forgotten_by_itself(
@@ -140,8 +140,8 @@ async def test_what_has_expired_is_forgotten_by_itself(
 
     await idempotency.delete_expired()
 
-    (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
-    assert [row["id"] for row in outcome.rows] == [claim(key="another").id]
+    (result,) = await store.run(Read(IDEMPOTENCY_KEYS))
+    assert [row["id"] for row in result.rows] == [claim(key="another").id]
 
 
 class FailingClock:
@@ -170,12 +170,12 @@ async def test_a_running_edge_forgets_what_has_expired(
         clock = FailingClock(failures=3)
         edge.service[Leads]._idempotency._clock = clock  # noqa: SLF001  the edge's own goes on
         for _ in range(1000):
-            (outcome,) = await store.run(Read(IDEMPOTENCY_KEYS))
-            if not outcome.rows:
+            (result,) = await store.run(Read(IDEMPOTENCY_KEYS))
+            if not result.rows:
                 break
             await asyncio.sleep(0.01)
 
-    assert (outcome.rows, clock.failures) == ([], 0)
+    assert (result.rows, clock.failures) == ([], 0)
 
 
 async def test_fifty_at_once_are_done_once(idempotency: Idempotency, doer: Doer) -> None:

@@ -41,8 +41,8 @@ def leads(store: Store, clock: Any, limiter: Limiter) -> Leads:
 
 async def stored(store: Store) -> list[dict[str, Any]]:
     """Return every stored lead, in order of creation."""
-    (outcome,) = await store.run(Read(LEADS))
-    return outcome.rows
+    (result,) = await store.run(Read(LEADS))
+    return result.rows
 
 
 async def refusal(leads: Leads, *arguments: Any) -> Problem:

@@ -56,14 +56,14 @@ def keep(store: Store, clock: MovableClock, **days: int) -> Retention:
 
 async def column(store: Store, table: Table, name: str) -> list[Any]:
     """Return one column of a table."""
-    (outcome,) = await store.run(Read(table))
-    return sorted((row[name] for row in outcome.rows), key=str)
+    (result,) = await store.run(Read(table))
+    return sorted((row[name] for row in result.rows), key=str)
 
 
 async def audited(store: Store) -> list[tuple[str, str, int]]:
     """Return who was written down to have deleted how much by its age."""
-    (outcome,) = await store.run(Read(AUDIT_LOG))
-    entries = [row for row in outcome.rows if row["verb"] == "forget"]
+    (result,) = await store.run(Read(AUDIT_LOG))
+    entries = [row for row in result.rows if row["verb"] == "forget"]
     return sorted((row["actor"], row["table_name"], row["rows"]) for row in entries)
 
 

@@ -60,8 +60,8 @@ def post(edge: Any, body: bytes, headers: dict[str, str] | None = None) -> Any:
 
 async def rows(edge: Any, table: Table) -> list[Row]:
     """Return every row of a table, oldest first."""
-    (outcome,) = await edge.service.store.run(Read(table, order=(Order("id"),)))
-    found: list[Row] = outcome.rows
+    (result,) = await edge.service.store.run(Read(table, order=(Order("id"),)))
+    found: list[Row] = result.rows
     return found
 
 

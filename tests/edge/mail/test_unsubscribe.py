@@ -27,8 +27,8 @@ ONE_CLICK = {"List-Unsubscribe": "One-Click"}
 
 async def rows(edge: Any, table: Table) -> list[Row]:
     """Return every row of a table."""
-    (outcome,) = await edge.service.store.run(Read(table))
-    found: list[Row] = outcome.rows
+    (result,) = await edge.service.store.run(Read(table))
+    found: list[Row] = result.rows
     return found
 
 

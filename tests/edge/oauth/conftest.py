@@ -48,14 +48,14 @@ class World:
     oauth: OAuthServer
     store: Store
     clock: MovableClock
-    access: Authenticator
+    authenticator: Authenticator
     keys: Keys
     fetched: Fetched
 
     async def holder(self, *scopes: str) -> tuple[str, Actor]:
         """Return a new API key and who holds it; without scopes, one that may do everything."""
         issued = await self.keys.issue(NewKey("holder", scopes=scopes or tuple(SCOPES)))
-        return issued.secret, await self.access.authenticate(issued.secret)
+        return issued.secret, await self.authenticator.authenticate(issued.secret)
 
     async def public_client(self, *redirects: str, **changes: Any) -> str:
         """Return the id of a new public client."""
@@ -112,8 +112,8 @@ class World:
 
     async def rows(self, table: Any) -> list[dict[str, Any]]:
         """Return every row of a table."""
-        (outcome,) = await self.store.run(Read(table))
-        return outcome.rows
+        (result,) = await self.store.run(Read(table))
+        return result.rows
 
 
 def new_verifier() -> str:
@@ -165,5 +165,5 @@ def world(store: Store, clock: MovableClock) -> World:
     """Return a server over an empty store."""
     fetched = Fetched()
     oauth = OAuthServer(OAuthConfig(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
-    access = Authenticator(store, clock, SITE, oauth.token_validator)
-    return World(oauth, store, clock, access, Keys(store, clock), fetched)
+    authenticator = Authenticator(store, clock, SITE, oauth.token_validator)
+    return World(oauth, store, clock, authenticator, Keys(store, clock), fetched)

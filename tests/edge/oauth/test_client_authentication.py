@@ -25,7 +25,7 @@ async def test_a_secret_may_come_in_the_header_or_in_the_form(
     by_form = await world.token(client_id=client, client_secret=secret, **CREDENTIALS)
     for tokens in (by_header, by_form):
         assert "refresh_token" not in tokens
-        actor = await world.access.authenticate(tokens["access_token"], "mcp")
+        actor = await world.authenticator.authenticate(tokens["access_token"], "mcp")
         assert (actor.client_id, set(actor.scopes)) == (client, {"posts:read", "mcp"})
 
 

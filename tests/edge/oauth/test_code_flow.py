@@ -33,7 +33,7 @@ async def test_a_code_gives_an_access_token_and_a_refresh_token(world: World) ->
 
     assert (tokens["token_type"], tokens["expires_in"]) == ("Bearer", 3600)
     assert tokens["scope"] == "posts:read mcp"
-    actor = await world.access.authenticate(tokens["access_token"], "mcp")
+    actor = await world.authenticator.authenticate(tokens["access_token"], "mcp")
     assert actor.scopes == {"posts:read", "mcp"}
 
 
@@ -43,12 +43,12 @@ async def test_a_token_may_touch_the_tables_of_the_key_that_allowed_it(world: Wo
     asked = await world.ask(verifier, client, scope="admin:read")
     assert isinstance(asked, ConsentRequest)
     key = await world.keys.issue(NewKey("holder", scopes=("admin:read",), tables=("leads",)))
-    holder = await world.access.authenticate(key.secret)
+    holder = await world.authenticator.authenticate(key.secret)
     location = await world.oauth.consents.allow(asked, holder, asked.scopes)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     tokens = await world.redeem(client, code, verifier)
 
-    actor = await world.access.authenticate(tokens["access_token"])
+    actor = await world.authenticator.authenticate(tokens["access_token"])
     assert actor.tables == frozenset({"leads"})
 
 
@@ -58,7 +58,7 @@ async def test_a_token_opens_the_door_it_is_for_alone(world: World) -> None:
     for resource, opened in doors.items():
         _, tokens = await connected(world, resource=resource)
         for audience in ("rest", "mcp"):
-            asking = world.access.authenticate(tokens["access_token"], audience)
+            asking = world.authenticator.authenticate(tokens["access_token"], audience)
             if audience in opened:
                 assert (await asking).client_id
             else:
@@ -71,12 +71,14 @@ async def test_a_refresh_token_gives_new_ones_once(world: World) -> None:
     second = await world.refresh(client, first["refresh_token"])
 
     assert second["refresh_token"] != first["refresh_token"]
-    assert (await world.access.authenticate(second["access_token"], "mcp")).client_id == client
+    assert (
+        await world.authenticator.authenticate(second["access_token"], "mcp")
+    ).client_id == client
     problem = await refusal(world.refresh(client, first["refresh_token"]))
     assert problem.oauth == "invalid_grant"
     assert (await refusal(world.refresh(client, second["refresh_token"]))).oauth == "invalid_grant"
     for tokens in (first, second):
-        asking = world.access.authenticate(tokens["access_token"], "mcp")
+        asking = world.authenticator.authenticate(tokens["access_token"], "mcp")
         assert (await refusal(asking)).code == "unauthenticated"
 
 
@@ -135,15 +137,15 @@ async def test_a_token_may_be_for_a_part_of_what_was_granted(world: World) -> No
     client, verifier = await world.public_client(), new_verifier()
     code = await world.code(client, verifier)
     tokens = await world.redeem(client, code, verifier, resource=MCP)
-    mcp = await world.access.authenticate(tokens["access_token"], "mcp")
+    mcp = await world.authenticator.authenticate(tokens["access_token"], "mcp")
     assert mcp.client_id == client
     assert (
-        await refusal(world.access.authenticate(tokens["access_token"]))
+        await refusal(world.authenticator.authenticate(tokens["access_token"]))
     ).code == "unauthenticated"
 
     whole = await world.refresh(client, tokens["refresh_token"], resource=f"{SITE}/")
-    assert await world.access.authenticate(whole["access_token"])
-    assert await world.access.authenticate(whole["access_token"], "mcp")
+    assert await world.authenticator.authenticate(whole["access_token"])
+    assert await world.authenticator.authenticate(whole["access_token"], "mcp")
 
 
 async def test_a_scope_that_names_nothing_is_not_left_out(world: World) -> None:
@@ -188,10 +190,10 @@ async def test_an_access_token_lives_an_hour(world: World) -> None:
     """Then it is as good as unknown."""
     _, tokens = await connected(world)
     world.clock.move(minutes=59)
-    assert await world.access.authenticate(tokens["access_token"])
+    assert await world.authenticator.authenticate(tokens["access_token"])
     world.clock.move(minutes=1)
 
-    asking = world.access.authenticate(tokens["access_token"])
+    asking = world.authenticator.authenticate(tokens["access_token"])
     assert (await refusal(asking)).code == "unauthenticated"
 
 
@@ -224,7 +226,7 @@ async def only_success(attempts: Any) -> dict[str, Any]:
 
 async def expect_revoked(world: World, tokens: dict[str, Any]) -> None:
     """Fail unless tokens are worth nothing any more."""
-    asking = world.access.authenticate(tokens["access_token"])
+    asking = world.authenticator.authenticate(tokens["access_token"])
     assert (await refusal(asking)).code == "unauthenticated"
 
 
@@ -237,7 +239,7 @@ async def test_revoking_the_key_ends_what_it_granted(world: World) -> None:
     location = await world.oauth.consents.allow(asked, holder, asked.scopes)
     code = dict(parse_qsl(urlsplit(location).query))["code"]
     tokens = await world.redeem(client, code, verifier)
-    assert await world.access.authenticate(tokens["access_token"])
+    assert await world.authenticator.authenticate(tokens["access_token"])
 
     await world.keys.revoke(holder.credential_id)
 
@@ -356,7 +358,7 @@ async def test_a_request_shows_one_thing_for_itself(world: World) -> None:
     assert answer["scope"] == "posts:read"
     replayed = world.refresh(client, mine["refresh_token"], code=theirs)
     assert (await refusal(replayed)).oauth == "invalid_grant"
-    assert (await refusal(world.access.authenticate(answer["access_token"]))).status == 401
+    assert (await refusal(world.authenticator.authenticate(answer["access_token"]))).status == 401
     form = {"client_id": client, "token": "unknown", "code": theirs, "refresh_token": "x"}
     await world.oauth.tokens.revoke((*form.items(), ("grant_type", "authorization_code")), {})
     assert "admin:write" in (await world.redeem(client, theirs, verifier))["scope"]

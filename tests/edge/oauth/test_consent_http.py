@@ -40,8 +40,8 @@ async def shown(edge: Any, pairs: Any) -> tuple[list[tuple[str, str]], str]:
 
 async def refusals(edge: Any) -> int:
     """Return how many refusals the audit log has."""
-    (outcome,) = await edge.service.store.run(Read(AUDIT_LOG))
-    return sum(row["verb"] == "refuse" for row in outcome.rows)
+    (result,) = await edge.service.store.run(Read(AUDIT_LOG))
+    return sum(row["verb"] == "refuse" for row in result.rows)
 
 
 async def test_a_form_comes_back_beside_the_cookies_of_others(edge: Any) -> None:

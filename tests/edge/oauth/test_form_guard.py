@@ -14,27 +14,27 @@ GUARD = ConsentCsrf(b"s" * 32)
 def test_a_form_comes_back_as_it_was_shown() -> None:
     """For half an hour."""
     nonce = GUARD.new_nonce()
-    seal = GUARD.seal(nonce, PAIRS, NOW)
+    token = GUARD.make_token(nonce, PAIRS, NOW)
 
-    assert GUARD.valid(seal, nonce, PAIRS, NOW + timedelta(minutes=30))
-    assert not GUARD.valid(seal, nonce, PAIRS, NOW + timedelta(minutes=30, seconds=1))
+    assert GUARD.is_valid(token, nonce, PAIRS, NOW + timedelta(minutes=30))
+    assert not GUARD.is_valid(token, nonce, PAIRS, NOW + timedelta(minutes=30, seconds=1))
 
 
 def test_a_form_of_another_browser_request_or_service_is_refused() -> None:
     """And so is one whose time was changed."""
     nonce = GUARD.new_nonce()
-    seal = GUARD.seal(nonce, PAIRS, NOW)
-    until, mac = seal.split(".")
+    token = GUARD.make_token(nonce, PAIRS, NOW)
+    until, mac = token.split(".")
 
-    assert not GUARD.valid(seal, GUARD.new_nonce(), PAIRS, NOW)
-    assert not GUARD.valid(seal, "", PAIRS, NOW)
-    assert not GUARD.valid(seal, nonce, PAIRS[:1], NOW)
-    assert not GUARD.valid(seal, nonce, [*PAIRS, ("resource", "r")], NOW)
-    assert not ConsentCsrf(b"t" * 32).valid(seal, nonce, PAIRS, NOW)
-    assert not GUARD.valid(f"{int(until) + 60}.{mac}", nonce, PAIRS, NOW)
+    assert not GUARD.is_valid(token, GUARD.new_nonce(), PAIRS, NOW)
+    assert not GUARD.is_valid(token, "", PAIRS, NOW)
+    assert not GUARD.is_valid(token, nonce, PAIRS[:1], NOW)
+    assert not GUARD.is_valid(token, nonce, [*PAIRS, ("resource", "r")], NOW)
+    assert not ConsentCsrf(b"t" * 32).is_valid(token, nonce, PAIRS, NOW)
+    assert not GUARD.is_valid(f"{int(until) + 60}.{mac}", nonce, PAIRS, NOW)
 
 
-@pytest.mark.parametrize("seal", ["", ".", "x", "1.", "٣.x", "9" * 5000 + ".x", "1.ä"])
-def test_what_is_no_seal(seal: str) -> None:
+@pytest.mark.parametrize("token", ["", ".", "x", "1.", "٣.x", "9" * 5000 + ".x", "1.ä"])
+def test_what_is_no_token(token: str) -> None:
     """Is refused like any other."""
-    assert not GUARD.valid(seal, GUARD.new_nonce(), PAIRS, NOW)
+    assert not GUARD.is_valid(token, GUARD.new_nonce(), PAIRS, NOW)

@@ -22,7 +22,7 @@ async def test_a_refresh_token_ends_with_all_that_its_grant_gave(world: World) -
     client, tokens = await connected(world)
     await revoke(world, client, tokens["refresh_token"])
 
-    assert (await refusal(world.access.authenticate(tokens["access_token"]))).status == 401
+    assert (await refusal(world.authenticator.authenticate(tokens["access_token"]))).status == 401
     late = world.refresh(client, tokens["refresh_token"])
     assert (await refusal(late)).oauth == "invalid_grant"
 
@@ -30,13 +30,13 @@ async def test_a_refresh_token_ends_with_all_that_its_grant_gave(world: World) -
 async def test_an_access_token_ends_alone(world: World) -> None:
     """Its refresh token gives another; taking it back again is no fault."""
     client, tokens = await connected(world)
-    assert await world.access.authenticate(tokens["access_token"])
+    assert await world.authenticator.authenticate(tokens["access_token"])
     for hint in ("access_token", "refresh_token", ""):
         await revoke(world, client, tokens["access_token"], token_type_hint=hint)
 
-    assert (await refusal(world.access.authenticate(tokens["access_token"]))).status == 401
+    assert (await refusal(world.authenticator.authenticate(tokens["access_token"]))).status == 401
     again = await world.refresh(client, tokens["refresh_token"])
-    assert await world.access.authenticate(again["access_token"])
+    assert await world.authenticator.authenticate(again["access_token"])
 
 
 async def test_a_client_that_acts_for_itself_takes_its_token_back(world: World) -> None:
@@ -46,7 +46,7 @@ async def test_a_client_that_acts_for_itself_takes_its_token_back(world: World) 
     token = (await world.token(header, grant_type="client_credentials"))["access_token"]
     await world.oauth.tokens.revoke((("token", token),), header)
 
-    assert (await refusal(world.access.authenticate(token))).status == 401
+    assert (await refusal(world.authenticator.authenticate(token))).status == 401
 
 
 async def test_a_token_that_nobody_knows_is_no_fault(world: World) -> None:
@@ -64,5 +64,5 @@ async def test_only_its_client_takes_a_token_back(world: World) -> None:
         assert (await refusal(revoke(world, other, token))).oauth == "invalid_grant"
         assert (await refusal(revoke(world, "nobody", token))).oauth == "invalid_client"
 
-    assert await world.access.authenticate(tokens["access_token"])
+    assert await world.authenticator.authenticate(tokens["access_token"])
     assert (await refusal(revoke(world, other, ""))).oauth == "invalid_request"

@@ -38,14 +38,14 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
     assert len((await world.oauth.keys.jwks())["keys"]) == 2
 
     world.clock.move(minutes=59)
-    assert await world.access.authenticate(old)
+    assert await world.authenticator.authenticate(old)
     await world.oauth.delete_expired()
     late = await token(world)
     world.clock.move(minutes=1)
     assert (await world.oauth.keys.signing_key()).kid == kid
     new = await token(world)
-    assert await world.access.authenticate(late)
-    assert await world.access.authenticate(new)
+    assert await world.authenticator.authenticate(late)
+    assert await world.authenticator.authenticate(new)
 
     world.clock.move(hours=2)
     await world.oauth.delete_expired()
@@ -84,7 +84,7 @@ async def test_a_key_of_another_secret_is_not_used(
     assert len(await world.rows(SIGNING_KEYS)) == 2
     assert len(verification_keys) == 1
     assert "another SECRET_KEY" in caplog.text
-    assert await world.access.authenticate(text)
+    assert await world.authenticator.authenticate(text)
 
 
 @pytest.mark.parametrize("change", ["head", "claims", "signature", "none"])
@@ -98,7 +98,7 @@ async def test_a_token_that_was_tampered_with_is_refused(world: World, change: s
         "none": f"eyJhbGciOiJub25lIiwidHlwIjoiYXQrand0In0.{claims}.",
     }
 
-    problem = await refusal(world.access.authenticate(texts[change]))
+    problem = await refusal(world.authenticator.authenticate(texts[change]))
     assert problem.code == "unauthenticated"
 
 
@@ -137,7 +137,7 @@ async def test_a_strange_head_is_no_fault_of_ours(world: World, head: object) ->
     asserted = f"{encode(json.dumps(head))}.{encode(json.dumps({'sub': client}))}.{signature}"
     deep = f"{encode(json.dumps(head))}.{encode('[' * 5900)}.{signature}"
 
-    assert (await refusal(world.access.authenticate(text))).status == 401
+    assert (await refusal(world.authenticator.authenticate(text))).status == 401
     await world.oauth.tokens.revoke((("client_id", client), ("token", text)), {})
     for assertion in (asserted, deep):
         form = {

@@ -14,7 +14,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.db.problems import Problem
 from edge_api.http.pages import EdgePages
 from edge_api.journal.builds import BuildManager
-from edge_api.schema.page_templates import PAGES, SHELL, TEMPLATES_FOLDER, PageName
+from edge_api.schema.page_templates import BASE_TEMPLATE, PAGES, TEMPLATES_FOLDER, PageName
 from tests.edge.small_builds import make_post, point_at, write_build, write_site
 
 pytestmark = pytest.mark.one_engine
@@ -25,7 +25,7 @@ WORDS = "{% for each in sentences %}<p>{{ each }}</p>{% endfor %}"
 
 def hand_over(folder: Path, shell: str = FRAME, notice: str = WORDS) -> None:
     """Write what a build hands over into one."""
-    write_site(folder / TEMPLATES_FOLDER, {SHELL: shell, "notice.html": notice})
+    write_site(folder / TEMPLATES_FOLDER, {BASE_TEMPLATE: shell, "notice.html": notice})
 
 
 @pytest.fixture

@@ -205,7 +205,7 @@ async def test_the_same_bytes_written_again_are_no_change(package: Path) -> None
     (package / "__pycache__").mkdir()
     (package / "__pycache__" / "module.pyc").touch()
 
-    code.look()
+    code.check()
 
     assert not code.has_changed
     assert not code.is_stable
@@ -218,7 +218,7 @@ def test_an_upgrade_under_way_is_not_settled(package: Path) -> None:
     for number in (10, 20, 20):
         (package / "module.py").write_text(f"VALUE = {number}\n")
         os.utime(package / "module.py", (number, number))
-        code.look()
+        code.check()
         seen.append((code.has_changed, code.is_stable))
 
     assert seen == [(True, False), (True, False), (True, True)]

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import SearchOpener
+from edge_api.journal.search_index_files import SearchOpener
 from edge_api.schema.page_templates import (
+    DOCS_BASE_TEMPLATE,
     DOCS_DESCRIPTION,
     DOCS_PAGE,
     DOCS_PATH,
-    DOCS_SHELL,
     SHELL_CONTENT,
     SHELL_TITLE,
     TEMPLATES_FOLDER,
@@ -50,7 +50,9 @@ def publish(build_dir: Path, number: int) -> Path:
         build_dir, name, posts, {"index.html": name, "feed.xml": name * 500, **pages}
     )
     frame = f"{SHELL_TITLE} {DOCS_PATH} {DOCS_DESCRIPTION} {SHELL_CONTENT} {name}"
-    write_site(folder / TEMPLATES_FOLDER, {DOCS_SHELL: frame, DOCS_PAGE: "{{ page.title }}"})
+    write_site(
+        folder / TEMPLATES_FOLDER, {DOCS_BASE_TEMPLATE: frame, DOCS_PAGE: "{{ page.title }}"}
+    )
     point_at(build_dir, folder)
     return folder
 

@@ -37,8 +37,8 @@ async def test_a_read_ends_when_its_time_is_over(slow: Store) -> None:
     assert (refusal.value.code, refusal.value.sqlstate) == ("unavailable", "57014")
     assert refusal.value.headers["Retry-After"] == "2"
     assert "took too long" in refusal.value.message
-    (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, timeout=5))
-    assert len(outcome.rows) == 1
+    (result,) = await slow.run(Read(LEADS, ("id",), limit=1, timeout=5))
+    assert len(result.rows) == 1
 
 
 async def test_quick_reads_and_writes_do_not_wait_for_long_ones(slow: Store) -> None:
@@ -72,9 +72,9 @@ async def test_a_read_that_nobody_waits_for_is_ended(slow: Store) -> None:
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    (outcome,) = await slow.run(Read(LEADS, ("id",), limit=1, timeout=20))
+    (result,) = await slow.run(Read(LEADS, ("id",), limit=1, timeout=20))
 
-    assert len(outcome.rows) == 1
+    assert len(result.rows) == 1
 
 
 async def test_rows_and_total_are_of_one_snapshot(store: Store) -> None:

@@ -31,8 +31,8 @@ async def filled(store: Store) -> Store:
 
 async def texts(store: Store, where: Where = (), **more: Any) -> list[str | None]:
     """Return what column `message_id` holds in the rows that are read."""
-    (outcome,) = await store.run(Read(EMAIL_SEND_LOG, ("message_id",), where, **more))
-    return [row["message_id"] for row in outcome.rows]
+    (result,) = await store.run(Read(EMAIL_SEND_LOG, ("message_id",), where, **more))
+    return [row["message_id"] for row in result.rows]
 
 
 @pytest.mark.parametrize(
@@ -83,9 +83,9 @@ async def test_text_sorts_by_code_point(store: Store) -> None:
     """Letters beyond ASCII and beyond the Basic Multilingual Plane come in their own order."""
     names = ["z", "Z", "é", "e", "ﬀ", "🦊", "日", " "]
     await store.run(Insert(LEADS, [make_lead(name=name) for name in names]))
-    (outcome,) = await store.run(Read(LEADS, ("name",), order=(Order("name"),)))
+    (result,) = await store.run(Read(LEADS, ("name",), order=(Order("name"),)))
 
-    assert [row["name"] for row in outcome.rows] == sorted(names)
+    assert [row["name"] for row in result.rows] == sorted(names)
 
 
 async def test_equal_rows_come_by_key_in_the_direction_of_the_order(filled: Store) -> None:
@@ -115,8 +115,8 @@ async def test_integers_compare_as_numbers(store: Store) -> None:
     await store.run(Insert(LEADS, [make_lead(spam_score=score) for score in (10, 9, -1)]))
 
     async def scores(*where: Filter) -> list[int]:
-        (outcome,) = await store.run(Read(LEADS, where=where, order=(Order("spam_score"),)))
-        return [row["spam_score"] for row in outcome.rows]
+        (result,) = await store.run(Read(LEADS, where=where, order=(Order("spam_score"),)))
+        return [row["spam_score"] for row in result.rows]
 
     assert await scores() == [-1, 9, 10]
     assert await scores(Filter("spam_score", "lt", 10)) == [-1, 9]
@@ -154,9 +154,9 @@ async def test_a_list_may_be_long(store: Store) -> None:
     """It is one parameter, however many values there are."""
     await store.run(Insert(LEADS, [make_lead(name=str(number)) for number in range(20)]))
     many = tuple(str(number) for number in range(10, 40_000))
-    (outcome,) = await store.run(Read(LEADS, where=(Filter("name", "in", many),)))
+    (result,) = await store.run(Read(LEADS, where=(Filter("name", "in", many),)))
 
-    assert len(outcome.rows) == 10
+    assert len(result.rows) == 10
 
 
 async def test_nothing_asked_is_nothing_done(store: Store) -> None:
@@ -177,8 +177,8 @@ class Notes:
 
     def find(self, condition: Filter) -> set[str | None]:
         """Return the notes of the leads that match."""
-        (outcome,) = self._runner.run(self._store.run(Read(LEADS, where=(condition,))))
-        return {row["notes"] for row in outcome.rows}
+        (result,) = self._runner.run(self._store.run(Read(LEADS, where=(condition,))))
+        return {row["notes"] for row in result.rows}
 
     def close(self) -> None:
         """Let go of the store and the loop."""

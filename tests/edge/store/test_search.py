@@ -128,7 +128,7 @@ async def look(texts: Iterable[SearchText], words: str, **more: int) -> list[tup
     search = await open_search(texts)
     found = await search.search(words, **{"limit": 10, **more})
     await search.close()
-    return [(each.slug, spell(each.title), spell(each.snippet)) for each in found.findings]
+    return [(each.slug, spell(each.title), spell(each.snippet)) for each in found.hits]
 
 
 async def test_a_title_is_far_above_a_text() -> None:
@@ -200,10 +200,10 @@ async def test_where_few_have_all_words_those_with_some_follow() -> None:
     strict = await search.find("marbled painted gilded", 10)
     await search.close()
 
-    assert (found.total, [each.slug for each in found.findings]) == (1, ["all", "both", "one"])
-    assert spell(found.findings[1].snippet).startswith("[Marbled] or [painted]")
-    assert (nothing.total, [each.slug for each in nothing.findings][-1]) == (0, "one")
-    assert [each.slug for part in parts for each in part.findings] == ["all", "both", "one"]
+    assert (found.total, [each.slug for each in found.hits]) == (1, ["all", "both", "one"])
+    assert spell(found.hits[1].snippet).startswith("[Marbled] or [painted]")
+    assert (nothing.total, [each.slug for each in nothing.hits][-1]) == (0, "one")
+    assert [each.slug for part in parts for each in part.hits] == ["all", "both", "one"]
     assert strict == ["all"]
 
 
@@ -215,8 +215,8 @@ async def test_no_more_come_near_than_fill_a_page() -> None:
     enough = await search.search("marbled", 50)
     await search.close()
 
-    assert (few.total, len(few.findings)) == (1, 10)
-    assert (enough.total, len(enough.findings)) == (21, 21)
+    assert (few.total, len(few.hits)) == (1, 10)
+    assert (enough.total, len(enough.hits)) == (21, 21)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ async def test_a_misspelt_word_gets_one_suggestion(words: str, suggestion: str |
     await search.close()
 
     assert found.suggestion == suggestion
-    assert {each.slug for each in meant.findings} <= {each.slug for each in found.findings}
+    assert {each.slug for each in meant.hits} <= {each.slug for each in found.hits}
 
 
 @pytest.mark.parametrize("words", ["painted c", "7 painted", "painted's", "painted <b>x</b>"])
@@ -256,7 +256,7 @@ async def test_a_letter_or_a_possessive_hides_no_post(words: str) -> None:
     found = await search.search(words, 10)
     await search.close()
 
-    assert {each.slug for each in found.findings} == {"both", "all"}
+    assert {each.slug for each in found.hits} == {"both", "all"}
 
 
 async def test_a_slip_of_a_post_is_no_reason_to_suggest_nothing() -> None:
@@ -268,7 +268,7 @@ async def test_a_slip_of_a_post_is_no_reason_to_suggest_nothing() -> None:
     name = await search.search("receizel", 10)
     await search.close()
 
-    assert (found.total, found.findings[0].slug, found.suggestion) == (1, "slip", "receive")
+    assert (found.total, found.hits[0].slug, found.suggestion) == (1, "slip", "receive")
     assert (name.total, name.suggestion) == (1, None)
 
 
@@ -296,8 +296,8 @@ async def test_findings_are_counted_and_paged(search: Search) -> None:
 
     assert whole.total == 4
     assert {part.total for part in parts} == {4}
-    assert [each for part in parts for each in part.findings] == list(whole.findings)
-    assert [each.slug for each in whole.findings] == await search.find("site", 10)
+    assert [each for part in parts for each in part.hits] == list(whole.hits)
+    assert [each.slug for each in whole.hits] == await search.find("site", 10)
     assert await search.search("...", 10) == (0, (), None)
 
 
@@ -414,9 +414,18 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
     if not has_word(words):
         return
     question = make_fts_query(words, lambda word: [f"{word}s"])
-    assert question.exact.count(" AND ") < MAX_TERMS
-    title, rest = f"title : ({question.every})", f"({question.every}) NOT ({question.exact})"
-    queries = (question.exact, question.every, question.marked, *question.each, *question.pairs)
+    assert question.all_as_typed.count(" AND ") < MAX_TERMS
+    title, rest = (
+        f"title : ({question.all_words})",
+        f"({question.all_words}) NOT ({question.all_as_typed})",
+    )
+    queries = (
+        question.all_as_typed,
+        question.all_words,
+        question.highlight,
+        *question.per_word,
+        *question.adjacent_words,
+    )
     with closing(sqlite3.connect(index)) as connection:
         for query in (*queries, title, rest):
             connection.execute("SELECT slug FROM post WHERE post MATCH ?", (query,)).fetchall()
@@ -432,7 +441,7 @@ def test_whatever_is_typed_is_a_question_that_the_engine_takes(index: Path, word
 )
 def test_only_the_last_word_may_be_unfinished(words: str, each: tuple[str, ...]) -> None:
     """A word before it that has its last letters is a whole word."""
-    assert make_fts_query(words, lambda _: ()).each == each
+    assert make_fts_query(words, lambda _: ()).per_word == each
 
 
 @pytest.mark.parametrize(
@@ -446,7 +455,7 @@ def test_only_the_last_word_may_be_unfinished(words: str, each: tuple[str, ...])
 )
 def test_a_repeated_term_is_looked_for_once(words: str, question: str) -> None:
     """It would find the same, and cost as much again."""
-    assert make_fts_query(words, lambda _: ()).marked == question
+    assert make_fts_query(words, lambda _: ()).highlight == question
 
 
 @pytest.fixture(scope="module")

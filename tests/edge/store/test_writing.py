@@ -7,7 +7,6 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
-    CaseResult,
     Delete,
     Filter,
     Insert,
@@ -18,6 +17,7 @@ from edge_api.db.query import (
     RowCount,
     Store,
     Update,
+    ValueIfExists,
 )
 from edge_api.db.table import Row
 from edge_api.db.tables import (
@@ -39,8 +39,8 @@ AUDIT = {"actor": "a", "verb": "update", "table_name": "leads", "columns": "", "
 
 async def rows_of(store: Store, plan: Read) -> list[Row]:
     """Return the rows of one read."""
-    (outcome,) = await store.run(plan)
-    return outcome.rows
+    (result,) = await store.run(plan)
+    return result.rows
 
 
 async def refusal_of(store: Store, *plans: Query) -> Problem:
@@ -53,17 +53,17 @@ async def refusal_of(store: Store, *plans: Query) -> Problem:
 async def test_an_insert_gives_back_the_rows_that_are_stored(store: Store) -> None:
     """What a caller is told is what is read afterwards, column by column."""
     rows = [make_lead(name=name, spam_reasons=["link"]) for name in ("Ada", "Bo")]
-    (outcome,) = await store.run(Insert(LEADS, rows))
+    (result,) = await store.run(Insert(LEADS, rows))
 
-    assert outcome.rows == rows
+    assert result.rows == rows
     assert await rows_of(store, Read(LEADS)) == rows
 
 
 async def test_inserting_no_rows_stores_none(store: Store) -> None:
     """An empty list is fine."""
-    (outcome,) = await store.run(Insert(LEADS, []))
+    (result,) = await store.run(Insert(LEADS, []))
 
-    assert outcome.rows == []
+    assert result.rows == []
 
 
 async def test_a_change_gives_back_the_rows_by_key(store: Store) -> None:
@@ -79,18 +79,18 @@ async def test_a_change_gives_back_the_rows_by_key(store: Store) -> None:
 
 async def test_a_change_that_matches_nothing_is_no_fault(store: Store) -> None:
     """The answer is an empty list."""
-    outcomes = await store.run(Update(LEADS, {"status": "won"}, SMALL), Delete(LEADS, SMALL))
+    results = await store.run(Update(LEADS, {"status": "won"}, SMALL), Delete(LEADS, SMALL))
 
-    assert [outcome.rows for outcome in outcomes] == [[], []]
+    assert [result.rows for result in results] == [[], []]
 
 
 async def test_json_is_set_and_cleared(store: Store) -> None:
     """An update writes JSON as an insert does."""
     await store.run(Insert(LEADS, [make_lead()]))
     for value in ({"a": [None]}, None):
-        (outcome,) = await store.run(Update(LEADS, {"spam_reasons": value}, SMALL))
+        (result,) = await store.run(Update(LEADS, {"spam_reasons": value}, SMALL))
 
-        assert outcome.rows[0]["spam_reasons"] == value
+        assert result.rows[0]["spam_reasons"] == value
 
 
 async def test_a_plan_sees_what_earlier_ones_did(store: Store) -> None:
@@ -118,8 +118,8 @@ async def test_a_value_may_depend_on_the_rows_before(store: Store) -> None:
     """So a row says what the store knew when it was stored, be it by a row of the same group."""
 
     def lead(number: int) -> Insert:
-        judged = {"spam_score": CaseResult(7, 0), "spam_reasons": CaseResult(["seen"], None)}
-        return Insert(LEADS, [{**make_lead(name=str(number)), **judged}], exists_where=SMALL)
+        judged = {"spam_score": ValueIfExists(7, 0), "spam_reasons": ValueIfExists(["seen"], None)}
+        return Insert(LEADS, [{**make_lead(name=str(number)), **judged}], condition=SMALL)
 
     await store.run(lead(0))
     await asyncio.gather(*(store.run(lead(number)) for number in range(1, 9)))
@@ -273,8 +273,8 @@ async def test_more_rows_than_allowed_are_left_alone(store: Store, make: Update 
     assert await rows_of(store, Read(LEADS)) == rows
 
     await store.run(Delete(LEADS, (Filter("id", "eq", rows[0]["id"]),)))
-    (outcome,) = await store.run(make)
-    assert len(outcome.rows) == 5
+    (result,) = await store.run(make)
+    assert len(result.rows) == 5
 
 
 @pytest.mark.parametrize("plan", [Update(LEADS, {"status": "won"}, ()), Delete(LEADS, ())])

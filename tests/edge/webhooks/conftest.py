@@ -118,8 +118,8 @@ class Office:
 
     async def rows(self, table: Table) -> list[Row]:
         """Return every row."""
-        (outcome,) = await self.store.run(Read(table, order=(Order("id"),)))
-        return outcome.rows
+        (result,) = await self.store.run(Read(table, order=(Order("id"),)))
+        return result.rows
 
 
 def read_lead(message: str, **more: str) -> LeadInput:

@@ -81,12 +81,12 @@ class EndingStore(WatchedStore):
 
     async def run(self, *outbox_entries: Query) -> list[QueryResult]:
         """Pass the plans on."""
-        outcomes = await super().run(*outbox_entries)
+        results = await super().run(*outbox_entries)
         (plan, *_) = outbox_entries
         if self.running and isinstance(plan, Update) and plan.table is WEBHOOK_DELIVERIES:
             self.running.cancel()
             await asyncio.sleep(0.05)
-        return outcomes
+        return results
 
 
 async def test_what_was_claimed_and_not_told_is_given_back(

@@ -150,7 +150,7 @@ class CrowdedStore(WatchedStore):
 
     async def run(self, *outbox_entries: Query) -> list[QueryResult]:
         """Pass the plans on."""
-        outcomes = await super().run(*outbox_entries)
+        results = await super().run(*outbox_entries)
         act = self.meanwhile
         if (
             act
@@ -159,7 +159,7 @@ class CrowdedStore(WatchedStore):
         ):
             self.meanwhile = None
             await act()
-        return outcomes
+        return results
 
 
 async def test_the_first_event_of_a_new_endpoint_is_not_taken_for_a_stray(

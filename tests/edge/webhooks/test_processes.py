@@ -66,17 +66,17 @@ async def end_leases(store: Path) -> None:
 async def waiting(store: Path) -> int:
     """Return how many events are still to be told."""
     opened = await open_store(store, system_clock)
-    (outcome,) = await opened.run(Read(WEBHOOK_DELIVERIES))
+    (result,) = await opened.run(Read(WEBHOOK_DELIVERIES))
     await opened.close()
-    return len(outcome.rows)
+    return len(result.rows)
 
 
 async def is_disabled(store: Path) -> bool:
     """Return whether the endpoint is."""
     opened = await open_store(store, system_clock)
-    (outcome,) = await opened.run(Read(WEBHOOK_ENDPOINTS))
+    (result,) = await opened.run(Read(WEBHOOK_ENDPOINTS))
     await opened.close()
-    return outcome.rows[0]["disabled_at"] is not None
+    return result.rows[0]["disabled_at"] is not None
 
 
 def test_a_killed_edge_tells_again_with_the_same_id(

@@ -14,7 +14,7 @@ import pytest
 
 from edge_api.__main__ import main
 from edge_api.cli.logs import JsonFormatter
-from edge_api.journal.kept_search import MIN_POSTS_FOR_INDEX_FILE
+from edge_api.journal.search_index_files import MIN_POSTS_FOR_INDEX_FILE
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers

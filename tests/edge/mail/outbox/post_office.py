@@ -67,8 +67,8 @@ class PostOffice:
 
     async def rows(self, table: Table, *where: Filter, order: str = "id") -> list[Row]:
         """Return the rows of a table."""
-        (outcome,) = await self.store.run(Read(table, where=where, order=(Order(order),)))
-        return outcome.rows
+        (result,) = await self.store.run(Read(table, where=where, order=(Order(order),)))
+        return result.rows
 
     async def outbox(self) -> list[Row]:
         """Return what waits, or was given up."""

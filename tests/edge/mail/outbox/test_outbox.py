@@ -103,9 +103,9 @@ async def test_a_replayed_lead_is_told_once(make_edge: EdgeMaker, relay: Relay) 
         for _ in range(2):
             async with edge.ask("POST", LEADS_PATH, json=LEAD, headers=headers) as answer:
                 assert answer.status == 201
-        (outcome,) = await edge.service.store.run(Read(EMAIL_SEND_LOG))
+        (result,) = await edge.service.store.run(Read(EMAIL_SEND_LOG))
 
-    assert [row["status"] for row in outcome.rows] == ["pending"]
+    assert [row["status"] for row in result.rows] == ["pending"]
 
 
 async def test_rows_that_administrators_write_send_no_mail(
@@ -118,9 +118,9 @@ async def test_rows_that_administrators_write_send_no_mail(
         path = "/api/public/v1/admin/leads"
         async with edge.ask("POST", path, key, json=LEAD) as answer:
             assert answer.status == 201
-        (outcome,) = await edge.service.store.run(Read(EMAIL_SEND_LOG))
+        (result,) = await edge.service.store.run(Read(EMAIL_SEND_LOG))
 
-    assert outcome.rows == []
+    assert result.rows == []
 
 
 async def ask_for_access(office: PostOffice, email: str | None) -> str:

@@ -37,7 +37,7 @@ async def test_closing_finishes_what_waits_and_leaves_no_connection(
     await asyncio.sleep(0)
     await store.close()
 
-    assert all(len(outcomes[0].rows) == 1 for outcomes in await asyncio.gather(*calls))
+    assert all(len(results[0].rows) == 1 for results in await asyncio.gather(*calls))
     assert await rival.fetchval("SELECT count(*) FROM leads") == 100
     for _ in range(100):
         if not await rival.fetch(SESSIONS):
@@ -206,8 +206,8 @@ async def test_a_restart_of_the_server_loses_nothing_acknowledged(
     stopping.set()
     await asyncio.gather(*writers)
 
-    (outcome,) = await store.run(Read(LEADS, ("id",)))
-    found = Counter(row["id"] for row in outcome.rows)
+    (result,) = await store.run(Read(LEADS, ("id",)))
+    found = Counter(row["id"] for row in result.rows)
     assert [lead for lead in acknowledged if found[lead] != 1] == []
 
 

@@ -37,8 +37,8 @@ async def write(store: PostgresStore) -> list[QueryResult]:
 
 async def total(store: PostgresStore) -> int | None:
     """Return how many leads the store has."""
-    (outcome,) = await store.run(READ)
-    return outcome.total
+    (result,) = await store.run(READ)
+    return result.total
 
 
 async def refusal_of(doing: Awaitable[Any]) -> str:

@@ -10,7 +10,7 @@ import pytest
 from edge_api.auth.rate_limits import Limiter
 from edge_api.db.postgres import PostgresLimits, open_limits
 from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.rate_limits import tally
+from edge_api.db.postgres.rate_limits import decide
 from edge_api.db.problems import Problem
 from edge_api.schema.credentials import LimitDecision, RateLimit, read_limit
 from edge_api.settings import read_settings
@@ -270,5 +270,5 @@ def test_where_a_limit_was_lowered_more_than_one_hit_has_to_go() -> None:
     """The wait is until there is room, however many hits count beyond the limit."""
     limit = limit_of("2/minute;9/day")
 
-    found = tally(limit, [100.0, 50.0, 40.0, 30.0, 20.0], allowed=False)
+    found = decide(limit, [100.0, 50.0, 40.0, 30.0, 20.0], allowed=False)
     assert found == LimitDecision(allowed=False, windows=((0, 30.0), (4, 86300.0)))

@@ -52,13 +52,13 @@ async def recovery_of(call: Callable[[], Awaitable[Any]]) -> None:
 
 async def total(store: SQLiteStore) -> int | None:
     """Return how many leads the store has."""
-    (outcome,) = await store.run(READ)
-    return outcome.total
+    (result,) = await store.run(READ)
+    return result.total
 
 
 def writing_connection(store: SQLiteStore) -> Connection:
     """Return the connection of the store that writes."""
-    return store._session.writer._connection  # noqa: SLF001  to take its disk away
+    return store._connections.writer._connection  # noqa: SLF001  to take its disk away
 
 
 async def test_a_locked_store_refuses_writes_alone(

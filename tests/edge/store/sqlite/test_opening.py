@@ -119,11 +119,11 @@ async def test_a_new_store_is_for_its_owner_alone(path: Path) -> None:
 async def test_a_store_holds_what_is_durable_and_nothing_else_is_set(path: Path) -> None:
     """Every connection has the settings that the promises rest on."""
     store = await open_store(path, clock)
-    session = store._session  # noqa: SLF001  what no plan can ask
+    opened = store._connections  # noqa: SLF001  what no plan can ask
     connections = [
-        session.writer._connection,  # noqa: SLF001
-        *(reader._connection for reader in session._readers._fast),  # noqa: SLF001
-        *(reader._connection for reader in session._readers._slow),  # noqa: SLF001
+        opened.writer._connection,  # noqa: SLF001
+        *(reader._connection for reader in opened._readers._fast),  # noqa: SLF001
+        *(reader._connection for reader in opened._readers._slow),  # noqa: SLF001
     ]
     found = {
         name: {
@@ -300,9 +300,9 @@ async def test_a_log_that_is_missing_is_told(path: Path, exclusive: bool) -> Non
 
     kept.rename(log)
     store = await open_store(path, clock)
-    (outcome,) = await store.run(Read(LEADS))
+    (result,) = await store.run(Read(LEADS))
     await store.close()
-    assert len(outcome.rows) == 2
+    assert len(result.rows) == 2
 
 
 async def test_a_log_that_held_nothing_is_not_missed(path: Path) -> None:
@@ -314,9 +314,9 @@ async def test_a_log_that_held_nothing_is_not_missed(path: Path) -> None:
         assert path.with_name("edge.db-shm").exists()
 
         store = await open_store(path, clock)
-        (outcome,) = await store.run(Read(LEADS))
+        (result,) = await store.run(Read(LEADS))
         await store.close()
-    assert len(outcome.rows) == 2
+    assert len(result.rows) == 2
 
 
 @pytest.mark.parametrize("state", ["missing", "empty"])
@@ -344,10 +344,10 @@ async def test_a_large_store_is_looked_through_for_a_while_only(
     await store.close()
     monkeypatch.setattr("edge_api.db.sqlite.opening.CHECK_SECONDS", 0.001)
     store = await open_store(path, clock)
-    (outcome,) = await store.run(Read(LEADS, ("id",), limit=1, with_total=True))
+    (result,) = await store.run(Read(LEADS, ("id",), limit=1, with_total=True))
     await store.close()
 
-    assert outcome.total == 10_000
+    assert result.total == 10_000
 
 
 def test_a_disk_without_shared_memory_is_refused() -> None:
@@ -439,8 +439,8 @@ async def test_commands_write_beside_a_running_edge(path: Path) -> None:
 
         assert await process.wait() == 0
         assert store.version() != before
-        (outcome,) = await store.run(Read(LEADS, with_total=True))
-        assert outcome.total == 21
+        (result,) = await store.run(Read(LEADS, with_total=True))
+        assert result.total == 21
     finally:
         await store.close()
 

@@ -60,8 +60,8 @@ async def measure(path: Path) -> int:
 async def scan(store: SQLiteStore, seconds: float | None) -> None:
     """Read every row once, and find none."""
     where = (Filter("message", "like", "no message%"),)
-    (outcome,) = await store.run(Read(LEADS, where=where, timeout=seconds))
-    assert outcome.rows == []
+    (result,) = await store.run(Read(LEADS, where=where, timeout=seconds))
+    assert result.rows == []
 
 
 if __name__ == "__main__":

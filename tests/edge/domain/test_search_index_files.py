@@ -16,9 +16,9 @@ import pytest
 from edge_api.app import search_prefix
 from edge_api.db.fts.index import Search
 from edge_api.db.problems import Problem
-from edge_api.journal import kept_search
+from edge_api.journal import search_index_files
 from edge_api.journal.builds import BuildManager
-from edge_api.journal.kept_search import (
+from edge_api.journal.search_index_files import (
     MIN_POSTS_FOR_INDEX_FILE,
     IndexFiles,
     PendingSearch,
@@ -82,7 +82,7 @@ async def test_a_restart_opens_what_was_made(
     assert file.stat().st_mode & 0o777 == 0o600
 
     monkeypatch.setattr(sys, "executable", "/missing")
-    monkeypatch.setattr(kept_search, "open_search", None)
+    monkeypatch.setattr(search_index_files, "open_search", None)
     async with serving(tmp_path, prefix) as builds:
         assert await found(builds) == [*SLUGS]
     assert kept(prefix) == [file]
@@ -92,7 +92,7 @@ async def test_a_start_does_not_wait_for_the_index(
     tmp_path: Path, prefix: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Posts are there before it is made; a search waits, and what failed is tried again."""
-    gate, make = asyncio.Event(), kept_search._make
+    gate, make = asyncio.Event(), search_index_files._make
     faults = [OSError("the disk is full")]
 
     async def make_slowly(files: IndexFiles, index: Path) -> None:
@@ -101,7 +101,7 @@ async def test_a_start_does_not_wait_for_the_index(
             raise faults.pop()
         await make(files, index)
 
-    monkeypatch.setattr(kept_search, "_make", make_slowly)
+    monkeypatch.setattr(search_index_files, "_make", make_slowly)
     publish(tmp_path, "build-0001", *SLUGS)
     builds = BuildManager(tmp_path, SITE_URL, SearchOpener(prefix, 1))
     await builds.refresh()
@@ -226,8 +226,8 @@ async def test_a_file_of_other_code_is_made_again(
     """Another version may make other words of the same text."""
     publish(tmp_path, "build-0001", *SLUGS)
     with monkeypatch.context() as patch:
-        patch.setattr(kept_search, "PACKAGE", tmp_path / "current")
-        kept_search.IndexFiles(prefix).make(tmp_path / "current" / "posts.json")
+        patch.setattr(search_index_files, "PACKAGE", tmp_path / "current")
+        search_index_files.IndexFiles(prefix).make(tmp_path / "current" / "posts.json")
     (file,) = kept(prefix)
     async with serving(tmp_path, prefix) as builds:
         assert await found(builds) == [*SLUGS]
@@ -271,7 +271,7 @@ async def test_the_process_ends_with_the_edge(tmp_path: Path, prefix: Path) -> N
     await builds.close()
     await until(lambda: not maker.is_running() or maker.status() == psutil.STATUS_ZOMBIE)
 
-    command = (sys.executable, "-m", kept_search.__name__, "posts.json", str(prefix))
+    command = (sys.executable, "-m", search_index_files.__name__, "posts.json", str(prefix))
     orphan = await asyncio.create_subprocess_exec(*command, stdin=PIPE)
     await orphan.communicate(b"")
     assert orphan.returncode == 1
@@ -281,7 +281,7 @@ async def test_the_process_ends_with_the_edge(tmp_path: Path, prefix: Path) -> N
 def makers() -> list[psutil.Process]:
     """Return the processes of this one that make an index."""
     children = psutil.Process().children()
-    return [each for each in children if kept_search.__name__ in each.cmdline()]
+    return [each for each in children if search_index_files.__name__ in each.cmdline()]
 
 
 async def test_a_small_journal_keeps_none(tmp_path: Path, prefix: Path) -> None:

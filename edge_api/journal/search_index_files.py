@@ -2,7 +2,7 @@
 
 A process of its own makes it, since a thread would keep requests waiting:
 
-    python -m edge_api.journal.kept_search posts.json edge.db-search
+    python -m edge_api.journal.search_index_files posts.json edge.db-search
 """
 
 import asyncio
@@ -50,43 +50,43 @@ class IndexFiles:
         # What a text becomes in an index may change with the code.
         self._code = InstalledCode(PACKAGE).digest.hex()
 
-    def list(self, name: str = "") -> list[Path]:
+    def list_by_prefix(self, name: str = "") -> list[Path]:
         """Return the files whose names continue with `name`, damaged ones too. Raises OSError."""
         start = f"{self.prefix.name}-{name}"
         return [path for path in self.prefix.parent.iterdir() if path.name.startswith(start)]
 
     def find(self, name: str = "") -> Path | None:
         """Return an undamaged file whose name continues with `name`. Raises OSError."""
-        return next(filter(self._is_intact, self.list(name)), None)
+        return next(filter(self._is_intact, self.list_by_prefix(name)), None)
 
-    def make(self, index: Path) -> None:
-        """Make the file of the posts in `index`; remove others. Raises OSError, sqlite3.Error."""
+    def make(self, posts_file: Path) -> None:
+        """Make the file for `posts_file`; remove others. Raises OSError, sqlite3.Error."""
         lock = os.open(self.prefix.parent, os.O_RDONLY)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            self._make(index)
+            self._make(posts_file)
         finally:
             os.close(lock)
 
-    def _make(self, index: Path) -> None:
+    def _make(self, posts_file: Path) -> None:
         digest = sha256()
-        with index.open("rb") as file:
+        with posts_file.open("rb") as file:
             lines = hash_lines(file, digest)
             next(lines)
             digests = [_post_digest(post) for post in list_posts(lines)]
-        name = file_name(read_head(index).build_id, digest.hexdigest())
-        others = {*self.list()}
-        path = self.find(name) or self._write(index, name, digests)
+        name = file_name(read_head(posts_file).build_id, digest.hexdigest())
+        others = {*self.list_by_prefix()}
+        path = self.find(name) or self._write(posts_file, name, digests)
         for other in others - {path}:
             other.unlink(missing_ok=True)
 
-    def _write(self, index: Path, name: str, digests: Sequence[bytes]) -> Path:
+    def _write(self, posts_file: Path, name: str, digests: Sequence[bytes]) -> Path:
         draft = self.prefix.with_name(f"{self.prefix.name}-draft")
         draft.unlink(missing_ok=True)
         os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         if before := self.find():
             shutil.copyfile(before, draft)
-        renew_search(draft, digests, partial(_read_texts, index))
+        renew_search(draft, digests, partial(_read_texts, posts_file))
         path = self.prefix.with_name(f"{self.prefix.name}-{name}-{self._checksum(draft, name)}")
         return draft.rename(path)
 
@@ -109,9 +109,9 @@ def _post_digest(post: bytes) -> bytes:
     return sha256(post).digest()[: _DIGEST_LENGTH // 2]
 
 
-def _read_texts(index: Path, wanted: Container[bytes]) -> Iterator[SearchText]:
+def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchText]:
     """Yield texts that a thread reads ahead: SQLite, which takes them, needs no interpreter."""
-    with index.open("rb") as lines, ThreadPoolExecutor(1) as thread:
+    with posts_file.open("rb") as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
         texts = (read_text(post) for post in list_posts(lines) if _post_digest(post) in wanted)
         ahead = thread.submit(_read_batch, texts)
@@ -173,10 +173,10 @@ class SearchOpener:
 
         Of the first build, whose index has to be made, it may be pending: a start should not wait.
         """
-        files, index = self._files, folder / INDEX_FILE
-        is_missing = files is not None and await self._is_missing(files, index)
+        files, posts_file = self._files, folder / INDEX_FILE
+        is_missing = files is not None and await self._is_missing(files, posts_file)
         is_first, self._is_first = self._is_first, False
-        opening = partial(self._open, index, reading, is_missing=is_missing)
+        opening = partial(self._open, posts_file, reading, is_missing=is_missing)
         if not (is_first and is_missing):
             return await opening()
         search = PendingSearch(opening)
@@ -188,25 +188,25 @@ class SearchOpener:
         return search
 
     async def _open(
-        self, index: Path, reading: asyncio.Future[BuildContents], *, is_missing: bool
+        self, posts_file: Path, reading: asyncio.Future[BuildContents], *, is_missing: bool
     ) -> Search:
         files, is_tried = self._files, is_missing
         if files and is_tried:
-            await _make(files, index)
+            await _make(files, posts_file)
         head, posts, _ = await reading
         search = None
         if files and head.count >= self._min_posts:
             name = file_name(head.build_id, posts.digest)
             search = await _open(files, name)
             if search is None and not is_tried:  # what is there is damaged, or of other posts
-                await _make(files, index)
+                await _make(files, posts_file)
                 search = await _open(files, name)
         return search or await open_search(posts.texts())
 
-    async def _is_missing(self, files: IndexFiles, index: Path) -> bool:
+    async def _is_missing(self, files: IndexFiles, posts_file: Path) -> bool:
         try:
-            head = await asyncio.to_thread(read_head, index)
-            return head.count >= self._min_posts and not files.list(f"{head.build_id}-")
+            head = await asyncio.to_thread(read_head, posts_file)
+            return head.count >= self._min_posts and not files.list_by_prefix(f"{head.build_id}-")
         except (BuildRefusal, OSError):
             return False
 
@@ -218,8 +218,8 @@ async def _open(files: IndexFiles, name: str) -> Search | None:
     return None
 
 
-async def _make(files: IndexFiles, index: Path) -> None:
-    command = (sys.executable, "-P", "-s", "-m", __name__, str(index), str(files.prefix))
+async def _make(files: IndexFiles, posts_file: Path) -> None:
+    command = (sys.executable, "-P", "-s", "-m", __name__, str(posts_file), str(files.prefix))
     process = None
     try:
         process = await asyncio.create_subprocess_exec(
