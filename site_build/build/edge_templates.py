@@ -231,8 +231,8 @@ _NOTHING_FOUND: Sample = {
     "page": 1,
     "pages": 1,
     "results": (),
-    "before": None,
-    "behind": None,
+    "previous_url": None,
+    "next_url": None,
     "summary": "No post has all of these words.",
     "suggestion": "edge",
     "suggested_address": "/search?q=edge",
@@ -242,8 +242,8 @@ _FOUND: Sample = {
     "page": 2,
     "pages": 3,
     "results": (_RESULT, {**_RESULT, "tags": (), "snippet": ()}),
-    "before": "/search?q=edge",
-    "behind": "/search?q=edge&page=3",
+    "previous_url": "/search?q=edge",
+    "next_url": "/search?q=edge&page=3",
     "summary": "21 posts have these words, best first.",
     "suggestion": None,
 }
@@ -264,7 +264,10 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
         ),
         "search": (
             _SEARCH,
-            {**_SEARCH, "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "before": None}},
+            {
+                **_SEARCH,
+                "results": {**_FOUND, "total": 1, "page": 1, "pages": 1, "previous_url": None},
+            },
             {**_SEARCH, "results": _NOTHING_FOUND},
             {
                 **_SEARCH,

@@ -16,10 +16,10 @@ HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"
 def render(
     templates: jinja2.Environment,
     values: dict[str, str] | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
 ) -> str:
     """Return the form for what was typed and what is wrong with it."""
-    given = {"values": values, "faults": faults}
+    given = {"values": values, "errors": errors}
     return templates.get_template("access_form.html").render(
         {name: value for name, value in given.items() if value is not None}
     )
@@ -33,7 +33,7 @@ def control(form: str, field: str) -> str:
 
 
 def test_empty_form(templates: jinja2.Environment) -> None:
-    """Without values and faults the form is empty, blames nobody, and asks for an API key."""
+    """Without values and errors the form is empty, blames nobody, and asks for an API key."""
     form = render(templates)
 
     assert 'id="access-form" method="post" action="/contact/access/">' in form

@@ -15,11 +15,11 @@ HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"
 def render(
     templates: jinja2.Environment,
     values: dict[str, str] | None = None,
-    faults: dict[str, str] | None = None,
+    errors: dict[str, str] | None = None,
     tiers: list[str] | None = TIERS,
 ) -> str:
     """Return the form for what was typed, what is wrong with it and the budgets of the site."""
-    given = {"values": values, "faults": faults, "BUDGET_TIERS": tiers}
+    given = {"values": values, "errors": errors, "BUDGET_TIERS": tiers}
     return templates.get_template("contact_form.html").render(
         {name: value for name, value in given.items() if value is not None}
     )
@@ -33,7 +33,7 @@ def control(form: str, field: str) -> str:
 
 
 def test_empty_form(templates: jinja2.Environment) -> None:
-    """Without values and faults the form is empty and blames nobody."""
+    """Without values and errors the form is empty and blames nobody."""
     form = render(templates)
 
     assert '<form class="contact-form" id="contact-form" method="post" action="/contact/"' in form
@@ -118,7 +118,7 @@ def test_a_fault_stands_at_its_field(templates: jinja2.Environment, field: str) 
 
 
 def test_the_first_fault_takes_the_focus(templates: jinja2.Environment) -> None:
-    """Of several faults the first on the page takes the focus, in whatever order they come."""
+    """Of several errors the first on the page takes the focus, in whatever order they come."""
     form = render(templates, {}, {"message": "too long", "email": "no @", "name": "empty"})
 
     assert form.count("autofocus") == 1
