@@ -146,8 +146,9 @@ class SitePages:
             body = await self._reference.read(choice.file, self._context)
             representation = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
         else:
-            work = partial(load, self._folder, choice.file, choice.coding, head)
-            representation = await asyncio.to_thread(work)
+            representation = await asyncio.to_thread(
+                load, self._folder, choice.file, choice.coding, head
+            )
         size = _UNCACHED_SIZE if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation

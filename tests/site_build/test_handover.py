@@ -91,14 +91,14 @@ def test_a_static_file_is_named_by_its_address(desk: Desk, theme: Path) -> None:
             r"asset\('gone.svg'\), which is not in theme/static",
         ),
         ("{{ SITENAME }}", r"asks for SITENAME, but"),
-        ("{% if faults is defined and faults.odd %}{{ SITEURL }}{% endif %}", r"asks for SITEURL"),
+        ("{% if errors is defined and errors.odd %}{{ SITEURL }}{% endif %}", r"asks for SITEURL"),
         ("{% import 'base.html' as base %}", r"takes in another template"),
         (
             "{% if false %}{% include ['gone.html'] ignore missing %}{% endif %}",
             r"takes in another",
         ),
         ("Words.\n{{ 'May'|strftime('%d') }}", r"contact_form\.html:2: No filter named 'strftime'"),
-        ("Words.\n{% if faults %}{{ faults['email'].x.y }}{% endif %}", r"contact_form\.html:2: "),
+        ("Words.\n{% if errors %}{{ errors['email'].x.y }}{% endif %}", r"contact_form\.html:2: "),
         (
             "{% if values and values['name'] %}{{ 1 / 0 }}{% endif %}",
             r"contact_form\.html:1: divis",
