@@ -106,7 +106,10 @@ class DailyVerification:
     async def check_backup(self) -> Check | None:
         """Return a check of the last verification of the newest backup; `None` without one."""
         result = read_result(self._settings, "backup")
-        return _check(result, "", result.find_error("backup")) if result else None
+        if result is None:
+            return None
+        is_only_copy = not self._settings.litestream_replica
+        return _check(result, "", result.find_error("backup", is_only_copy=is_only_copy))
 
 
 def _check(result: Verification | None, lag: str, error: str) -> Check:

@@ -60,14 +60,20 @@ class Verification:
     @property
     def age(self) -> float:
         """Seconds since then; infinite if the clock was put back."""
-        seconds = (system_clock() - datetime.fromisoformat(self.at)).total_seconds()
-        return seconds if seconds >= 0 else math.inf
+        return _age(self.at)
 
-    def find_error(self, part: str) -> str:
-        """Return the error, without a path, also for an outdated result; or an empty text."""
+    def find_error(self, part: str, *, is_only_copy: bool = False) -> str:
+        """Return the error, without a path, or an empty text; an only copy must not be old."""
         if not self.public_error and self.age > STALE_SECONDS:
             return f"{PARTS[part]} has not been verified for more than 2 days"
+        if is_only_copy and not self.public_error and _age(self.made_at) > STALE_SECONDS:
+            return f"{PARTS[part]} is older than 2 days: let a timer run {EDGE} backup"
         return self.public_error
+
+
+def _age(instant: str) -> float:
+    seconds = (system_clock() - datetime.fromisoformat(instant)).total_seconds()
+    return seconds if seconds >= 0 else math.inf
 
 
 _MEMBERS: Final = ("subject", "at", "fault", "reason", "made_at", "digest")  # of the stored JSON
@@ -143,7 +149,8 @@ def report(settings: Settings, *, deep: bool) -> tuple[Sequence[str], Sequence[s
             errors.append(f"nothing could be verified: {error}")
     for part in PARTS:
         result = read_result(settings, part)
-        if result and (public_error := result.find_error(part)):
+        is_only_copy = part == "backup" and not settings.litestream_replica
+        if result and (public_error := result.find_error(part, is_only_copy=is_only_copy)):
             errors.append(f"{public_error} ({result.detail or DEEP})")
         elif result:
             made = f" (made at {result.made_at})" if result.made_at else ""

@@ -8,7 +8,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from datetime import datetime, timedelta
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from ssl import cert_time_to_seconds
@@ -17,7 +16,6 @@ from urllib.parse import urlsplit
 
 from edge_api.access.service import AccessDecisions
 from edge_api.app import Assembly, assemble
-from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
@@ -38,7 +36,6 @@ _UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-ba
 _TIMEOUT_SECONDS: Final = 10.0
 _MIN_DAYS: Final = 14
 """A certificate is renewed a month before it expires; with fewer days left, that has failed."""
-_MAX_BACKUP_AGE: Final = timedelta(days=2)
 _MIN_FREE_BYTES: Final = 512 << 20
 
 
@@ -125,7 +122,10 @@ def _check_site(settings: Settings) -> Iterator[str]:
             connection.request("GET", "/api/public/v1/readiness")
             socket: Any = connection.sock
             expiry = socket.getpeercert()["notAfter"] if origin.scheme == "https" else None
-            checks = json.loads(connection.getresponse().read())["checks"].values()
+            response = connection.getresponse()
+            if response.headers.get_content_type() != "application/json":
+                raise HTTPException(f"the status is {response.status}")  # noqa: TRY301
+            checks = json.loads(response.read())["checks"].values()
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
             yield (
                 f"{settings.site_url} is not answered by an edge ({error}): check that DNS leads "
@@ -142,11 +142,9 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     for folder in filter(None, (store, settings.build_dir)):
         if folder.is_dir() and (free := shutil.disk_usage(folder).free) < _MIN_FREE_BYTES:
             yield f"{free >> 20} MB are free on the disk of {folder}: make room"
-    if store and not settings.is_loopback and not settings.litestream_replica:
-        backup = read_result(settings, "backup")
-        made_at = backup.made_at if backup else ""
-        if not made_at or datetime.fromisoformat(made_at) < system_clock() - _MAX_BACKUP_AGE:
-            yield f"the newest backup is of {made_at or 'never'}: let a timer run fore-edge backup"
+    is_public = store and not settings.is_loopback
+    if is_public and not settings.litestream_replica and not read_result(settings, "backup"):
+        yield f"there is no backup: let a timer run {EDGE} backup"
     if _SYSTEMD.is_dir():
         yield from check_units(_ask("systemctl", "show", "-p", "Id,LoadState,ActiveState", *_UNITS))
         if _ask("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no":
@@ -164,10 +162,9 @@ def check_units(shown: str) -> Iterator[str]:
 
 def _ask(*command: str) -> str:
     with suppress(OSError, subprocess.TimeoutExpired):
-        ended = subprocess.run(  # noqa: S603
+        return subprocess.run(  # noqa: S603
             command, check=False, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS
-        )
-        return ended.stdout
+        ).stdout
     return ""
 
 

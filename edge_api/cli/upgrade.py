@@ -1,7 +1,6 @@
 """`upgrade`: back up the store and migrate it to this version, after a trial on a copy."""
 
 import argparse
-import sys
 from pathlib import Path
 
 from edge_api.auth.actor import system_clock
@@ -30,11 +29,7 @@ async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
         await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
     async with command_store(settings):
         pass
-    print("the store is at the schema of this version; now start it:")
-    current = Path(sys.prefix).with_name("current")
-    if current.is_symlink():
-        print(f"  ln -sfn {sys.prefix} {current}")
-    print("  systemctl restart fore-edge fore-edge-publish")
+    print("the store is at the schema of this version: restart the edge and the watcher")
     return 0
 
 

@@ -487,7 +487,7 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     build, site, backup = said.splitlines()
     assert (code, build) == (1, "- the build was made for another SITE_URL")
     assert site.startswith("- https://journal.test is not answered by an edge (")
-    assert backup.startswith("- the newest backup is of never: ")
+    assert backup.startswith("- there is no backup: ")
 
 
 @pytest.mark.size("ci")

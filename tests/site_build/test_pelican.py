@@ -474,7 +474,7 @@ def _tell_pages(pages: list[TemplateTarget]) -> Iterator[str]:
 
 def _tell_edge() -> Iterator[str]:
     for form in FORMS:
-        yield f"| `{form.template}` | `values`, `faults` |"
+        yield f"| `{form.template}` | `values`, `errors` |"
     for name, values in PAGES.items():
         yield f"| `{name}.html` | {_quote(values)} |"
     for file, values in REFERENCE.items():
