@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_distribution import ROOT, build_wheel
 
-pytestmark = pytest.mark.size("ci")
+pytestmark = pytest.mark.size("judge")
 
 MOUNT = """
 set -eu
@@ -30,6 +30,12 @@ shift 3
 exec chroot "$root" "$@"
 """
 """Runs a command in a copy of this system that forgets all changes, but for those in `$4`."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _programs() -> None:
+    for name in ("nginx", "openssl", "systemd-analyze"):
+        subprocess.run([ROOT / "tools/provide", name], check=True, capture_output=True)
 
 
 def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path) -> None:
