@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_distribution import ROOT, build_wheel
 
-pytestmark = pytest.mark.size("judge")
+pytestmark = pytest.mark.size("ci")
 
 MOUNT = """
 set -eu
