@@ -3,20 +3,15 @@
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import asyncpg
-import orjson
 
-from edge_api.db import sql
-from edge_api.db.errors import stale_update, too_many_rows
 from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
-from edge_api.db.problems import not_one_row
-from edge_api.db.query import ESCAPE, RUN_WILDCARDS, Delete, Query, QueryResult, Read, Update, fold
-from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect, decode
-from edge_api.db.table import Row, Table
-from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
+from edge_api.db.query import ESCAPE, RUN_WILDCARDS, Query, QueryResult, fold
+from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect
+from edge_api.db.transaction import Fetch, TransactionStep, plan_steps
 from edge_api.db.types import ColumnType
 
 DDL: Final = DdlDialect(
@@ -118,83 +113,22 @@ async def execute(
     Raises Problem `invalid` or `conflict`, and `errors.EngineError` where the engine cannot.
     """
     steps = plan_steps(lists, POSTGRESQL, defer_inserts=defer_inserts)
-    result = None
+    records: Sequence[Any] | None = None
     try:
         while True:
-            result = await _execute_one(connection, steps.send(result))
+            records = await _execute_one(connection, steps.send(records))
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
 
 
-async def _execute_one(connection: Connection, step: TransactionStep) -> QueryResult:
-    match step:
-        case Read():
-            return await _read(connection, step)
-        case Update():
-            return await _update(connection, step)
-        case Delete():
-            await _refuse_more_than_allowed(connection, step)
-            return QueryResult(await _changed(connection, step, sql.delete_rows(step, POSTGRESQL)))
-        case NewRows():
-            await _store(connection, step)
-            return QueryResult()
-
-
-async def _store(connection: Connection, new: NewRows) -> None:
-    """Store new rows in one trip to the server, however many."""
+async def _execute_one(connection: Connection, step: TransactionStep) -> Sequence[Any]:
+    """Run a step; new rows are stored in one trip to the server, however many."""
     try:
-        if len(new.records) == 1:
-            await connection.fetch(new.text, *new.records[0])
-        else:
-            await connection.executemany(new.text, new.records)
+        if isinstance(step, Fetch):
+            return await connection.fetch(step.statement.text, *step.statement.parameters)
+        if len(step.records) == 1:
+            return await connection.fetch(step.text, *step.records[0])
+        await connection.executemany(step.text, step.records)
     except asyncpg.IntegrityConstraintViolationError as error:
-        raise violation(error, new.table, new.rows) from None
-
-
-async def _read(connection: Connection, query: Read) -> QueryResult:
-    names = query.columns or tuple(query.table.columns)
-    rows = await _fetch(connection, query.table, names, sql.read_rows(query, POSTGRESQL))
-    counting = sql.count_rows(query, POSTGRESQL) if query.with_total else None
-    total = await _number(connection, counting) if counting else None
-    if query.as_json:
-        return QueryResult([], total, orjson.dumps(rows), len(rows))
-    return QueryResult(rows, total)
-
-
-async def _update(connection: Connection, query: Update) -> QueryResult:
-    await _refuse_more_than_allowed(connection, query)
-    try:
-        rows = await _changed(connection, query, sql.update_rows(query, POSTGRESQL))
-    except asyncpg.IntegrityConstraintViolationError as error:
-        raise violation(error, query.table, [dict(query.values)]) from None
-    if len(rows) < query.at_least:
-        raise stale_update()
-    return QueryResult(rows)
-
-
-async def _refuse_more_than_allowed(connection: Connection, query: Update | Delete) -> None:
-    most = query.at_most
-    if most is None:
-        return
-    if await _number(connection, sql.count_matches(query, most, POSTGRESQL)) > most:
-        raise too_many_rows(most)
-
-
-async def _changed(
-    connection: Connection, query: Update | Delete, statement: sql.Statement
-) -> list[Row]:
-    rows = await _fetch(connection, query.table, tuple(query.table.columns), statement)
-    if query.single and len(rows) != 1:
-        raise not_one_row(len(rows))
-    return sorted(rows, key=lambda row: row[query.table.key])
-
-
-async def _number(connection: Connection, statement: sql.Statement) -> int:
-    return int(await connection.fetchval(statement.text, *statement.parameters))
-
-
-async def _fetch(
-    connection: Connection, table: Table, names: Sequence[str], statement: sql.Statement
-) -> list[Row]:
-    records = await connection.fetch(statement.text, *statement.parameters)
-    return decode(table, names, records)
+        raise violation(error, step.table, step.rows) from None
+    return ()
