@@ -52,8 +52,8 @@ class Watcher:
     async def long_reads(self) -> int:
         """Return how many long reads are under way in the engine, as the engine itself says."""
         if isinstance(self._store, SQLiteStore):
-            patient = self._store._connections._readers._slow  # noqa: SLF001  its threads
-            return sum(reader._connection._conn.in_transaction for reader in patient)  # noqa: SLF001
+            patient = self._store._connections.slow._readers  # noqa: SLF001  its threads
+            return sum(reader.connection._conn.in_transaction for reader in patient)  # noqa: SLF001
         connection = await asyncpg.connect(self._url)
         try:
             return int(await connection.fetchval(ACTIVE))

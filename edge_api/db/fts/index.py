@@ -32,10 +32,21 @@ from edge_api.db.fts.fts_query import (
     parse_highlights,
     to_index_text,
 )
-from edge_api.db.fts.pool import SearchConnectionPool
-from edge_api.db.sqlite.errors import sqlite_problem
+from edge_api.db.problems import Problem
+from edge_api.db.sqlite.errors import primary_code, sqlite_problem
+from edge_api.db.sqlite.readers import Readers
 from edge_api.schema.index import SearchHit, SearchHits, SearchText
 
+READERS: Final = 2
+"""Connections that search."""
+MAX_READS: Final = 64
+"""Reads in progress and waiting, in all; beyond that a read fails at once."""
+WAIT_SECONDS: Final = 2.0
+"""The time limit of a read, with its wait."""
+RUN_SECONDS: Final = 0.5
+"""The time limit of a read without its wait; it is meant to take milliseconds."""
+_STEPS_BETWEEN_CHECKS: Final = 500
+"""Few: one instruction may rank a whole document."""
 MAX_SNIPPET_LENGTH: Final = 280
 """Characters: three or four lines of a page."""
 MIN_RESULTS: Final = 10
@@ -138,8 +149,8 @@ T = TypeVar("T")
 class Search:
     """Finds posts by their words."""
 
-    def __init__(self, pool: SearchConnectionPool) -> None:
-        self._pool = pool
+    def __init__(self, readers: Readers) -> None:
+        self._readers = readers
         self._is_closed = False
 
     async def find(self, words: str, limit: int) -> list[str]:
@@ -152,7 +163,7 @@ class Search:
         """
         if not has_word(words):
             return []
-        return await self._run(partial(_find, words, limit))
+        return await self.call(partial(_find, words, limit))
 
     async def search(self, words: str, limit: int, offset: int = 0) -> SearchHits:
         """Return the number of posts with all the words, and the hits after `offset`.
@@ -163,20 +174,32 @@ class Search:
         """
         if not has_word(words):
             return SearchHits(0, ())
-        return await self._run(partial(_search, words, limit, offset))
+        return await self.call(partial(_search, words, limit, offset))
 
     async def close(self) -> None:
         """Close the index and its threads."""
         self._is_closed = True
-        await self._pool.close()
+        await self._readers.close()
 
-    async def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def call(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Return what `work` returns. Raises Problem `unavailable` as `find` does."""
         if self._is_closed:
             raise unavailable("This build is closed")
+        if self._readers.load >= MAX_READS:
+            raise _busy()
         try:
-            return await self._pool.call(work)
+            return await self._readers.run(work, WAIT_SECONDS, RUN_SECONDS)
+        except TimeoutError:
+            raise _busy() from None
         except sqlite3.Error as error:
+            if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
+                raise unavailable("The search took too long: use fewer words") from None
             raise sqlite_problem(error) from error
+
+
+def _busy() -> Problem:
+    """Return the problem of a read that was not started, since too many others wait."""
+    return unavailable("Too many searches are under way")
 
 
 def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
@@ -294,7 +317,7 @@ async def open_search(texts: Iterable[SearchText]) -> Search:
 async def open_existing(path: Path) -> Search:
     """Return the search in an index that `renew_search` has made. Raises Problem `unavailable`."""
     try:
-        return Search(await SearchConnectionPool.open(partial(_open, path)))
+        return Search(await Readers.open(partial(_open, path), READERS, _STEPS_BETWEEN_CHECKS))
     except sqlite3.Error as error:
         raise sqlite_problem(error) from error
 

@@ -1,7 +1,6 @@
-"""One connection to a SQLite file: its settings, its functions, and when a read has to end."""
+"""One connection to a SQLite file: its settings and its functions."""
 
 import sqlite3
-import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -11,25 +10,6 @@ import aiosqlite
 
 from edge_api.db.query import ilike, like
 from edge_api.db.sqlite.execution import ILIKE, LIKE
-
-STEPS_BETWEEN_CHECKS: Final = 4000
-"""Instructions of SQLite's virtual machine between two checks of the deadline: some 100 us."""
-
-
-class Deadline:
-    """The deadline of a read; the caller that waits for it may bring it forward."""
-
-    def __init__(self, seconds: float) -> None:
-        self._ends_at = time.monotonic() + seconds
-
-    def shorten(self, seconds: float) -> None:
-        """Move the deadline forward to at most `seconds` from now."""
-        self._ends_at = min(self._ends_at, time.monotonic() + seconds)
-
-    def is_expired(self) -> bool:
-        """Return whether the read has to end."""
-        return time.monotonic() >= self._ends_at
-
 
 T = TypeVar("T")
 

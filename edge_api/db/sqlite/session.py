@@ -5,146 +5,28 @@ They serve one file. When that file is replaced, others have to take their place
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
-from typing import Final, Self
+from typing import Final
 
 from edge_api.db.errors import query_timeout, unavailable
 from edge_api.db.migrations import MIGRATIONS
-from edge_api.db.query import Query, QueryResult, Read, ilike, like
-from edge_api.db.sqlite.connection import (
-    STEPS_BETWEEN_CHECKS,
-    Connection,
-    Deadline,
-    connect,
-    enable_checkpoints,
-)
+from edge_api.db.query import Query, QueryResult, Read
+from edge_api.db.sqlite.connection import Connection, connect, enable_checkpoints
 from edge_api.db.sqlite.errors import FileIdentity
-from edge_api.db.sqlite.execution import ILIKE, LIKE, execute
+from edge_api.db.sqlite.execution import execute
 from edge_api.db.sqlite.opening import enable_wal, schema_version
+from edge_api.db.sqlite.readers import Readers
 from edge_api.db.sqlite.writer import QueryBatch, Writer
-
-Match = Callable[[str | None, str], bool | None]
 
 FAST_READERS: Final = 2
 SLOW_READERS: Final = 2
 """Connections of each kind; each has a thread of its own."""
 FAST_SECONDS: Final = 10.0
 """The limit of a read that sets none: it is meant to take milliseconds."""
-READER_CLOSE_SECONDS: Final = 1.0
-"""The time left to a read when its connection is being closed."""
-
-
-class Reader:
-    """One connection that only reads."""
-
-    def __init__(self, connection: Connection, files: FileIdentity) -> None:
-        self._connection = connection
-        self._files = files
-        self._deadlines: list[Deadline] = []
-        self._deadline = Deadline(0)
-        """Of the read that is going on now; known to the connection's thread alone."""
-        self._closed = False
-
-    @classmethod
-    async def open(cls, path: Path, files: FileIdentity) -> Self:
-        """Return a reader of the store at `path`. Raises sqlite3.Error."""
-        reader = cls(await Connection.open(partial(connect, path, writes=False)), files)
-        await reader._connection.call(reader._set_deadline_checks)
-        return reader
-
-    def _set_deadline_checks(self, connection: sqlite3.Connection) -> None:
-        """Check the deadline between instructions, and in each call of a slow function."""
-
-        def timed(match: Match) -> Match:
-            def match_in_time(text: str | None, pattern: str) -> bool | None:
-                if self._is_expired():
-                    connection.interrupt()
-                return match(text, pattern)
-
-            return match_in_time
-
-        connection.set_progress_handler(self._is_expired, STEPS_BETWEEN_CHECKS)
-        connection.create_function(LIKE, 2, timed(like), deterministic=True)
-        connection.create_function(ILIKE, 2, timed(ilike), deterministic=True)
-
-    def _is_expired(self) -> bool:
-        return self._deadline.is_expired()
-
-    @property
-    def load(self) -> int:
-        """Return the number of its reads, running and waiting."""
-        return len(self._deadlines)
-
-    async def run(self, queries: Sequence[Read], seconds: float) -> list[QueryResult]:
-        """Return the results, all of one snapshot; `seconds` include the wait for its turn.
-
-        Raises Problem, sqlite3.Error and StoreFileMoved.
-        """
-        if self._closed:
-            raise unavailable("The store is closed")
-        deadline = Deadline(seconds)
-        self._deadlines.append(deadline)
-        try:
-            return await self._connection.call(partial(self._read_snapshot, queries, deadline))
-        except asyncio.CancelledError:
-            deadline.shorten(0)
-            raise
-        finally:
-            self._deadlines.remove(deadline)
-
-    def _read_snapshot(
-        self, queries: Sequence[Read], deadline: Deadline, connection: sqlite3.Connection
-    ) -> list[QueryResult]:
-        if deadline.is_expired():
-            raise query_timeout()
-        self._files.check()
-        self._deadline = deadline
-        if len(queries) > 1 or queries[0].with_total:  # one statement has a snapshot of its own
-            connection.execute("BEGIN")
-        try:
-            (results,) = execute(connection, [queries])
-            return results
-        finally:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-
-    async def close(self) -> None:
-        """Let running reads finish within a moment, and close."""
-        self._closed = True
-        for deadline in self._deadlines:
-            deadline.shorten(READER_CLOSE_SECONDS)
-        await self._connection.close()
-
-
-class Readers:
-    """All readers of a store; slow reads never delay fast ones."""
-
-    def __init__(self, fast: Sequence[Reader], slow: Sequence[Reader]) -> None:
-        self._fast = fast
-        self._slow = slow
-
-    async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
-        """Return the results, all of one snapshot. Raises as `Reader.run` does."""
-        seconds = max(
-            (query.timeout for query in queries if query.timeout is not None), default=None
-        )
-        if seconds is None:
-            return await _least_busy(self._fast).run(queries, FAST_SECONDS)
-        return await _least_busy(self._slow).run(queries, seconds)
-
-    async def close(self) -> None:
-        """Close every reader."""
-        await asyncio.gather(*(reader.close() for reader in (*self._fast, *self._slow)))
-
-
-def _least_busy(readers: Sequence[Reader]) -> Reader:
-    return min(readers, key=lambda reader: reader.load)
-
-
 CLOSE_SECONDS: Final = 5.0
 """How long closing the readers, and then the writer, may take."""
 MIN_FREE_BYTES: Final = 1024 * 1024
@@ -155,10 +37,17 @@ class StoreConnections:
     """The connections of a store in use."""
 
     def __init__(
-        self, writer: Writer, readers: Readers, version_connection: sqlite3.Connection
+        self,
+        writer: Writer,
+        files: FileIdentity,
+        fast: Readers,
+        slow: Readers,
+        version_connection: sqlite3.Connection,
     ) -> None:
         self.writer = writer
-        self._readers = readers
+        self._files = files
+        self.fast = fast
+        self.slow = slow
         self._version_connection = version_connection
         self.is_open = True
         self._version: int | None = None
@@ -168,13 +57,34 @@ class StoreConnections:
     async def run(self, queries: Sequence[Query]) -> list[QueryResult]:
         """Run the queries in one transaction; those that only read go to a reader.
 
-        Raises Problem, sqlite3.Error and StoreFileMoved.
+        Slow reads never delay fast ones. Raises Problem, sqlite3.Error and StoreFileMoved.
         """
         reads = [query for query in queries if isinstance(query, Read)]
-        if len(reads) == len(queries):
-            return await self._readers.run(reads)
-        results: list[QueryResult] = await self.writer.run(QueryBatch(queries))
-        return results
+        if len(reads) < len(queries):
+            results: list[QueryResult] = await self.writer.run(QueryBatch(queries))
+            return results
+        if not self.is_open:
+            raise unavailable("The store is closed")
+        seconds = max((read.timeout for read in reads if read.timeout is not None), default=None)
+        readers = self.fast if seconds is None else self.slow
+        try:
+            work = partial(self._read_snapshot, reads)
+            return await readers.run(work, FAST_SECONDS if seconds is None else seconds)
+        except TimeoutError:
+            raise query_timeout() from None
+
+    def _read_snapshot(
+        self, reads: Sequence[Read], connection: sqlite3.Connection
+    ) -> list[QueryResult]:
+        self._files.check()
+        if len(reads) > 1 or reads[0].with_total:  # one statement has a snapshot of its own
+            connection.execute("BEGIN")
+        try:
+            (results,) = execute(connection, [reads])
+            return results
+        finally:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
 
     def version(self) -> int:
         """Return `PRAGMA data_version`: it changes with each commit of any other connection.
@@ -217,7 +127,8 @@ class StoreConnections:
         self.is_open = False
         self._version_connection.close()
         with suppress(TimeoutError, sqlite3.Error):
-            await asyncio.wait_for(self._readers.close(), CLOSE_SECONDS)
+            closing = asyncio.gather(self.fast.close(), self.slow.close())
+            await asyncio.wait_for(closing, CLOSE_SECONDS)
         with suppress(TimeoutError, sqlite3.Error):
             await asyncio.wait_for(self.writer.close(truncates_wal=truncates_wal), CLOSE_SECONDS)
 
@@ -241,12 +152,6 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
     Raises sqlite3.Error, StoreFileMoved, and StoreRefusal where write-ahead logging does not work.
     """
     async with AsyncExitStack() as stack:
-
-        async def reader() -> Reader:
-            reader = await Reader.open(path, files)
-            stack.push_async_callback(reader.close)
-            return reader
-
         version_connection = await asyncio.to_thread(connect, path, writes=False, wait=0)
         stack.callback(version_connection.close)
         writing = await Connection.open(partial(connect, path, writes=True))
@@ -255,8 +160,10 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
         if exclusive and not replicated:
             await writing.call(enable_checkpoints)
         files = FileIdentity(path)
-        fast = [await reader() for _ in range(FAST_READERS)]
-        slow = [await reader() for _ in range(SLOW_READERS)]
+        connector = partial(connect, path, writes=False)
+        fast = await Readers.open(connector, FAST_READERS)
+        stack.push_async_callback(fast.close)
+        slow = await Readers.open(connector, SLOW_READERS)
         writer = Writer(writing, files, tracks_wal_size=exclusive and replicated)
         stack.pop_all()
-        return StoreConnections(writer, Readers(fast, slow), version_connection)
+        return StoreConnections(writer, files, fast, slow, version_connection)

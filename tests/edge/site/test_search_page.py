@@ -504,11 +504,11 @@ async def test_without_a_build_the_search_says_so(make_edge: Any, tmp_path: Path
 async def test_a_search_ends_with_its_client(edge: Any, path: str) -> None:
     """What nobody waits for any more leaves its place in the line; the next one is served."""
     release, key = Event(), await edge.key()
-    pool = edge.service[BuildManager].build().search._pool  # noqa: SLF001  held, to see who waits
-    holding = [asyncio.create_task(pool.call(lambda _: release.wait(30))) for _ in range(2)]
+    search = edge.service[BuildManager].build().search
+    holding = [asyncio.create_task(search.call(lambda _: release.wait(30))) for _ in range(2)]
 
     def count_reads() -> int:
-        return sum(len(each.deadlines) for each in pool._connections)  # noqa: SLF001  likewise
+        return int(search._readers.load)  # noqa: SLF001  to see who waits
 
     try:
         await asyncio.sleep(0)
@@ -576,7 +576,7 @@ async def test_too_many_searches_are_told(
     edge: Any, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With 503, and when to come again."""
-    monkeypatch.setattr("edge_api.db.fts.pool.MAX_READS", 0)
+    monkeypatch.setattr("edge_api.db.fts.index.MAX_READS", 0)
     async with edge.ask("GET", f"{path}?q=sheet", await edge.key()) as answer:
         assert (answer.status, answer.headers["Retry-After"]) == (503, "2")
         assert "Too many searches are under way" in await answer.text()

@@ -1,4 +1,4 @@
-"""A pool of connections that search: nobody waits long for what others ask, or asked and left."""
+"""Connections that search: nobody waits long for what others ask, or asked and left."""
 
 import asyncio
 import sqlite3
@@ -9,18 +9,18 @@ from threading import Event
 
 import pytest
 
-from edge_api.db.fts.pool import MAX_CONNECTIONS, MAX_READS, SearchConnectionPool
+from edge_api.db.fts.index import MAX_READS, READERS, Search
 from edge_api.db.problems import Problem
+from edge_api.db.sqlite.readers import Readers
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
 @pytest.fixture
-async def pool(tmp_path: Path) -> AsyncIterator[SearchConnectionPool]:
-    """Return a pool over an empty file."""
-    opened = await SearchConnectionPool.open(
-        partial(sqlite3.connect, tmp_path / "file.db", check_same_thread=False)
-    )
+async def search(tmp_path: Path) -> AsyncIterator[Search]:
+    """Return a search over an empty file."""
+    connector = partial(sqlite3.connect, tmp_path / "file.db", check_same_thread=False)
+    opened = Search(await Readers.open(connector, READERS, 500))
     try:
         yield opened
     finally:
@@ -28,16 +28,16 @@ async def pool(tmp_path: Path) -> AsyncIterator[SearchConnectionPool]:
 
 
 @pytest.fixture
-async def held(pool: SearchConnectionPool) -> AsyncIterator[Event]:
+async def held(search: Search) -> AsyncIterator[Event]:
     """Hold every connection until the event is set."""
     release = Event()
-    begun = [Event() for _ in range(MAX_CONNECTIONS)]
+    begun = [Event() for _ in range(READERS)]
 
     def hold(start: Event, _: sqlite3.Connection) -> None:
         start.set()
         release.wait(30)
 
-    tasks = [asyncio.create_task(pool.call(partial(hold, start))) for start in begun]
+    tasks = [asyncio.create_task(search.call(partial(hold, start))) for start in begun]
     for start in begun:
         assert await asyncio.to_thread(start.wait, 30)
     try:
@@ -59,37 +59,39 @@ def one(connection: sqlite3.Connection) -> int:
     return int(number)
 
 
-async def test_work_without_end_is_ended(pool: SearchConnectionPool) -> None:
+async def test_work_without_end_is_ended(search: Search) -> None:
     """The caller is told what to do about it, and the next one is served."""
     with pytest.raises(Problem) as refusal:
-        await pool.call(count)
+        await search.call(count)
 
     assert (refusal.value.code, refusal.value.headers["Retry-After"]) == ("unavailable", "2")
     assert "use fewer words" in refusal.value.message
-    assert await pool.call(one) == 1
+    assert await search.call(one) == 1
 
 
-async def test_no_more_wait_than_there_is_room_for(pool: SearchConnectionPool, held: Event) -> None:
+async def test_no_more_wait_than_there_is_room_for(search: Search, held: Event) -> None:
     """Who comes after that is told at once, and whoever was in line is served."""
-    waiting = [asyncio.create_task(pool.call(one)) for _ in range(MAX_READS - MAX_CONNECTIONS)]
+    waiting = [asyncio.create_task(search.call(one)) for _ in range(MAX_READS - READERS)]
     await asyncio.sleep(0)
     with pytest.raises(Problem, match="Too many searches") as refusal:
-        await pool.call(one)
+        await search.call(one)
     held.set()
 
     assert (refusal.value.code, refusal.value.headers["Retry-After"]) == ("unavailable", "2")
     assert set(await asyncio.gather(*waiting)) == {1}
 
 
-async def test_work_of_who_left_is_never_begun(pool: SearchConnectionPool, held: Event) -> None:
+async def test_work_of_who_left_is_never_begun(search: Search, held: Event) -> None:
     """It leaves its place in the line to others."""
     done: list[int] = []
-    left = [asyncio.create_task(pool.call(lambda _: done.append(1))) for _ in range(MAX_READS // 2)]
+    left = [
+        asyncio.create_task(search.call(lambda _: done.append(1))) for _ in range(MAX_READS // 2)
+    ]
     await asyncio.sleep(0)
     for task in left:
         task.cancel()
     await asyncio.gather(*left, return_exceptions=True)
-    staying = [asyncio.create_task(pool.call(one)) for _ in range(MAX_READS - MAX_CONNECTIONS)]
+    staying = [asyncio.create_task(search.call(one)) for _ in range(MAX_READS - READERS)]
     await asyncio.sleep(0)
     held.set()
 
@@ -98,11 +100,11 @@ async def test_work_of_who_left_is_never_begun(pool: SearchConnectionPool, held:
 
 
 async def test_who_waits_too_long_for_a_turn_is_told(
-    pool: SearchConnectionPool, held: Event, monkeypatch: pytest.MonkeyPatch
+    search: Search, held: Event, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The work is not begun any more."""
-    monkeypatch.setattr("edge_api.db.fts.pool.WAIT_SECONDS", 0.0)
-    late = asyncio.create_task(pool.call(one))
+    monkeypatch.setattr("edge_api.db.fts.index.WAIT_SECONDS", 0.0)
+    late = asyncio.create_task(search.call(one))
     await asyncio.sleep(0)
     held.set()
 

@@ -122,8 +122,8 @@ async def test_a_store_holds_what_is_durable_and_nothing_else_is_set(path: Path)
     opened = store._connections  # noqa: SLF001  what no plan can ask
     connections = [
         opened.writer._connection,  # noqa: SLF001
-        *(reader._connection for reader in opened._readers._fast),  # noqa: SLF001
-        *(reader._connection for reader in opened._readers._slow),  # noqa: SLF001
+        *(reader.connection for reader in opened.fast._readers),  # noqa: SLF001
+        *(reader.connection for reader in opened.slow._readers),  # noqa: SLF001
     ]
     found = {
         name: {
