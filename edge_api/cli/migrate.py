@@ -1,18 +1,13 @@
 """`migrate`: bring the store to the present schema, or print that schema."""
 
 import argparse
-from collections.abc import Mapping
-from typing import Final
 
-from edge_api.db.postgres.execution import DDL as POSTGRESQL
-from edge_api.db.sql import DdlDialect, create_all
-from edge_api.db.sqlite.execution import DDL as SQLITE
+from edge_api.db.migrations import translate
+from edge_api.db.sql import create_all
 from edge_api.db.tables import TABLES
 from edge_api.open_store import command_store
 from edge_api.schema.environment import redact_database
 from edge_api.settings import Settings
-
-_ENGINES: Final[Mapping[str, DdlDialect]] = {"SQLite": SQLITE, "PostgreSQL": POSTGRESQL}
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -28,8 +23,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
-        for engine, dialect in _ENGINES.items():
-            statements = (f"{each};" for each in create_all(TABLES.values(), dialect))
+        for engine, convert in (("SQLite", str), ("PostgreSQL", translate)):
+            statements = (f"{convert(each)};" for each in create_all(TABLES.values()))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
     async with command_store(settings, create=True):

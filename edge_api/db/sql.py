@@ -23,89 +23,70 @@ from edge_api.db.query import (
     ValueIfExists,
     Where,
 )
-from edge_api.db.table import Column, Index, Row, Table, unknown_column
+from edge_api.db.table import Column, Row, Table, unknown_column
 from edge_api.db.types import ColumnType
 
-
-@dataclass(frozen=True, slots=True)
-class DdlDialect:
-    """The differences of an engine's DDL."""
-
-    types: Mapping[ColumnType, str]
-    checks: Mapping[ColumnType, str]
-    """The CHECK of every value of a kind, beside those that its column declares."""
-    table_suffix: str = ""
-    """The text after a table's columns."""
+_CHECKS: Mapping[ColumnType, str] = {
+    ColumnType.UUID: "{column} GLOB '????????-????-????-????-????????????'",
+    ColumnType.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
+    # Before 3.45 json_valid does not let NULL pass.
+    ColumnType.JSON: "{column} IS NULL OR json_valid({column})",
+}
+"""The CHECK of every value of a kind. GLOB patterns, in which a question mark is one character; of
+one width, so the order of texts is the order in time."""
 
 
-def create_all(tables: Iterable[Table], dialect: DdlDialect) -> tuple[str, ...]:
-    """Return the statements that make every table with its indexes."""
-    return tuple(statement for table in tables for statement in _create(table, dialect))
+def create_all(tables: Iterable[Table]) -> Iterator[str]:
+    """Yield the statements that make every table with its indexes, in SQLite's dialect."""
+    for table in tables:
+        columns = ",\n".join(f"    {_define(table, each)}" for each in table.columns.values())
+        # Without STRICT a value of another type than its column's would be kept.
+        yield f"CREATE TABLE {table.name} (\n{columns}\n) STRICT"
+        for index in table.indexes:
+            unique = "UNIQUE " if index.unique else ""
+            names = (f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns)
+            part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
+            yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({', '.join(names)}){part or ''}"
 
 
-def _create(table: Table, dialect: DdlDialect) -> Iterator[str]:
-    columns = (_column(table, column, dialect) for column in table.columns.values())
-    listed = ",\n".join(f"    {column}" for column in columns)
-    yield f"CREATE TABLE {table.name} (\n{listed}\n){dialect.table_suffix}"
-    for index in table.indexes:
-        yield _create_index(table, index)
-
-
-def _create_index(table: Table, index: Index) -> str:
-    unique = "UNIQUE " if index.unique else ""
-    terms = ", ".join(f"{each[1:]} DESC" if each[0] == "-" else each for each in index.columns)
-    text = f"CREATE {unique}INDEX {index.name} ON {table.name} ({terms})"
-    if index.where is None:
-        return text
-    column, value = index.where
-    return f"{text} WHERE {column} = {_literal(value)}"
-
-
-def _column(table: Table, column: Column, dialect: DdlDialect) -> str:
-    words = [column.name, dialect.types[column.kind]]
+def _define(table: Table, column: Column) -> str:
+    words = [column.name, "INTEGER" if column.kind is ColumnType.INTEGER else "TEXT"]
     if not column.nullable:
         words.append("NOT NULL")
     if column.name == table.key:
         words.append("PRIMARY KEY")
     if column.default is not None:
         words.append(f"DEFAULT {_literal(column.default)}")
-    checks = " AND ".join(_checks(table, column, dialect))
-    if checks:
-        words.append(f"CHECK ({checks})")
-    return " ".join(words)
+    checks = " AND ".join(_checks(table, column))
+    return " ".join([*words, *([f"CHECK ({checks})"] if checks else [])])
 
 
-def _checks(table: Table, column: Column, dialect: DdlDialect) -> Iterator[str]:
+def _checks(table: Table, column: Column) -> Iterator[str]:
     """Yield the conditions of a column's CHECK."""
     name = column.name
     if column.choices:
         yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
-    elif column.kind is ColumnType.TEXT:
-        yield from _range(f"length({name})", column.bounds)
-    elif column.kind is ColumnType.INTEGER:
-        yield from _range(name, column.bounds)
-    elif column.kind in dialect.checks:
-        yield dialect.checks[column.kind].format(column=name)
+    elif column.kind in _CHECKS:
+        yield _CHECKS[column.kind].format(column=name)
+    else:
+        measure = name if column.kind is ColumnType.INTEGER else f"length({name})"
+        match column.bounds:
+            case (None, None):
+                pass
+            case (None, maximum):
+                yield f"{measure} <= {maximum}"
+            case (minimum, None):
+                yield f"{measure} >= {minimum}"
+            case (minimum, maximum) if minimum == maximum:
+                yield f"{measure} = {minimum}"
+            case (minimum, maximum):
+                yield f"{measure} BETWEEN {minimum} AND {maximum}"
     if column.name in table.case_insensitive:
         yield f"{name} = lower({name})"
 
 
-def _range(measure: str, bounds: tuple[int | None, int | None]) -> Iterator[str]:
-    minimum, maximum = bounds
-    if minimum is not None and minimum == maximum:
-        yield f"{measure} = {minimum}"
-    elif minimum is not None and maximum is not None:
-        yield f"{measure} BETWEEN {minimum} AND {maximum}"
-    elif minimum is not None:
-        yield f"{measure} >= {minimum}"
-    elif maximum is not None:
-        yield f"{measure} <= {maximum}"
-
-
 def _literal(value: str | int) -> str:
-    if isinstance(value, int):
-        return str(value)
-    return "'" + value.replace("'", "''") + "'"
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
 
 
 def decode(table: Table, names: Sequence[str], records: Iterable[Iterable[Any]]) -> list[Row]:

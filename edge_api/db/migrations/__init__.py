@@ -29,7 +29,7 @@ class Migration:
     """
 
 
-_JSON: Final = re.compile(r"TEXT CHECK \((\w+) IS NULL OR json_valid\(\1\)\)")
+_JSON: Final = re.compile(r"TEXT( NOT NULL)? CHECK \((\w+) IS NULL OR json_valid\(\2\)\)")
 _PATTERNS: Final = (
     ("GLOB '????????-????-????-????-????????????'", "LIKE '________-____-____-____-____________'"),
     ("GLOB '????-??-??T??:??:??.??????Z'", "LIKE '____-__-__T__:__:__.______Z'"),
@@ -40,8 +40,9 @@ _PATTERNS: Final = (
 )
 
 
-def _translate(statement: str) -> str:
-    statement = _JSON.sub("json", statement)
+def translate(statement: str) -> str:
+    """Return a statement in PostgreSQL's dialect, from SQLite's as our steps have it."""
+    statement = _JSON.sub(r"json\1", statement)
     for ours, theirs in _PATTERNS:
         statement = statement.replace(ours, theirs)
     return statement
@@ -58,7 +59,7 @@ def _read_step(number: int) -> Migration | None:
     """Return a step; `None` after the last."""
     if (_FOLDER / f"step_{number}.sql").exists():
         description, sqlite = _read(f"step_{number}.sql")
-        return Migration(description, sqlite, tuple(map(_translate, sqlite)))
+        return Migration(description, sqlite, tuple(map(translate, sqlite)))
     if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
         return None
     if not (_FOLDER / f"step_{number}.postgresql.sql").exists():

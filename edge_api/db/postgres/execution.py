@@ -10,29 +10,9 @@ import asyncpg
 from edge_api.db.postgres.connection import Connection
 from edge_api.db.postgres.errors import violation
 from edge_api.db.query import ESCAPE, RUN_WILDCARDS, Query, QueryResult, fold
-from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect
+from edge_api.db.sql import COMPARISONS, Dialect
 from edge_api.db.transaction import Fetch, TransactionStep, plan_steps
 from edge_api.db.types import ColumnType
-
-DDL: Final = DdlDialect(
-    types=MappingProxyType(
-        {
-            ColumnType.TEXT: 'text COLLATE "C"',
-            ColumnType.UUID: 'text COLLATE "C"',
-            ColumnType.TIMESTAMP: 'text COLLATE "C"',
-            ColumnType.INTEGER: "bigint",
-            ColumnType.JSON: "json",
-        }
-    ),
-    # LIKE patterns, in which an underscore is one character; JSON is seen to by its type.
-    checks=MappingProxyType(
-        {
-            ColumnType.UUID: "{column} LIKE '________-____-____-____-____________'",
-            ColumnType.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
-        }
-    ),
-)
-
 
 CASED_END: Final = 0x20000
 """The code point after the last letter with a case: a tenth of all need checking."""

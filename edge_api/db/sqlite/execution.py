@@ -10,34 +10,9 @@ import orjson
 
 from edge_api.db import sql
 from edge_api.db.query import Query, QueryResult
-from edge_api.db.sql import COMPARISONS, DdlDialect, Dialect
+from edge_api.db.sql import COMPARISONS, Dialect
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
-from edge_api.db.types import ColumnType
-
-DDL: Final = DdlDialect(
-    types=MappingProxyType(
-        {
-            ColumnType.TEXT: "TEXT",
-            ColumnType.UUID: "TEXT",
-            ColumnType.TIMESTAMP: "TEXT",
-            ColumnType.INTEGER: "INTEGER",
-            ColumnType.JSON: "TEXT",
-        }
-    ),
-    # GLOB patterns, in which a question mark is one character. Values of one width: so the order
-    # of texts is the order in time. Before 3.45 json_valid does not let NULL pass.
-    checks=MappingProxyType(
-        {
-            ColumnType.UUID: "{column} GLOB '????????-????-????-????-????????????'",
-            ColumnType.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
-            ColumnType.JSON: "{column} IS NULL OR json_valid({column})",
-        }
-    ),
-    # A value of another type than its column's is refused; SQLite would else keep it.
-    table_suffix=" STRICT",
-)
-
 
 LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"

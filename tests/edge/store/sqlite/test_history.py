@@ -13,7 +13,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.sqlite import opening
-from edge_api.db.sqlite.execution import DDL, SQLITE
+from edge_api.db.sqlite.execution import SQLITE
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
@@ -58,12 +58,12 @@ def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) ->
     """Every column with its rules and every index is there, and nothing else."""
     made = stepped.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
 
-    assert definitions(text for (text,) in made) == definitions(create_all(TABLES.values(), DDL))
+    assert definitions(text for (text,) in made) == definitions(create_all(TABLES.values()))
 
 
 def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Connection) -> None:
     """A column more, a rule less and an index of another order are all differences."""
-    declared = create_all(TABLES.values(), DDL)
+    declared = [*create_all(TABLES.values())]
     for change in (
         "ALTER TABLE leads ADD COLUMN colour TEXT",
         "DROP INDEX leads_recent",
