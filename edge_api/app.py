@@ -35,6 +35,8 @@ from edge_api.background import (
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
+from edge_api.desk.operations import OPERATIONS as DESK
+from edge_api.desk.sessions import Sessions
 from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
 from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
@@ -131,10 +133,20 @@ async def assemble(
             make_documents(settings),
             EdgePages(builds),
             parts_by_class(
-                *(health, builds, oauth, analyst, mailing.links, *metrics),
+                *(
+                    health,
+                    builds,
+                    oauth,
+                    analyst,
+                    mailing.links,
+                    mailing.outbox,
+                    mailing.desk_links,
+                    *metrics,
+                ),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
-                AccessRequests(store, clock, limiter, secret),
+                AccessRequests(store, clock, limiter, secret, mailing.outbox),
                 Rows(store, clock),
+                Sessions(store, clock),
                 Feedback(store, clock, secret),
             ),
         )
@@ -163,7 +175,11 @@ async def assemble(
         )
         app = App(
             service,
-            (*configure(ROUTED, settings), *(METRICS if metrics else ())),
+            (
+                *configure(ROUTED, settings),
+                *(METRICS if metrics else ()),
+                *(DESK if settings.desk == "on" else ()),
+            ),
             Site(service),
             {"mcp": mcp.answer},
             [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],

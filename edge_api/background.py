@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.privacy import Retention
+from edge_api.auth.desk_links import DeskLinks
 from edge_api.backup import verify as verification
 from edge_api.backup.replica import Replication
 from edge_api.backup.verify import (
@@ -25,6 +26,7 @@ from edge_api.backup.verify import (
     read_result,
 )
 from edge_api.db.problems import Problem, is_unavailable
+from edge_api.desk.sessions import Sessions
 from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
 from edge_api.leads.service import Leads
@@ -157,6 +159,8 @@ async def background_jobs(
         _start(EXPIRY_SECONDS, service[Leads].delete_expired),
         _start(EXPIRY_SECONDS, service[AccessRequests].delete_expired),
         _start(EXPIRY_SECONDS, service[OAuthServer].delete_expired),
+        _start(EXPIRY_SECONDS, service[Sessions].delete_expired),
+        _start(EXPIRY_SECONDS, service[DeskLinks].delete_expired),
         _start(SWEEPING_SECONDS, service[OAuthServer].sweep),
         _start(SWEEPING_SECONDS, retention.apply),
     ]

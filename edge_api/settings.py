@@ -187,6 +187,9 @@ SETTINGS: Mapping[str, Setting] = {
     "RATE_SEARCH": Setting(
         _rate, "300/minute", "searches for one address, each letter of one being typed counted"
     ),
+    "RATE_DESK_LINKS": Setting(
+        _rate, "3/hour", "links to the desk that are mailed at the wish of one address"
+    ),
     "REDIRECT_SCHEMES": Setting(
         _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
     ),
@@ -203,11 +206,14 @@ SETTINGS: Mapping[str, Setting] = {
     "RETAIN_AUDIT_DAYS": Setting(
         _days, "0", "days until an entry of the audit log is deleted; 0 is never"
     ),
+    "RETAIN_UNDO_DAYS": Setting(
+        _days, "30", "days within which a change of rows can be undone; 0 is for ever"
+    ),
     "SMTP_URL": Setting(
         check_relay, None, "the relay that takes mail; without one none is sent", secret=True
     ),
     "MAIL_FROM": Setting(check_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
-    "OWNER_EMAIL": Setting(check_mailbox, None, "gets a mail for each lead"),
+    "OWNER_EMAIL": Setting(check_mailbox, None, "gets a mail for each lead and access request"),
     "ACKNOWLEDGE_LEADS": Setting(
         read_boolean, "false", "whether the sender of a lead gets an acknowledgement"
     ),
@@ -224,6 +230,7 @@ SETTINGS: Mapping[str, Setting] = {
     "ACCESS_LOG": Setting(
         _choice("off", "combined", "json"), "off", "a line on standard output for each request"
     ),
+    "DESK": Setting(_choice("on", "off"), "on", "whether the owner's pages are at /desk/"),
     "METRICS": Setting(_choice("off", "on"), "off", "whether /metrics is there, for Prometheus"),
 }
 _DEFAULT_RATES: Final = {each.default for each in SETTINGS.values() if each.read is _rate}
@@ -250,11 +257,13 @@ class Settings:
     rate_failed_auth: str
     rate_token: str
     rate_search: str
+    rate_desk_links: str
     redirect_schemes: tuple[str, ...]
     email_hook_secret: tuple[str, ...] | None = field(repr=False)
     retain_leads_days: int
     retain_mail_log_days: int
     retain_audit_days: int
+    retain_undo_days: int
     smtp_url: str | None = field(repr=False)
     mail_from: str | None
     owner_email: str | None
@@ -264,6 +273,7 @@ class Settings:
     mail_dispatcher: str
     log_format: str
     access_log: str
+    desk: str
     metrics: str
 
     @property

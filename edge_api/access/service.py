@@ -17,6 +17,7 @@ from edge_api.auth.actor import ANYONE, OPERATOR, Actor, AuditChange, Clock, aud
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
+from edge_api.auth.undo import audited
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
@@ -31,10 +32,13 @@ from edge_api.schema.credentials import UNVETTED_SCOPES
 class AccessDecisions:
     """The requests in one store, for the operator; `outbox` notifies their senders."""
 
-    def __init__(self, store: Store, clock: Clock, outbox: Outbox | None = None) -> None:
+    def __init__(
+        self, store: Store, clock: Clock, outbox: Outbox | None = None, actor: Actor = OPERATOR
+    ) -> None:
         self._store = store
         self._clock = clock
         self._outbox = outbox
+        self._actor = actor
 
     async def all(self) -> list[Row]:
         """Return every request that has not expired, the newest first."""
@@ -75,10 +79,9 @@ class AccessDecisions:
         values = {**values, "decided_at": format_instant(now)}
         where = (Filter("id", "eq", row["id"]), Filter("status", "in", open_states))
         update = Update(ACCESS_REQUESTS, values, where, at_least=1)
-        change = AuditChange(verb, ACCESS_REQUESTS, RowCount(0), ("id",))
-        audit = audit_entry(OPERATOR, change, now)
+        change = audited(self._actor, verb, update, now, ("id",))
         mail = self._outbox.decision(row) if self._outbox else ()
-        if not await run_unless_conflict(self._store, update, audit, *mail):
+        if not await run_unless_conflict(self._store, *change, *mail):
             status = (await self._find(row["id"]))["status"]
             raise Problem("conflict", f"The request {row['id']} is {status} already")
         return {**row, **values}
@@ -125,11 +128,19 @@ class ClaimResult:
 class AccessRequests:
     """The requests in one store; credentials are derived from `secret`."""
 
-    def __init__(self, store: Store, clock: Clock, limiter: Limiter, secret: bytes) -> None:
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        limiter: Limiter,
+        secret: bytes,
+        outbox: Outbox | None = None,
+    ) -> None:
         self._key = hmac.digest(secret, b"claimed credentials", "sha256")
         self._store = store
         self._clock = clock
         self._limiter = limiter
+        self._outbox = outbox
         self._lock = asyncio.Lock()
 
     async def submit(self, request: AccessRequestInput, address: str) -> StoredRequest:
@@ -202,7 +213,10 @@ class AccessRequests:
         verb = "file" if row["status"] == "pending" else "trap"
         change = AuditChange(verb, ACCESS_REQUESTS, RowCount(0))
         audit = audit_entry(ANYONE, change, self._clock())
-        await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit)
+        mail = self._outbox.request(row) if self._outbox else ()
+        await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
+        if self._outbox and mail:
+            self._outbox.wake()
 
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())

@@ -10,6 +10,8 @@ from datetime import timedelta
 from typing import Final
 from unicodedata import normalize
 
+import orjson
+
 from edge_api.admin.filters import format_value
 from edge_api.auth.actor import SERVICE, Actor, AuditChange, Clock, audit_entry
 from edge_api.db.email_address import normalize_address
@@ -112,6 +114,19 @@ class Privacy:
                 queries += [query, audit_entry(actor, change, self._clock())]
         await self._store.run(*queries)
         return found
+
+
+def visible(table: Table, row: Row) -> Row:
+    """Return the members of a row that its data subject is shown."""
+    hidden = table.hidden.union(table.personal.withheld_columns if table.personal else ())
+    return {name: value for name, value in row.items() if name not in hidden}
+
+
+def export_person(address: str, found: PersonalRows, now: str) -> bytes:
+    """Return all rows about a person as JSON, for the right of access."""
+    tables = {table.name: [visible(table, row) for row in found[table]] for table in found}
+    value = {"email": address, "exported_at": now, **tables}
+    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
 
 
 def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: frozenset[str]) -> bool:

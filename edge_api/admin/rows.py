@@ -15,9 +15,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from edge_api.admin.filters import SelectItems, apply_selection, parse_selection, readable_column
 from edge_api.admin.query import Pairs, ParsedQuery, parse_query
-from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import Actor, Clock, new_id
+from edge_api.auth.undo import audited
 from edge_api.db.problems import Problem, format_validation_error, not_one_row
-from edge_api.db.query import Delete, Filter, Insert, RowCount, Store, Update, Value, Where
+from edge_api.db.query import Delete, Filter, Insert, Store, Update, Value, Where
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import (
     VALUE_SQLSTATES,
@@ -165,10 +166,7 @@ class Rows:
         self, verb: str, query: Insert | Update | Delete, actor: Actor, options: ReturnOptions
     ) -> list[Row]:
         """Execute a change and its audit entry in one transaction."""
-        where = () if isinstance(query, Insert) else query.where
-        columns = tuple(condition.column for condition in where)
-        change = AuditChange(verb, query.table, RowCount(0), columns)
-        result, _ = await self._store.run(query, audit_entry(actor, change, self._clock()))
+        _, result, _ = await self._store.run(*audited(actor, verb, query, self._clock()))
         return apply_selection(result.rows, options.selection or parse_selection(query.table))
 
 

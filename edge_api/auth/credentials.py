@@ -15,6 +15,7 @@ from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.auth.tokens import AccessTokenValidator, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update
+from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlight
@@ -198,14 +199,18 @@ class Authenticator:
         row = result.rows[0]
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
-        actor = Actor(
-            credential_id=row["id"],
-            name=row["name"],
-            type=row["type"],
-            scopes=frozenset(row["scopes"].split()),
-            tables=None if row["tables"] is None else frozenset(row["tables"].split()),
-        )
-        return actor, expiry and datetime.fromisoformat(expiry), audiences
+        return actor_of(row), expiry and datetime.fromisoformat(expiry), audiences
+
+
+def actor_of(row: Row) -> Actor:
+    """Return the actor of a row of credentials."""
+    return Actor(
+        credential_id=row["id"],
+        name=row["name"],
+        type=row["type"],
+        scopes=frozenset(row["scopes"].split()),
+        tables=None if row["tables"] is None else frozenset(row["tables"].split()),
+    )
 
 
 _CredentialInfo = tuple[Actor, datetime | None, frozenset[Audience]]

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Literal
 
-from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.oauth_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
@@ -55,14 +55,20 @@ class IssuedKey:
 class Keys:
     """The keys in one store."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, actor: Actor = OPERATOR) -> None:
         self._store = store
         self._clock = clock
+        self._actor = actor
 
-    async def issue(self, new: NewKey) -> IssuedKey:
-        """Store a new key. Raises Problem `invalid`, naming what is wrong."""
-        issued = make_credential(new, self._clock())
-        audit = audit_entry(OPERATOR, AuditChange("issue", CREDENTIALS, RowCount(0)), self._clock())
+    async def issue(self, new: NewKey, key_id: str = "") -> IssuedKey:
+        """Store a new key. Raises Problem `invalid`, naming what is wrong.
+
+        `key_id` is a UUID that its caller made, so that a repetition is a `conflict`.
+        """
+        issued = make_credential(new, self._clock(), key_id=key_id)
+        audit = audit_entry(
+            self._actor, AuditChange("issue", CREDENTIALS, RowCount(0)), self._clock()
+        )
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
 
@@ -92,7 +98,9 @@ class Keys:
         issued = make_credential(new, now)
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
         values = {"rotated_at": format_instant(now), "expires_at": end}
-        audit = audit_entry(OPERATOR, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now)
+        audit = audit_entry(
+            self._actor, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now
+        )
         unchanged = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
         transfer = transfer_grants(old["id"], issued.row["id"])
@@ -104,7 +112,9 @@ class Keys:
         row, now = await self._find(key_id), self._clock()
         where = (*_by_id(row["id"]), Filter("revoked_at", "is", None))
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
-        audit = audit_entry(OPERATOR, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now)
+        audit = audit_entry(
+            self._actor, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now
+        )
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
 
@@ -130,7 +140,7 @@ class Keys:
         return result.rows[0]
 
 
-def make_credential(new: NewKey, now: datetime, secret: str = "") -> IssuedKey:
+def make_credential(new: NewKey, now: datetime, secret: str = "", key_id: str = "") -> IssuedKey:
     """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
     secret, timestamp = secret or mint(new.type), format_instant(now)
     _check(new, timestamp)
@@ -144,6 +154,7 @@ def make_credential(new: NewKey, now: datetime, secret: str = "") -> IssuedKey:
         "tables": None if new.tables is None else " ".join(new.tables),
         "expires_at": new.expires_at or expiry,
     }
+    given |= {"id": key_id} if key_id else {}
     return IssuedKey(secret, CREDENTIALS.new_row(given, timestamp, partial(new_id, now)))
 
 

@@ -50,9 +50,11 @@ def add_id_command(
     return parser
 
 
-def add_list(commands: Subparsers, summary: str) -> None:
+def add_list(commands: Subparsers, summary: str) -> argparse.ArgumentParser:
     """Add the command `list`, which prints a table or JSON."""
-    add_json(add_command(commands, "list", summary, "--json"), "a JSON array")
+    parser = add_command(commands, "list", summary, "--json")
+    add_json(parser, "a JSON array")
+    return parser
 
 
 def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:

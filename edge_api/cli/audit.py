@@ -1,9 +1,10 @@
-"""`audit`: list changes of administrative tables and keys, newest first."""
+"""`audit`: list changes of administrative tables and keys, newest first; undo one of them."""
 
 import argparse
 import json
 
-from edge_api.auth.actor import recent_entries
+from edge_api.auth.actor import OPERATOR, recent_entries, system_clock
+from edge_api.auth.undo import undo, undoable
 from edge_api.cli import parse_count
 from edge_api.db.table import Row
 from edge_api.open_store import command_store
@@ -18,20 +19,29 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--limit", type=parse_count, default=_LIMIT, help=f"entries (default: {_LIMIT})"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.add_argument("--undo", metavar="ID", help="undo the change of an entry with an id")
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the newest entries. Returns 0; raises Problem."""
+    """Print the newest entries, or undo one. Returns 0; raises Problem."""
     async with command_store(settings) as store:
+        if arguments.undo:
+            await undo(store, system_clock, OPERATOR, arguments.undo)
+            print("undone")
+            return 0
         entries = await recent_entries(store, arguments.limit)
+        ids = await undoable(store, [entry["id"] for entry in entries])
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
-    print(*map(_line, entries) if entries else ["nothing was changed yet"], sep="\n")
+    lines = [_line(entry, can_undo=entry["id"] in ids) for entry in entries]
+    print(*lines or ["nothing was changed yet"], sep="\n")
     return 0
 
 
-def _line(entry: Row) -> str:
+def _line(entry: Row, *, can_undo: bool) -> str:
     rows = f"{entry['rows']} row{'' if entry['rows'] == 1 else 's'}"
+    what = f"{entry['verb']} {entry['table_name']}"
+    id_ = f"  --undo {entry['id']}" if can_undo else ""
     match = f" by {entry['columns']}" if entry["columns"] else ""
-    return f"{entry['at']}  {entry['actor']}  {entry['verb']} {entry['table_name']}{match}: {rows}"
+    return f"{entry['at']}  {entry['actor']}  {what}{match}: {rows}{id_}"

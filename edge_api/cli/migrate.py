@@ -3,11 +3,15 @@
 import argparse
 
 from edge_api.db.migrations import translate
+from edge_api.db.postgres.execution import SEARCH as POSTGRESQL_SEARCH
 from edge_api.db.sql import create_all
+from edge_api.db.sqlite.execution import SEARCH as SQLITE_SEARCH
 from edge_api.db.tables import TABLES
 from edge_api.open_store import command_store
 from edge_api.schema.environment import redact_database
 from edge_api.settings import Settings
+
+_ENGINES = (("SQLite", str, SQLITE_SEARCH), ("PostgreSQL", translate, POSTGRESQL_SEARCH))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -23,8 +27,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
-        for engine, convert in (("SQLite", str), ("PostgreSQL", translate)):
-            statements = (f"{convert(each)};" for each in create_all(TABLES.values()))
+        for engine, convert, search in _ENGINES:
+            statements = (f"{convert(each)};" for each in create_all(TABLES.values(), search))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
     async with command_store(settings, create=True):

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import Any, Final
 
-from edge_api.admin.privacy import PersonalRows, Privacy, Retention
+from edge_api.admin.privacy import PersonalRows, Privacy, Retention, export_person, visible
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import add_command, printable
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
@@ -47,9 +47,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _export(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
     found = await Privacy(store, system_clock).find(arguments.email)
     if arguments.json:
-        tables = {table.name: [_visible(table, row) for row in found[table]] for table in found}
-        head = {"email": arguments.email, "exported_at": format_instant(system_clock())}
-        print(json.dumps({**head, **tables}, indent=2, ensure_ascii=False))
+        print(export_person(arguments.email, found, format_instant(system_clock())).decode())
     elif not any(found.values()):
         print(f"nothing is kept of {printable(arguments.email)}")
     for table, rows in found.items():
@@ -105,14 +103,9 @@ async def _scrub(store: Store, settings: Settings) -> int:
 _ACTIONS = {"export": _export, "erase": _erase, "retain": _retain}
 
 
-def _visible(table: Table, row: Row) -> Row:
-    hidden = table.hidden.union(table.personal.withheld_columns if table.personal else ())
-    return {name: value for name, value in row.items() if name not in hidden}
-
-
 def _print_row(table: Table, row: Row) -> None:
     print(table.name)
-    for name, value in _visible(table, row).items():
+    for name, value in visible(table, row).items():
         if value is not None:
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             lines = [printable(line) for line in text.split("\n")]

@@ -14,8 +14,10 @@ from typing import Final
 
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import Clock, system_clock
+from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
+from edge_api.cli.desk import print_link
 from edge_api.cli.logs import configure_logging
 from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
@@ -65,6 +67,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=_maildir,
         help="put mail into this maildir where no SMTP_URL is set",
     )
+    parser.add_argument(
+        "--desk-link",
+        action="store_true",
+        help="print a link that signs in to the desk once, where only this machine can use it",
+    )
     workers = "processes that serve; more than 1 needs PostgreSQL (default: 1)"
     parser.add_argument("--workers", type=int, default=1, help=workers)
     add_option(parser)
@@ -89,7 +96,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         sys.stderr.write(f"--keep-mail: {refused.message}\n")
         return 2
     if inherited:
-        serving = _serve_worker(inherited, arguments.host, settings)
+        serving = _serve_worker(inherited, arguments, settings)
     else:
         serving = _serve(arguments, settings)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
@@ -167,12 +174,14 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
         if not sockets:
             return 1
         server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
-        await print_startup(assembly, arguments.host, server.port)
+        await print_startup(assembly, arguments, server.port)
         await serve_until(ending, server, assembly.service[Health].start_draining)
     return 0
 
 
-async def _serve_worker(inherited: InheritedFds, host: str, settings: Settings) -> int:
+async def _serve_worker(
+    inherited: InheritedFds, arguments: argparse.Namespace, settings: Settings
+) -> int:
     """Serve on the inherited sockets until SIGTERM or retirement. Returns 0, or 2."""
     try:
         end, sockets = inherited.open_sockets()
@@ -188,7 +197,7 @@ async def _serve_worker(inherited: InheritedFds, host: str, settings: Settings) 
             return 0
         server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         if inherited.announce:
-            await print_startup(assembly, host, server.port)
+            await print_startup(assembly, arguments, server.port)
         retiring = asyncio.create_task(_stop_when_retired(control, server, ending))
         await serve_until(ending, server, assembly.service[Health].start_draining)
         retiring.cancel()
@@ -207,9 +216,9 @@ async def _stop_when_retired(control: ControlSocket, server: Server, ending: asy
     ending.set()
 
 
-async def print_startup(assembly: Assembly, host: str, port: int) -> None:
+async def print_startup(assembly: Assembly, arguments: argparse.Namespace, port: int) -> None:
     """Print the address, and the development key if only this machine can use it."""
-    service = assembly.service
+    service, host = assembly.service, arguments.host
     print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
     if service.settings.smtp_url:
         relay = parse_relay(service.settings.smtp_url)
@@ -221,6 +230,8 @@ async def print_startup(assembly: Assembly, host: str, port: int) -> None:
         path = development_key_path(service.settings)
         key = await development_key(service.store, path, system_clock)
         print(f"development key (all scopes, this machine only): {key}", flush=True)
+        if arguments.desk_link and service.settings.desk == "on":
+            await print_link(service[DeskLinks])
 
 
 def development_key_path(settings: Settings) -> Path:

@@ -107,10 +107,11 @@ Value = str | int
 class Filter:
     """One filter: `column operator value`, or its negation.
 
-    `operator` is a name of `admin.filters.OPERATORS`. `value` is one Value, a tuple of them for
-    `in`, and `None` for `is` (which asks for NULL; negated, for anything but NULL). Every other
-    operator leaves rows out in which the column is NULL, negated or not; but `in` with no value
-    at all matches no row, and its negation every row.
+    `operator` is a name of `admin.filters.OPERATORS`, or `search` of the key: the row has each word
+    of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell. `value` is
+    one Value, a tuple of them for `in`, and `None` for `is` (which asks for NULL; negated, for
+    anything but NULL). Every other operator leaves rows out in which the column is NULL, negated or
+    not; but `in` with no value at all matches no row, and its negation every row.
     """
 
     column: str

@@ -36,17 +36,26 @@ _CHECKS: Mapping[ColumnType, str] = {
 one width, so the order of texts is the order in time."""
 
 
-def create_all(tables: Iterable[Table]) -> Iterator[str]:
-    """Yield the statements that make every table with its indexes, in SQLite's dialect."""
+def create_all(tables: Iterable[Table], search: Sequence[str]) -> Iterator[str]:
+    """Yield the statements that make every table with its indexes, in SQLite's dialect.
+
+    `search` are an engine's statements for searched columns: `{table}`, `{columns}` and others.
+    """
     for table in tables:
         columns = ",\n".join(f"    {_define(table, each)}" for each in table.columns.values())
         # Without STRICT a value of another type than its column's would be kept.
         yield f"CREATE TABLE {table.name} (\n{columns}\n) STRICT"
         for index in table.indexes:
             unique = "UNIQUE " if index.unique else ""
-            names = (f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns)
+            terms = (f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns)
+            names = ", ".join(terms)
             part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
-            yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({', '.join(names)}){part or ''}"
+            yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({names}){part or ''}"
+        listed = ", ".join(table.searched)
+        old, new = (", ".join(f"{row}.{name}" for name in table.searched) for row in ("old", "new"))
+        given = {"joined": " || ' ' || ".join(table.searched), "old": old, "new": new}
+        for statement in search if listed else ():
+            yield statement.format(table=table.name, columns=listed, **given)
 
 
 def _define(table: Table, column: Column) -> str:
@@ -261,6 +270,12 @@ def quote(name: str) -> str:
     return f'"{name}"'
 
 
+def match_trigrams(words: Iterable[str]) -> str:
+    """Return the query of FTS5 for rows with every trigram of the words (its section 3.1)."""
+    found = {word[at : at + 3] for word in words for at in range(len(word) - 2)}
+    return " ".join('"' + each.replace('"', '""') + '"' for each in sorted(found))
+
+
 def column_of(table: Table, name: str) -> Column:
     """Return a declared column. Raises Problem `invalid` when the table has none of that name."""
     try:
@@ -297,7 +312,8 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     if condition.operator in _PATTERNS:
         _refuse_malformed(condition)
     operation, operands = _operation(condition, dialect)
-    text = operation.format(column=quote(column.name))
+    joined = " || ' ' || ".join(table.searched)
+    text = operation.format(column=quote(column.name), table=table.name, joined=joined)
     return Statement(f"NOT ({text})" if condition.negated else text, operands)
 
 

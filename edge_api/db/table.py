@@ -86,7 +86,9 @@ class PersonalData:
     """The column whose address gets mail, so that its unsubscribe token is kept too."""
 
 
-RetentionSetting = Literal["retain_leads_days", "retain_mail_log_days", "retain_audit_days"]
+RetentionSetting = Literal[
+    "retain_leads_days", "retain_mail_log_days", "retain_audit_days", "retain_undo_days"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +154,8 @@ class Table:
     """Columns that no interface shows, filters by or sorts by."""
     case_insensitive: frozenset[str] = frozenset()
     """Text columns that are stored in lower case."""
+    searched: tuple[str, ...] = ()
+    """Text columns that the filter `search` looks through, by an index of their trigrams."""
     administrative: bool = False
     """Whether the administrative interface reaches it."""
     singleton: bool = False

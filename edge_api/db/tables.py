@@ -10,6 +10,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
+from edge_api.db.desk_tables import DESK_TABLES
 from edge_api.db.oauth_tables import OAUTH_TABLES
 from edge_api.db.outbox_tables import OUTBOX_TABLES
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
@@ -178,6 +179,7 @@ LEADS = Table(
         Index("leads_dedupe", ("dedupe_hash", "created_at")),
     ),
     hidden=frozenset({"dedupe_hash"}),
+    searched=("name", "email", "message"),
     administrative=True,
     personal=PersonalData(("email",), mailed_column="email"),
     retention=Retention("created_at", "retain_leads_days"),
@@ -304,6 +306,7 @@ TABLES: Final = by_name(
     AUDIT_LOG,
     *OAUTH_TABLES,
     IDEMPOTENCY_KEYS,
+    *DESK_TABLES,
 )
 """Every table by name, in the order in which rows are exported, erased and copied."""
 ADMINISTRATIVE: Mapping[str, Table] = {

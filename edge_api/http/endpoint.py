@@ -10,7 +10,7 @@ from edge_api.db.problems import Problem
 from edge_api.http.admission import Admitted
 from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.conditional import DocumentResponses, compress
-from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, page_headers
+from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, page_headers
 from edge_api.http.request import HeaderFields, Request
 from edge_api.http.response import PreparedResponse, move_limit_headers
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
@@ -76,7 +76,8 @@ class Endpoint:
             return await self._documents.answer(result.value, request, _base_headers(result))
         result.headers = move_limit_headers(request, result.headers)
         response = encode(result)
-        if operation.is_page or operation.returns_secret:
+        is_private = isinstance(result, HtmlResult) and result.is_private
+        if (operation.is_page and not is_private) or operation.returns_secret:
             return response
         return await compress(response, request)
 
@@ -111,4 +112,6 @@ def encode(result: OperationResult) -> PreparedResponse:
 
 
 def _base_headers(result: OperationResult) -> Headers:
-    return page_headers(result.form_action) if isinstance(result, HtmlResult) else API_HEADERS
+    if not isinstance(result, HtmlResult):
+        return API_HEADERS
+    return PRIVATE_HEADERS if result.is_private else page_headers(result.form_action)

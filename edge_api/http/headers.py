@@ -57,6 +57,16 @@ STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=6307200
 """Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
 
 
+PRIVATE_HEADERS: Final[Headers] = (
+    ("Content-Security-Policy", SITE_CSP),
+    *(pair for pair in COMMON_HEADERS if pair[0] != "Referrer-Policy"),
+    ("Referrer-Policy", "same-origin"),
+    ("X-Robots-Tag", "noindex, nofollow"),
+    SAME_ORIGIN_RESOURCE,
+)
+"""For the owner's pages."""
+
+
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:
     """Return the headers of a page whose forms lead to these sources too (CSP 3, 6.4.1)."""
     if not form_action:

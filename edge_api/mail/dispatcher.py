@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from edge_api import outbox
 from edge_api.auth.actor import Clock
+from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.email_address import parse_mailbox
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
@@ -155,6 +156,7 @@ class Mailing:
     dispatcher: Dispatcher
     status: MailStatus
     links: UnsubscribeLinks
+    desk_links: DeskLinks
 
 
 def make_mailing(
@@ -169,18 +171,23 @@ def make_mailing(
         transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
     sender = settings.mail_from or PLACEHOLDER_SENDER
     links = UnsubscribeLinks(store, clock, settings.site_url)
+    desk_links = DeskLinks(store, clock, secret, settings.site_url)
+    has_desk = settings.desk == "on"
     composer = MessageComposer(
         store,
-        MessageDefaults(sender, settings.site_url, lambda: site_title(settings)),
+        MessageDefaults(sender, settings.site_url, lambda: site_title(settings), has_desk),
         Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
         links,
+        desk_links,
         open_templates(settings),
     )
     delivery = Delivery(store, clock, composer, parse_mailbox(sender).address)
     dispatcher = Dispatcher(store, clock, transport, delivery)
     rules = mail_rules(settings)
     outbox = Outbox(rules, clock, dispatcher.wake)
-    return Mailing(outbox, dispatcher, MailStatus(store, clock, rules, dispatcher), links)
+    return Mailing(
+        outbox, dispatcher, MailStatus(store, clock, rules, dispatcher), links, desk_links
+    )
 
 
 def mail_rules(settings: Settings) -> MailRules:

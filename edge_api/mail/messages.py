@@ -33,10 +33,21 @@ from jinja2 import (
 )
 from markupsafe import Markup
 
+from edge_api.db.desk_tables import DESK_LINKS
 from edge_api.db.email_address import Mailbox, parse_mailbox
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.table import Table
+from edge_api.db.tables import LEADS
 from edge_api.leads.input import SPAM_THRESHOLD
 
-TemplateName = Literal["lead_notification", "lead_acknowledgement", "access_decision"]
+TemplateName = Literal[
+    "lead_notification",
+    "lead_acknowledgement",
+    "access_decision",
+    "access_request",
+    "owner_summary",
+    "desk_link",
+]
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
 
@@ -80,6 +91,8 @@ class MessageType:
     queue: Queue
     subject: str  # a template too
     values: tuple[str, ...]  # of the templates, no more and no less
+    about: Table | None = LEADS
+    """The table of the row that it is about; without that row nothing is sent."""
     retry_for: timedelta | None = None
     """The time that it is tried each hour after the usual attempts."""
     auto_submitted: AutoSubmitted = "auto-generated"
@@ -93,7 +106,7 @@ NOTIFICATION: Final = MessageType(
     "transactional",
     "{% if lead is suspect %}[looks like spam] {% elif lead is repeated %}[repeated] "
     "{% endif %}New enquiry from {{ lead.name }}",
-    ("lead", *_SITE),
+    ("lead", "desk_url", *_SITE),
     retry_for=timedelta(hours=72),
 )
 """To the owner. It may be late, but must arrive: somebody waits for an answer."""
@@ -111,10 +124,42 @@ DECISION: Final = MessageType(
     "auth",
     "Your request for access is {{ 'approved' if approved else 'declined' }}: {{ site_title }}",
     ("approved", "claim_uri", "expires_at", *_SITE),
+    about=ACCESS_REQUESTS,
 )  # to the person who asked for access
 
+REQUEST: Final = MessageType(
+    "access_request",
+    "transactional",
+    "{{ request.name }} asks for access",
+    ("request", "desk_url", *_SITE),
+    about=ACCESS_REQUESTS,
+    retry_for=timedelta(hours=72),
+)
+"""To the owner: else the request would lapse."""
+SUMMARY: Final = MessageType(
+    "owner_summary",
+    "transactional",
+    "{{ number }} more enquir{{ 'y' if number == 1 else 'ies' }}",
+    ("number", "desk_url", *_SITE),
+    about=None,
+    retry_for=timedelta(hours=72),
+)
+"""To the owner, instead of the rest of many notices."""
+LINK: Final = MessageType(
+    "desk_link",
+    "auth",
+    "Sign in to the desk: {{ site_title }}",
+    ("link_url", *_SITE),
+    about=DESK_LINKS,
+)
+"""To the owner, with a token that is made when it is sent."""
+OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
+
 MESSAGE_TYPES: Mapping[TemplateName, MessageType] = MappingProxyType(
-    {each.template: each for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION)}
+    {
+        each.template: each
+        for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, LINK)
+    }
 )
 assert tuple(MESSAGE_TYPES) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
 

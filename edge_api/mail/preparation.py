@@ -14,17 +14,21 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from edge_api.auth.actor import Clock
+from edge_api.auth.desk_links import DeskLinks
+from edge_api.db.desk_tables import DESK_LINKS
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
-from edge_api.db.query import Delete, Filter, Insert, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
-    DECISION,
     DEFAULT_TEMPLATES,
+    LINK,
     NOTIFICATION,
+    REQUEST,
+    SUMMARY,
     Envelope,
     MailTemplates,
     compose,
@@ -32,10 +36,11 @@ from edge_api.mail.messages import (
 from edge_api.mail.queue import message_type_of, retry_for
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
 from edge_api.outbox import run_unless_conflict, where_id
-from edge_api.schema.paths import CLAIM_CREDENTIAL
+from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK
 
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
 _HOUR: Final = timedelta(hours=1)
+_NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link"}
 _SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
 
 
@@ -101,6 +106,7 @@ class MessageDefaults:
     sender: str  # a mailbox
     site_url: str
     site_title: Callable[[], str]  # of the current build
+    has_desk: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,26 +117,45 @@ class MessageComposer:
     defaults: MessageDefaults
     acknowledgements: Acknowledgements
     links: UnsubscribeLinks
+    desk_links: DeskLinks
     templates: MailTemplates = DEFAULT_TEMPLATES
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not retry_for(entry))
-        table = ACCESS_REQUESTS if message_type_of(entry) == DECISION else LEADS
+        message_type = message_type_of(entry)
+        if message_type == SUMMARY:
+            return await self._summarize(entry)
+        table = (message_type and message_type.about) or LEADS
         (result,) = await self.store.run(Read(table, where=where_id(entry["subject_id"])))
-        subject = result.rows[0] if result.rows else None
-        if subject is None:
-            return NotSent(
-                f"the {'request' if message_type_of(entry) == DECISION else 'lead'} is gone"
-            )
-        if message_type_of(entry) == ACKNOWLEDGEMENT and (
+        if not result.rows:
+            return NotSent(f"the {_NOUNS[table]} is gone")
+        subject = result.rows[0]
+        if message_type == ACKNOWLEDGEMENT and (
             reason := await self.acknowledgements.suppression_reason(entry, subject)
         ):
             return NotSent(reason)
+        if message_type == LINK and not self.desk_links.can_use(subject):
+            return NotSent("the link was used, or has expired")
         values = self._values(entry, subject)
         envelope = await self._envelope(entry)
         return compose(entry["template_name"], envelope, values, self.templates)
+
+    async def _summarize(self, entry: Row) -> EmailMessage | NotSent:
+        """Return one message for all owner notices that were held since the last such message."""
+        ours = Filter("template_name", "eq", SUMMARY.template)
+        order = (Order("created_at", descending=True),)
+        sent = (ours, Filter("status", "eq", "sent"))
+        (last,) = await self.store.run(Read(EMAIL_SEND_LOG, ("created_at",), sent, order, 1))
+        since = last.rows[0]["created_at"] if last.rows else ""
+        if since >= entry["created_at"]:
+            return NotSent("the owner was told in one message with others")
+        held = ours, Filter("status", "eq", "pending"), Filter("created_at", "gt", since)
+        count = Read(EMAIL_SEND_LOG, ("id",), held, limit=1, with_total=True)
+        (found,) = await self.store.run(count)
+        values = {**self._site(), "number": found.total or 1, "desk_url": self._desk("leads/")}
+        return compose(SUMMARY.template, await self._envelope(entry), values, self.templates)
 
     async def _envelope(self, entry: Row) -> Envelope:
         is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
@@ -144,14 +169,26 @@ class MessageComposer:
         )
 
     def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
-        site = {"site_title": self.defaults.site_title(), "site_url": self.defaults.site_url}
-        if message_type_of(entry) == ACKNOWLEDGEMENT:
-            return site
-        if message_type_of(entry) == NOTIFICATION:
-            return {**site, "lead": subject}
+        site = self._site()
+        match entry["template_name"]:
+            case ACKNOWLEDGEMENT.template:
+                return site
+            case NOTIFICATION.template:
+                return {**site, "lead": subject, "desk_url": self._desk(f"leads/{subject['id']}/")}
+            case REQUEST.template:
+                return {**site, "request": subject, "desk_url": self._desk("access/")}
+            case LINK.template:
+                return {**site, "link_url": self.desk_links.address(subject["id"])}
         return {
             **site,
             "approved": subject["status"] != "denied",
             "claim_uri": f"{self.defaults.site_url}{CLAIM_CREDENTIAL}",
             "expires_at": subject["expires_at"],
         }
+
+    def _site(self) -> dict[str, Any]:
+        return {"site_title": self.defaults.site_title(), "site_url": self.defaults.site_url}
+
+    def _desk(self, path: str) -> str:
+        """Return the address of a screen; empty where there is no desk."""
+        return f"{self.defaults.site_url}{DESK}{path}" if self.defaults.has_desk else ""

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
 
-from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
+from edge_api.auth.undo import audited
 from edge_api.db.email_address import normalize_address, parse_mailbox
 from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
@@ -19,11 +20,11 @@ from edge_api.db.query import (
     Delete,
     Filter,
     Insert,
+    InsertFromRead,
     Order,
     Query,
     QueryResult,
     Read,
-    RowCount,
     Store,
     Update,
     Where,
@@ -34,9 +35,13 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
+    LINK,
     MESSAGE_TYPES,
     NOTIFICATION,
+    OWNER_NOTICES,
     QUEUES,
+    REQUEST,
+    SUMMARY,
     MessageType,
     Queue,
 )
@@ -161,6 +166,9 @@ NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
 NO_OWNER: Final = "OWNER_EMAIL is not set"
 NO_ADDRESS: Final = "owner"
 """The owner's address in the log where none is set."""
+BURST: Final = 20
+"""Notices to the owner within `BURST_WINDOW`, after which further ones are held and become one."""
+BURST_WINDOW: Final = timedelta(minutes=10)
 MAX_ADDRESS_LENGTH: Final = 254
 """Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
 MAX_LOCAL_PART_LENGTH: Final = 64
@@ -200,9 +208,7 @@ class Outbox:
         """Return the entries that notify the owner of a lead, and thank its sender if wanted."""
         if lead["status"] == "spam":
             return ()
-        # The owner's address is the operator's word: `owner@localhost` is good in a maildir.
-        owner = self._rules.owner
-        queries = self._queue(NOTIFICATION, owner or NO_ADDRESS, lead, None if owner else NO_OWNER)
+        queries = self._tell_owner(NOTIFICATION, lead)
         if self._rules.acknowledges:
             queries += self._queue(
                 ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
@@ -220,6 +226,44 @@ class Outbox:
         if not self._rules.configured or email is None:
             return ()
         return self._queue(DECISION, email, request, undeliverable_reason(email))
+
+    def request(self, request: Row) -> tuple[Query, ...]:
+        """Return the entry that notifies the owner of a request for access that waits."""
+        is_told = self._rules.configured and request["status"] == "pending"
+        return self._tell_owner(REQUEST, request) if is_told else ()
+
+    def desk_link(self, link: Row) -> tuple[Query, ...]:
+        """Return the entry that mails a link to the owner, if there is one to be mailed."""
+        owner = self._rules.owner
+        return self._queue(LINK, owner, link, None) if owner and self._rules.configured else ()
+
+    def _tell_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
+        """Return a notice for the owner; after many within a while, one that is held for a while.
+
+        Those that were held become one message when the first of them is due.
+        """
+        owner = self._rules.owner
+        if not owner or not self._rules.configured:
+            return self._queue(message_type, owner or NO_ADDRESS, subject, NO_OWNER)
+        now = self._clock()
+        single = new_entry(message_type, owner, subject["id"], now)
+        held = new_entry(SUMMARY, owner, subject["id"], now)
+        held["due_at"] = format_instant(now + BURST_WINDOW)
+        where = (
+            Filter("template_name", "in", tuple(each.template for each in OWNER_NOTICES)),
+            Filter("status", "eq", "pending"),
+            Filter("created_at", "gt", format_instant(now - BURST_WINDOW)),
+        )
+        newest = (Order("created_at", descending=True),)
+        read = Read(EMAIL_SEND_LOG, ("id",), where, newest, BURST)
+
+        def choose(rows: list[Row]) -> Row:
+            return held if len(rows) >= BURST else single
+
+        return (
+            InsertFromRead(read, lambda rows: Insert(EMAIL_OUTBOX, [choose(rows)])),
+            InsertFromRead(read, lambda rows: log_insert(choose(rows), "pending", now)),
+        )
 
     def _queue(
         self,
@@ -267,11 +311,12 @@ class QueuedMail:
 
 
 class OutboxAdmin:
-    """The outbox of one store, as the command line shows and changes it."""
+    """The outbox of one store, as people see and change it."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, actor: Actor = OPERATOR) -> None:
         self._store = store
         self._clock = clock
+        self._actor = actor
 
     async def all(self) -> list[QueuedMail]:
         """Return all entries, waiting or dead, oldest first."""
@@ -295,10 +340,9 @@ class OutboxAdmin:
 
         Raises Problem `not_found` for an id that was not given up.
         """
-        change = AuditChange("discard", EMAIL_OUTBOX, RowCount(0), ("id",))
-        (gone, _) = await self._store.run(
-            Delete(EMAIL_OUTBOX, _given_up(entry_id)), audit_entry(OPERATOR, change, self._clock())
-        )
+        delete = Delete(EMAIL_OUTBOX, _given_up(entry_id))
+        change = audited(self._actor, "discard", delete, self._clock(), ("id",))
+        _, gone, _ = await self._store.run(*change)
         return _count(gone, entry_id)
 
     async def _requeue(self, dead: Sequence[Row]) -> None:
@@ -307,8 +351,7 @@ class OutboxAdmin:
         fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
         update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
         moves = (log_insert(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
-        change = AuditChange("retry", EMAIL_OUTBOX, RowCount(0), ("id",))
-        await self._store.run(update, *moves, audit_entry(OPERATOR, change, now))
+        await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
         ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))

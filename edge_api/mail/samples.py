@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from edge_api.auth.actor import new_id, system_clock
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import (
@@ -19,7 +20,7 @@ from edge_api.mail.messages import (
     TemplateName,
     compose,
 )
-from edge_api.schema.paths import CLAIM_CREDENTIAL, UNSUBSCRIBE
+from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
 from edge_api.settings import Settings, SettingsError
 
 _LEAD: Final[Mapping[str, Any]] = {
@@ -27,6 +28,14 @@ _LEAD: Final[Mapping[str, Any]] = {
     "email": "ada@example.org",
     "budget_tier": "growth",
     "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
+}
+_REQUEST: Final[Mapping[str, Any]] = {
+    "type": "api_key",
+    "name": "Ada Lovelace",
+    "purpose": "Read the posts from a program of mine.",
+    "scopes": "posts:read",
+    "claim_digest": "0" * 64,
+    "expires_at": "2099-01-01T00:00:00.000000Z",
 }
 _RECIPIENT: Final = "ada@example.org"
 
@@ -59,6 +68,10 @@ def sample_message(
     now = system_clock()
     values = {
         "lead": LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now)),
+        "desk_url": f"{settings.site_url}{DESK}leads/",
+        "link_url": f"{settings.site_url}{DESK}link/SAMPLE/",
+        "number": 7,
+        "request": ACCESS_REQUESTS.new_row(_REQUEST, format_instant(now), lambda: new_id(now)),
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
         "expires_at": format_instant(now + timedelta(days=14)),

@@ -9,12 +9,12 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter
 
-from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from edge_api.oauth.operations import Form
-from edge_api.oauth.request import csp_source, display_host, form_pairs, is_loopback, is_nonce
+from edge_api.oauth.request import csp_source, display_host, is_loopback, is_nonce
 from edge_api.oauth.server import OAuthServer
+from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.model import (
     AnyOperation,
     Body,
@@ -80,7 +80,7 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
     chosen = [value for name, value in members if name == "granted"]
     try:
         if answer.get("decision") == "allow":
-            owner = await _key_owner(service, request, answer.get("api_key", "").strip())
+            owner = await key_owner(service, request, answer.get("api_key", "").strip())
             location = await consents.allow(consent, owner, chosen)
         else:
             location = await consents.deny(consent)
@@ -90,21 +90,6 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
         await consents.audit_refusal(consent.client)
         return await _consent_page(service, consent, _nonce(request), chosen, f"{problem.message}.")
     return HtmlResult(b"", status=303, headers={"Location": location})
-
-
-async def _key_owner(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
-    if not key:
-        raise Problem("invalid", "Paste an API key: it says who you are")
-    try:
-        owner = await service.authenticator.authenticate(key)
-    except Problem as problem:
-        if problem.code != "unauthenticated":
-            raise
-        await service.limiter.hit("failed_auth", request.address)
-        raise Problem("invalid", "This is not a valid API key") from None
-    if owner.type != "api_key":
-        raise Problem("invalid", "This is a token: paste an API key")
-    return owner
 
 
 def _check_form(

@@ -8,8 +8,9 @@ from pydantic import BaseModel, Field, TypeAdapter
 
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
-from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI, form_pairs
+from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI
 from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
+from edge_api.operation.forms import form_pairs
 from edge_api.operation.model import (
     AnyOperation,
     Body,

@@ -227,15 +227,6 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
         return named
 
 
-def form_pairs(form: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the members of a decoded form as pairs."""
-    return [
-        (name, each)
-        for name, value in form.items()
-        for each in (value if isinstance(value, list) else [value])
-    ]
-
-
 def _check(name: str, value: str) -> str:
     is_printable = _PRINTABLE.fullmatch(value) is not None
     if not is_printable or (name not in _UNRESTRICTED and _QUOTABLE.fullmatch(value) is None):

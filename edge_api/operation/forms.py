@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, TypeAdapter
 
+from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import Body, OperationRequest
@@ -26,6 +27,15 @@ BODY: Final = Body(
     {"type": "object", "additionalProperties": {"type": "string"}},
     media_type=FORM,
 )
+
+
+def form_pairs(form: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the members of a decoded form as pairs."""
+    return [
+        (name, each)
+        for name, value in form.items()
+        for each in (value if isinstance(value, list) else [value])
+    ]
 
 
 def check_same_site(service: Service, headers: Mapping[str, str], _peer: str) -> None:
@@ -61,6 +71,22 @@ def _sentences(form: Form, errors: FormErrors) -> dict[str, str]:
     hidden = found.keys() - set(form.fields)
     whole = {"form": " ".join(f"{name}: {found[name]}" for name in sorted(hidden))}
     return {**found, **(whole if hidden else {})}
+
+
+async def key_owner(service: Service, request: OperationRequest[Any, Any], key: str) -> Actor:
+    """Return the holder of an API key that a form has. Raises Problem `invalid`."""
+    if not key:
+        raise Problem("invalid", "Paste an API key: it says who you are")
+    try:
+        owner = await service.authenticator.authenticate(key)
+    except Problem as problem:
+        if problem.code != "unauthenticated":
+            raise
+        await service.limiter.hit("failed_auth", request.address)
+        raise Problem("invalid", "This is not a valid API key") from None
+    if owner.type != "api_key":
+        raise Problem("invalid", "This is a token: paste an API key")
+    return owner
 
 
 def redirect(address: str) -> OperationResult:

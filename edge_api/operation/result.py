@@ -57,6 +57,8 @@ class HtmlResult(OperationResult):
     """A page for a person, or a redirect of the browser."""
 
     media_type: str = HTML
+    is_private: bool = False
+    """Whether it is for the owner alone: compressed, and its address sent to no other site."""
     form_action: tuple[str, ...] = ()
     """Allowed targets of the page's form besides its own origin; browsers apply it to redirects."""
 

@@ -72,5 +72,7 @@ DOCS_PAGES: Final = (DOCS, *(f"{DOCS}{group}/" for group in GROUPS))
 """The pages of the reference; each is there as Markdown too, as the `index.md` of its folder."""
 TRY_OUT_PATH: Final = "/docs/try/"
 
+DESK: Final = "/desk/"
+"""The owner's pages."""
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"

@@ -13,7 +13,7 @@ _BUILD = ("site_build", "build")
 # Nothing would start the publisher again, so it goes on (--stay) when its code changes. Without a
 # relay, what would be sent is put into a folder.
 _PUBLISHER = ("site_build", "publish", "--stay")
-_EDGE = ("edge_api", "serve", "--keep-mail", "var/mail")
+_EDGE = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:  # noqa: ARG001

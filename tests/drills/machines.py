@@ -90,7 +90,7 @@ async def _machine(home: Path, database: str, further: Mapping[str, str]) -> Asy
         }
         installation = Installation(home, settings)
         async with Proxy(f"http://127.0.0.1:{settings['PORT']}") as front:
-            with launched(installation, "serve") as process:
+            with launched(installation, "serve", module="tests.drills.unheld") as process:
                 yield Machine(installation, process, front, back)
 
 

@@ -21,10 +21,11 @@ from typing import Final
 from aiohttp import ClientSession
 
 from edge_api.db.types import format_instant
-from tests.drills.targets import EDGE, LEAD, LEADS, LIMITS
+from tests.drills.targets import LEAD, LEADS, LIMITS
 from tests.edge.edge_process import PATIENCE, ROOT, free_port, until
 from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying
 
+EDGE: Final = ("-m", "tests.drills.unheld", "serve")
 MAIL: Final = ("-m", "edge_api", "mail", "run")
 LEADS_A_LIFE: Final = 5
 LONGEST_LIFE: Final = 0.06

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.size("test")
 COMMANDS = scaled(test=8, ci=24, judge=300)
 RESTORES = scaled(test=1, ci=3, judge=30)
 SEED = 20
-STOPPED_LEADS = 60
+STOPPED_LEADS = 20
 IDLE = 1.5
 """Seconds in which Litestream looks at the log once more by itself, which it does every second.
 

@@ -21,6 +21,7 @@ from edge_api.__main__ import main
 from edge_api.admin.privacy import Privacy
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import privacy as command
+from edge_api.db.desk_tables import FORMER_ROWS
 from edge_api.db.oauth_tables import ACCESS_REQUESTS
 from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Filter, Insert, Read, Update
@@ -53,6 +54,7 @@ TABLES = (
     SUPPRESSED_EMAILS,
     ACCESS_REQUESTS,
     IDEMPOTENCY_KEYS,
+    FORMER_ROWS,
 )
 """The tables with personal data, in the order in which they are shown."""
 WORDS = ((True, "Erasable "), (False, "Bystander"))
@@ -66,6 +68,7 @@ def installation(tmp_path: Path) -> Installation:
         "PORT": str(free_port()),
         "RATE_LEADS": "0",
         "RATE_LEADS_ATTEMPTS": "0",
+        "RETAIN_UNDO_DAYS": "0",
     }
     return Installation(tmp_path, settings)
 
@@ -108,6 +111,7 @@ def make_rows(address: str, mark: str) -> dict[Table, list[Row]]:
     answer = {"lead": {"id": lead["id"], "message": f"{mark} asks", "email": address}}
     delivery = {"endpoint_id": endpoint["id"], "event": "lead.created", "subject_id": lead["id"]}
     request = {"type": "api_key", "name": mark, "email": address, "purpose": f"{mark} builds"}
+    change = {"audit_id": lead["id"], "table_name": "leads"}
     digests = {"request_digest": mark.ljust(64, "0"), "id": mark.rjust(64, "0")}
     return {
         WEBHOOK_ENDPOINTS: [endpoint],
@@ -139,6 +143,10 @@ def make_rows(address: str, mark: str) -> dict[Table, list[Row]]:
                     "expires_at": LATER,
                 },
             )
+        ],
+        FORMER_ROWS: [
+            make_row(FORMER_ROWS, {**change, "row_id": lead["id"], "former": {"name": mark}}),
+            make_row(FORMER_ROWS, {**change, "row_id": "x", "changed": answer["lead"]}),
         ],
         IDEMPOTENCY_KEYS: [
             make_row(
@@ -186,7 +194,7 @@ def test_everything_about_a_person_is_shown(peopled: Installation) -> None:
     assert list(told) == ["email", "exported_at", *(table.name for table in TABLES)]
     counts = {table.name: len(told[table.name]) for table in TABLES}
     once = {"email_unsubscribe_tokens": 1, "suppressed_emails": 1}
-    assert counts == {**dict.fromkeys(counts, 4), "email_send_log": 12, **once}
+    assert counts == {**dict.fromkeys(counts, 4), "email_send_log": 12, "former_rows": 8, **once}
     assert "other" not in said
     assert {row["email"] for row in told["leads"]} == set(SPELLINGS)
 
@@ -265,6 +273,7 @@ def test_an_erasure_is_audited_without_the_address(peopled: Installation) -> Non
     assert told == {
         **dict.fromkeys((table.name for table in TABLES), 4),
         "email_send_log": 12,
+        "former_rows": 8,
         "email_unsubscribe_tokens": 1,
         "suppressed_emails": 1,
     }

@@ -14,6 +14,22 @@ from edge_api.db.sql import COMPARISONS, Dialect
 from edge_api.db.transaction import Fetch, TransactionStep, plan_steps
 from edge_api.db.types import ColumnType
 
+_TRIGRAMS: Final = (
+    "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "
+    "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
+    "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS a, "
+    "lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
+    'lower(given COLLATE "default"), NULL)) WITH ORDINALITY AS t (letter, place) '
+    "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
+)
+"""Expensive on purpose: the planner is to look it up in the index, not to compute it."""
+SEARCH: Final = (
+    _TRIGRAMS,
+    "CREATE INDEX {table}_search ON {table} USING gin (search_trigrams({joined}))",
+)
+"""The statements that make the index of a table's searched columns."""
+
+
 CASED_END: Final = 0x20000
 """The code point after the last letter with a case: a tenth of all need checking."""
 _WILDCARD: Final = "%"
@@ -72,6 +88,8 @@ POSTGRESQL: Final = Dialect(
             ),
             # One parameter however long the list.
             "in": "{column} = ANY (?)",
+            "search": "search_trigrams({joined}) @> (SELECT array_agg(each) FROM"
+            " unnest(CAST(? AS text[])) AS word, unnest(search_trigrams(word)) AS each)",
         }
     ),
     operands=MappingProxyType(

@@ -83,6 +83,8 @@ def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> boo
     Returns whether the log is empty; raises sqlite3.Error.
     """
     if vacuum:
+        # Segments of the index keep the trigrams of deleted rows until they are merged.
+        connection.execute("INSERT INTO leads_search (leads_search) VALUES ('optimize')")
         connection.execute("VACUUM")
     connection.execute("PRAGMA busy_timeout = 0")
     try:

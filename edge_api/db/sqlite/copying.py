@@ -132,8 +132,8 @@ def _open_attached(keys: Path, **others: Path) -> sqlite3.Connection:
 def _keys_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
     found = connection.execute(
         """SELECT t.name, group_concat('"' || c.name || '"')
-        FROM live.sqlite_schema AS t, pragma_table_info(t.name, 'live') AS c
-        WHERE t.type = 'table' AND c.pk GROUP BY t.name"""
+        FROM pragma_table_list AS t, pragma_table_info(t.name, 'live') AS c
+        WHERE t.schema = 'live' AND t.type = 'table' AND c.pk GROUP BY t.name"""
     )
     return [(f'"{name}"', keys) for name, keys in found if name not in LITESTREAM_TABLES]
 
@@ -165,7 +165,8 @@ def _open_copy(path: Path) -> sqlite3.Connection:
 
 
 def _count_rows(copy: sqlite3.Connection) -> dict[str, int]:
-    question = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
+    # Not the tables of an index for search, whose rows are no rows of anybody's.
+    question = "SELECT name FROM pragma_table_list WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
     names = [str(name) for (name,) in copy.execute(f"{question} ORDER BY name")]
     quoted = {name: name.replace('"', '""') for name in names}
     return {

@@ -144,7 +144,7 @@ def test_a_damaged_former_store_does_not_stand_in_the_way(installation: Installa
 @pytest.mark.parametrize(
     "entries",
     [
-        pytest.param(30, id="the log has room, and the file has none"),
+        pytest.param(200, id="the log has room, and the file has none"),
         pytest.param(300, id="the log has none either"),
     ],
 )

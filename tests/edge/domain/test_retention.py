@@ -51,6 +51,7 @@ CHANGE = {"actor": "test", "table_name": "leads", "columns": "", "rows": 1}
 def keep(store: Store, clock: MovableClock, **days: int) -> Retention:
     """Return the retention that settings ask for."""
     given = {f"RETAIN_{name.upper()}_DAYS": str(number) for name, number in days.items()}
+    given.setdefault("RETAIN_UNDO_DAYS", "0")
     return Retention(store, clock, read_settings(given, dotenv=None))
 
 

@@ -22,6 +22,7 @@ from tests.edge.mail.relays import ANY_ADDRESS
 SITE: Mapping[str, Any] = MappingProxyType(
     {"site_title": "The Journal", "site_url": "https://journal.example"}
 )
+DESK_URL = "https://journal.example/desk/leads/1/"
 LEAD: Mapping[str, Any] = MappingProxyType(
     {
         "name": "Ann Lee",
@@ -50,7 +51,8 @@ def make_envelope(**changes: Any) -> Envelope:
 
 def notification(**lead: Any) -> EmailMessage:
     """Return what the owner gets for a lead that differs in `lead`."""
-    return compose("lead_notification", make_envelope(), {"lead": {**LEAD, **lead}, **SITE})
+    values = {"lead": {**LEAD, **lead}, "desk_url": DESK_URL, **SITE}
+    return compose("lead_notification", make_envelope(), values)
 
 
 @pytest.fixture(scope="session")

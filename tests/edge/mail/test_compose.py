@@ -13,7 +13,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import MESSAGE_TYPES, TemplateName, compose
-from tests.edge.mail.conftest import LEAD, SITE, make_envelope, notification
+from tests.edge.mail.conftest import DESK_URL, LEAD, SITE, make_envelope, notification
 
 UNSUBSCRIBE = f"https://journal.example/unsubscribe?token={'a1' * 32}"
 CLAIM_URI = "https://journal.example/api/public/access-requests/claim"
@@ -23,10 +23,20 @@ APPROVED = {
     "expires_at": "2026-06-15T12:00:00.000000Z",
     **SITE,
 }
+REQUEST = {
+    "name": "Ann Lee",
+    "email": "ann.lee@work.example.org",
+    "purpose": "We would like to read the posts.",
+    "scopes": "posts:read",
+    "expires_at": "2026-06-15T12:00:00.000000Z",
+}
 VALUES: Mapping[TemplateName, Mapping[str, Any]] = {
-    "lead_notification": {"lead": LEAD, **SITE},
+    "lead_notification": {"lead": LEAD, "desk_url": DESK_URL, **SITE},
     "lead_acknowledgement": SITE,
     "access_decision": APPROVED,
+    "access_request": {"request": REQUEST, "desk_url": DESK_URL, **SITE},
+    "owner_summary": {"number": 7, "desk_url": DESK_URL, **SITE},
+    "desk_link": {"link_url": "https://journal.example/desk/link/secret/", **SITE},
 }
 NAMES: tuple[TemplateName, ...] = get_args(TemplateName)
 
@@ -280,7 +290,7 @@ def test_a_lead_lacks_nothing(member: str) -> None:
     """A lead without one of its members is an error, and no message with a gap."""
     lead = {key: LEAD[key] for key in LEAD if key != member}
     with pytest.raises((UndefinedError, KeyError)):
-        compose("lead_notification", make_envelope(), {"lead": lead, **SITE})
+        compose("lead_notification", make_envelope(), {"lead": lead, "desk_url": "", **SITE})
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -10,7 +10,7 @@ import pytest
 
 from edge_api.db.migrations import MIGRATIONS, translate
 from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
-from edge_api.db.postgres.execution import POSTGRESQL
+from edge_api.db.postgres.execution import POSTGRESQL, SEARCH
 from edge_api.db.sql import create_all, insert_row
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
@@ -60,7 +60,7 @@ async def described(session: PostgresConnection, schema: str) -> dict[str, set[t
 async def declared(rival: PostgresConnection) -> dict[str, set[tuple[Any, ...]]]:
     """Return what the declared tables come to, made in a schema of their own."""
     await rival.execute("CREATE SCHEMA declared; SET search_path = declared")
-    for statement in create_all(TABLES.values()):
+    for statement in create_all(TABLES.values(), SEARCH):
         await rival.execute(translate(statement))
     made = await described(rival, "declared")
     await rival.execute(f"SET search_path = {SCHEMA}")

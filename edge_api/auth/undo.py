@@ -1,0 +1,162 @@
+"""Undo: each change is stored with its rows before and after it, and taken back by these."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+
+from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.db.desk_tables import FORMER_ROWS
+from edge_api.db.problems import Problem
+from edge_api.db.query import (
+    Delete,
+    Filter,
+    Insert,
+    InsertFromRead,
+    Order,
+    Query,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    Where,
+)
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import AUDIT_LOG, TABLES
+from edge_api.db.types import ColumnType, format_instant, parse_uuid
+
+
+def audited(
+    actor: Actor,
+    verb: str,
+    query: Insert | Update | Delete,
+    now: datetime,
+    columns: Sequence[str] | None = None,
+) -> tuple[Query, Query, Query]:
+    """Return the queries of a change that can be undone, to begin a transaction with.
+
+    The first keeps the former rows, the second is the change, the third its audit entry, which
+    names `columns`; by default those of the filters.
+    """
+    where = () if isinstance(query, Insert) else query.where
+    named = tuple(each.column for each in where) if columns is None else tuple(columns)
+    entry = audit_entry(actor, AuditChange(verb, query.table, RowCount(1), named), now)
+    keep = partial(_keep, query.table, entry.rows[0]["id"], now)
+    if isinstance(query, Insert):
+        return keep((None, dict(row)) for row in query.rows), query, entry
+    most = query.at_most and query.at_most + 1  # the change itself refuses more
+    read = Read(query.table, where=where, limit=most)
+    values = query.values if isinstance(query, Update) else None
+    return InsertFromRead(read, partial(_change, keep, values)), query, entry
+
+
+def _change(
+    keep: "partial[Insert]", values: Mapping[str, object] | None, rows: list[Row]
+) -> Insert:
+    return keep((row, None if values is None else {**row, **values}) for row in rows)
+
+
+def _keep(
+    table: Table, audit_id: str, now: datetime, pairs: Iterable[tuple[Row | None, Row | None]]
+) -> Insert:
+    at, make_id = format_instant(now), partial(new_id, now)
+    rows = []
+    for former, changed in pairs:
+        row_id = str((former or changed or {})[table.key])
+        named = {"audit_id": audit_id, "table_name": table.name, "row_id": row_id}
+        given = {**named, "former": former, "changed": changed}
+        rows.append(FORMER_ROWS.trusted_row(given, at, make_id))
+    return Insert(FORMER_ROWS, rows)
+
+
+async def undoable(store: Store, audit_ids: Sequence[str]) -> frozenset[str]:
+    """Return those entries of the audit log whose former rows are kept."""
+    reads = (Read(FORMER_ROWS, ("audit_id",), _of(each), limit=1) for each in audit_ids)
+    results = await store.run(*reads) if audit_ids else []
+    return frozenset(row["audit_id"] for result in results for row in result.rows)
+
+
+def _of(audit_id: str) -> Where:
+    return (Filter("audit_id", "eq", audit_id),)
+
+
+async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
+    """Restore the rows of a change as they were before it; this can be undone in turn.
+
+    Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
+    actor does not reach, `conflict` where a row has changed since.
+    """
+    kept = await _read_kept(store, audit_id)
+    table = TABLES[kept[0]["table_name"]]
+    if actor.tables is not None and table.name not in actor.tables:
+        raise Problem("forbidden", f"Your key is not for the table {table.name}")
+    keys = tuple((row["former"] or row["changed"])[table.key] for row in kept)
+    (found,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
+    current = {str(row[table.key]): row for row in found.rows}
+    for row in kept:
+        if (now_there := current.get(row["row_id"])) != row["changed"]:
+            raise await _conflict(store, row, now_there)
+    now = clock()
+    entry = audit_entry(actor, AuditChange("undo", table, len(kept), (table.key,)), now)
+    back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))
+    try:
+        await store.run(*_restore(table, kept), Delete(FORMER_ROWS, _of(audit_id)), back, entry)
+    except Problem as problem:
+        if problem.code == "not_acceptable":
+            raise Problem(
+                "conflict", "A row has changed this moment: look, and try again"
+            ) from None
+        raise
+
+
+async def _read_kept(store: Store, audit_id: str) -> list[Row]:
+    gone = Problem("not_found", "This change cannot be undone: its former rows are not kept")
+    try:
+        (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
+    except ValueError:
+        raise gone from None
+    if not found.rows:
+        raise gone
+    return found.rows
+
+
+def _restore(table: Table, kept: Sequence[Row]) -> list[Query]:
+    """Return the queries that restore the rows, unless one is not as the change left it."""
+    queries: list[Query] = []
+    for row in kept:
+        former, changed = row["former"], row["changed"]
+        if changed is None:
+            queries.append(Insert(table, [former]))
+        elif former is None:
+            queries.append(Delete(table, _exactly(table, changed), single=True))
+        else:
+            values = {name: value for name, value in former.items() if value != changed[name]}
+            if values:
+                queries.append(Update(table, values, _exactly(table, changed), single=True))
+    return queries
+
+
+def _exactly(table: Table, row: Row) -> Where:
+    """Return the conditions of a row with these values, but for JSON, which no filter compares."""
+    return tuple(
+        Filter(name, "is", None) if row[name] is None else Filter(name, "eq", row[name])
+        for name, column in table.columns.items()
+        if column.kind is not ColumnType.JSON
+    )
+
+
+async def _conflict(store: Store, kept: Row, current: Row | None) -> Problem:
+    """Return the problem of a row that has changed since, with what is known of that change."""
+    where = (Filter("table_name", "eq", kept["table_name"]), Filter("row_id", "eq", kept["row_id"]))
+    newest = (Order("id", descending=True),)
+    (later,) = await store.run(Read(FORMER_ROWS, ("audit_id",), where, newest, limit=1))
+    by = (Filter("id", "eq", later.rows[0]["audit_id"]),) if later.rows else ()
+    (entries,) = await store.run(Read(AUDIT_LOG, where=by, limit=1))
+    known = [row for row in entries.rows if by and row["id"] != kept["audit_id"]]
+    who = "".join(f" ({row['verb']} by {row['actor']}, {row['at'][:16]})" for row in known)
+    name = f"The row {kept['row_id']} of {kept['table_name']}"
+    if kept["changed"] is None:
+        return Problem("conflict", f"{name} is there again{who}: nothing was undone")
+    if current is None:
+        return Problem("conflict", f"{name} was deleted since{who}: nothing was undone")
+    columns = ", ".join(key for key, value in current.items() if value != kept["changed"][key])
+    return Problem("conflict", f"{name} has changed since, in {columns}{who}: nothing was undone")

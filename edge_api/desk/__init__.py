@@ -1,0 +1,1 @@
+"""The desk: pages for the owner of the journal, under `/desk/`."""

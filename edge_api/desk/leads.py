@@ -1,0 +1,203 @@
+"""The desk's first page, its inbox, and the page of one lead."""
+
+from datetime import timedelta
+from typing import Any, Final
+
+from edge_api.access.service import AccessDecisions
+from edge_api.admin.privacy import Privacy, export_person
+from edge_api.admin.representation import to_csv
+from edge_api.admin.rows import Rows
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.problems import Problem
+from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
+from edge_api.db.types import format_instant
+from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
+from edge_api.desk.tables import fields, read_row, save_row
+from edge_api.health import Health
+from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.operation.input import FormErrors
+from edge_api.operation.result import JSON, OperationResult
+from edge_api.outbox import GIVEN_UP
+
+STATUSES: Final = LEADS.columns["status"].choices
+PAGE_SIZE: Final = 50
+MAX_CSV_ROWS: Final = 10_000
+DAYS: Final = 30
+"""Days of the chart."""
+INBOX_PATH: Final = "/desk/leads/"
+
+
+async def overview(visit: Visit) -> Values:
+    """Return what waits for the owner, how the service is, and the leads of each day."""
+    store, clock = visit.service.store, visit.service.clock
+    waiting: list[tuple[int, str, str]] = []
+    days: list[tuple[str, int]] = []
+    if visit.may_use(LEADS.name):
+        today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
+        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
+        reads = [
+            _count(LEADS, _since(start), Filter("created_at", "lt", format_instant(start + _DAY)))
+            for start in starts
+        ]
+        fresh, *results = await store.run(_count(LEADS, Filter("status", "eq", "new")), *reads)
+        days = [
+            (f"{start:%-d %b}", result.total or 0)
+            for start, result in zip(starts, results, strict=True)
+        ]
+        waiting.append((fresh.total or 0, "new leads", f"{INBOX_PATH}?status=new"))
+    if visit.may_use(""):
+        pending = await AccessDecisions(store, clock).count_pending()
+        waiting.append((pending, "requests for access", "/desk/access/"))
+    if visit.may_use(EMAIL_SEND_LOG.name):
+        (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))
+        waiting.append((dead.total or 0, "messages given up", "/desk/mail/"))
+    report = await visit.service[Health].report()
+    found = [each["error"] for each in report["checks"].values() if "error" in each]
+    top = max((count for _, count in days), default=0)
+    return {"waiting": waiting, "faults": found, "days": days, "top": top}
+
+
+_DAY: Final = timedelta(days=1)
+
+
+def _since(start: Any) -> Filter:
+    return Filter("created_at", "gte", format_instant(start))
+
+
+def _count(table: Table, *where: Filter) -> Read:
+    return Read(table, ("id",), where, limit=1, with_total=True)
+
+
+def read_query(visit: Visit, limit: int) -> LeadQuery:
+    """Return the inbox's query of the address. Raises Problem `invalid`."""
+    chosen = tuple(text for name, text in visit.pairs if name == "status")
+    if unknown := [each for each in chosen if each not in STATUSES]:
+        raise Problem("invalid", f"There is no status {unknown[0]}: use {', '.join(STATUSES)}")
+    page = visit.query.get("page", "1")
+    number = int(page) if page.isascii() and page.isdecimal() and len(page) < 7 else 1  # noqa: PLR2004
+    return LeadQuery(
+        search=visit.query.get("q", "").strip(),
+        statuses=chosen or tuple(each for each in STATUSES if each != "spam"),
+        oldest_first=visit.query.get("order") == "oldest",
+        limit=limit,
+        offset=(max(1, number) - 1) * PAGE_SIZE,
+    )
+
+
+async def inbox(visit: Visit) -> Values:
+    """Return a page of leads."""
+    query = read_query(visit, PAGE_SIZE)
+    found = await find_leads(visit.service.store, query)
+    page = query.offset // PAGE_SIZE + 1
+    return {
+        "leads": found.rows,
+        "statuses": STATUSES,
+        "chosen": [text for name, text in visit.pairs if name == "status"],
+        "q": query.search,
+        "order": visit.query.get("order", "newest"),
+        "page": page,
+        "before": page - 1 if page > 1 else None,
+        "after": page + 1 if found.has_more else None,
+        "picked": visit.chosen("id"),
+    }
+
+
+async def export_csv(visit: Visit) -> OperationResult:
+    """Return the leads that the inbox's filters find, as CSV."""
+    found = await find_leads(visit.service.store, read_query(visit, MAX_CSV_ROWS))
+    headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
+    text = to_csv(LEADS.readable, found.rows)
+    return OperationResult(text.encode(), headers=headers, media_type="text/csv; charset=utf-8")
+
+
+async def mark(visit: Visit) -> str:
+    """Give leads another status: those that are ticked, or the one of the pressed button."""
+    ids, status = visit.chosen("id"), visit.typed.get("status", "")
+    if one := visit.typed.get("one"):
+        *ids_of_one, status = one.split()
+        ids = tuple(ids_of_one)
+    if not ids:
+        raise FormErrors({"form": "Tick at least one lead, then press the button again."})
+    if status not in STATUSES:
+        raise FormErrors({"form": "Choose the status that the leads are to have."})
+    where: Where = (Filter("id", "in", ids), Filter("status", "neq", status))
+    (found,) = await visit.service.store.run(Read(LEADS, ("id",), where))
+    if changing := [row["id"] for row in found.rows]:  # none at a second press
+        match = {"id": changing}
+        await visit.service[Rows].update(LEADS, match, {"status": status}, visit.actor)
+    return safe_target(visit.typed.get("back") or INBOX_PATH)
+
+
+async def show_lead(visit: Visit) -> Values:
+    """Return a lead with the mail to its address and its other leads."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    order = (Order("created_at", descending=True),)
+    to_address = (Filter("recipient_email", "eq", row["email"]),)
+    others = (Filter("email", "eq", row["email"]), Filter("id", "neq", row["id"]))
+    mail, same = await visit.service.store.run(
+        Read(EMAIL_SEND_LOG, where=to_address, order=order, limit=20),
+        Read(LEADS, where=others, order=order, limit=20),
+    )
+    return {
+        "title": row["name"],
+        "lead": row,
+        "mail": mail.rows if visit.may_use(EMAIL_SEND_LOG.name) else [],
+        "others": same.rows,
+        "statuses": STATUSES,
+        "fields": {column.name: text for column, text in fields(LEADS, row)},
+        "reply": _quote(row),
+        "is_whole": visit.may_use(""),
+    }
+
+
+def _quote(row: Row) -> str:
+    """Return the message as a reply quotes it (RFC 3676, section 4.5); long ones are cut."""
+    lines = row["message"][:1500].splitlines()
+    return "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)])
+
+
+async def save_lead(visit: Visit) -> str:
+    """Save status and notes."""
+    await save_row(visit, LEADS, visit.path["key"])
+    return f"{INBOX_PATH}{visit.path['key']}/"
+
+
+async def export(visit: Visit) -> OperationResult:
+    """Return all that is kept of the person who sent a lead, as JSON."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    service = visit.service
+    found = await Privacy(service.store, service.clock).find(row["email"])
+    headers = {"Content-Disposition": 'attachment; filename="person.json"'}
+    body = export_person(row["email"], found, format_instant(service.clock()))
+    return OperationResult(body, headers=headers, media_type=JSON)
+
+
+async def erase(visit: Visit) -> str:
+    """Erase all that is kept of the person who sent a lead."""
+    row = await read_row(visit, LEADS, visit.path["key"])
+    if visit.typed.get("sure") != "yes":
+        raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
+    service = visit.service
+    await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
+    await service.store.scrub()
+    return INBOX_PATH
+
+
+OVERVIEW: Final = Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True)
+INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
+LEAD: Final = Screen("/desk/leads/{key}/", "A lead", "lead", show_lead, LEADS.name)
+_LEAD_OF_PERSON: Final = Screen(LEAD.path, LEAD.title, LEAD.template, show_lead)
+SCREENS: Final = (
+    OVERVIEW,
+    INBOX,
+    LEAD,
+    Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
+    Screen("/desk/leads/{key}/person.json", "", "", export),
+)
+ACTIONS: Final = (
+    Action("/desk/leads/mark/", INBOX, mark),
+    Action(LEAD.path, LEAD, save_lead),
+    Action("/desk/leads/{key}/erase/", _LEAD_OF_PERSON, erase),
+)

@@ -1,0 +1,374 @@
+"""Screens and actions of the desk, declared as operations are: address, scope, template, reads.
+
+A screen is a GET that changes nothing. An action is a POST that calls the domain function of its
+API or CLI twin, and leads back to a screen; after an error it shows that screen as it was filled
+in. Who has no session is asked to sign in, and nothing that was typed is lost.
+"""
+
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cached_property, lru_cache, partial
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+import jinja2
+from pydantic import TypeAdapter
+
+from edge_api.auth.actor import Actor
+from edge_api.auth.rate_limits import AUTHENTICATED
+from edge_api.auth.undo import undoable
+from edge_api.db.problems import Problem
+from edge_api.db.query import Filter, Order, Read
+from edge_api.db.table import Row
+from edge_api.db.tables import AUDIT_LOG
+from edge_api.db.types import format_instant, parse_uuid
+from edge_api.desk.sessions import Session, Sessions, read_cookie
+from edge_api.journal.builds import BuildManager
+from edge_api.operation.forms import form_pairs
+from edge_api.operation.input import FormErrors, normalize_newlines
+from edge_api.operation.model import AnyOperation, Body, Method, Operation, OperationRequest, page
+from edge_api.operation.result import FORM, HtmlResult, OperationResult
+from edge_api.operation.service import Service
+from edge_api.schema.credentials import Scope
+from edge_api.schema.page_templates import (
+    BASE_TEMPLATE,
+    SHELL_CONTENT,
+    SHELL_TITLE,
+    TEMPLATES_FOLDER,
+)
+from edge_api.schema.paths import DESK
+
+SIGN_IN: Final = "/desk/sign-in/"
+SHEET: Final = "/desk/desk.css"
+Values = Mapping[str, Any]
+FormLists = Mapping[str, str | list[str]]
+Request = OperationRequest[Any, Any]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request of a browser that is signed in."""
+
+    service: Service
+    session: Session
+    path: Mapping[str, str]
+    pairs: Sequence[tuple[str, str]]
+    form: FormLists = field(default_factory=dict)
+
+    @property
+    def actor(self) -> Actor:
+        """Who signed in."""
+        return self.session.actor
+
+    @cached_property
+    def query(self) -> Mapping[str, str]:
+        """The parameters of the address by name, the last of each."""
+        return dict(self.pairs)
+
+    @cached_property
+    def typed(self) -> Mapping[str, str]:
+        """The members of the form, the last of each, with line feeds as they were typed."""
+        return normalize_newlines(dict(form_pairs(self.form)))
+
+    def chosen(self, name: str) -> tuple[str, ...]:
+        """Return every value of a member, as of boxes that were ticked."""
+        return tuple(text for each, text in form_pairs(self.form) if each == name)
+
+    def may_use(self, table: str) -> bool:
+        """Return whether the sign-in reaches a table; an empty name: all of them."""
+        tables = self.actor.tables
+        return tables is None or table in tables
+
+
+@dataclass(frozen=True, slots=True)
+class Screen:
+    """A page: where it is, what it needs, and what it reads."""
+
+    path: str
+    title: str
+    template: str
+    read: Callable[[Visit], Awaitable[Values | OperationResult]]
+    table: str = ""
+    """The administrative table that it shows; empty: only for a sign-in that reaches all."""
+    nav: str = ""
+    """Its name in the navigation, if it stands there."""
+    is_open: bool = False
+    """Whether it checks tables itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A change: where its form is posted to, and the screen that has the form."""
+
+    path: str
+    screen: Screen
+    run: Callable[[Visit], Awaitable[str | OperationResult]]
+    """Returns the address of the next page, or a page. Raises FormErrors, Problem."""
+    scope: Scope = "admin:write"
+
+
+def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[AnyOperation]:
+    """Return screens and actions as operations."""
+    menu = tuple((each.nav, each.path, each) for each in screens if each.nav)
+    return [
+        *(declare(each.path, "GET", partial(_show, each, menu)) for each in screens),
+        *(declare(each.path, "POST", partial(_act, each, menu)) for each in actions),
+    ]
+
+
+Handler = Callable[[Service, Request], Awaitable[OperationResult]]
+BODY: Final = Body(TypeAdapter(dict[str, str | list[str]]), {"type": "object"}, media_type=FORM)
+
+
+def declare(path: str, method: Method, handler: Handler) -> AnyOperation:
+    """Return a page of the desk as an operation; a POST must come from the desk itself."""
+    return Operation(
+        name=re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
+        path=path,
+        method=method,
+        summary="A page for the owner",
+        handler=partial(_answer, handler, is_post=method == "POST"),
+        responses=(page(200, "The page"),),
+        error_format="page",
+        counts_by_address=True,
+        body=BODY if method == "POST" else None,
+    )
+
+
+async def _answer(
+    handler: Handler, service: Service, request: Request, *, is_post: bool
+) -> OperationResult:
+    try:
+        if is_post:
+            check_origin(service, request.headers)
+        return await handler(service, request)
+    except Problem as problem:
+        return await show_problem(service, problem)
+
+
+Menu = tuple[tuple[str, str, Screen], ...]
+
+
+async def _show(screen: Screen, menu: Menu, service: Service, request: Request) -> OperationResult:
+    address = f"{_fill(screen.path, request.path)}{_query(request.pairs)}"
+    session = await find_session(service, request)
+    if session is None:
+        return redirect(f"{SIGN_IN}{_query([('to', address)])}")
+    visit = Visit(service, session, request.path, request.pairs)
+    try:
+        _admit(visit, screen, "admin:read")
+        values = await screen.read(visit)
+    except Problem as problem:
+        return await show_problem(service, problem, visit, menu)
+    if isinstance(values, OperationResult):
+        return values
+    return await render_screen(screen, menu, visit, {**values, "here": address})
+
+
+async def _act(action: Action, menu: Menu, service: Service, request: Request) -> OperationResult:
+    session = await find_session(service, request)
+    if session is None:
+        to, kept = _fill(action.path, request.path), form_pairs(request.body)
+        return await render(service, "sign_in", "Sign in", status=401, to=to, kept=kept)
+    visit = Visit(service, session, request.path, request.pairs, request.body)
+    before = service.clock()
+    try:
+        _admit(visit, action.screen, action.scope)
+        result = await action.run(visit)
+    except FormErrors as errors:
+        return await _show_again(action, menu, visit, Problem("invalid"), errors.by_field)
+    except Problem as problem:
+        if problem.code not in ("invalid", "conflict"):
+            return await show_problem(service, problem, visit, menu)
+        return await _show_again(action, menu, visit, problem, {"form": f"{problem.message}."})
+    if isinstance(result, OperationResult):
+        return result
+    made = await _find_entry(visit, Filter("at", "gte", format_instant(before)))
+    return redirect(with_parameters(result, done=made["id"]) if made else result)
+
+
+async def _find_entry(visit: Visit, *where: Filter) -> Row | None:
+    """Return the newest entry of the audit log that the visitor made and that matches."""
+    own, order = Filter("actor", "eq", visit.actor.label), (Order("id", descending=True),)
+    read = Read(AUDIT_LOG, where=(own, *where), order=order, limit=1)
+    (result,) = await visit.service.store.run(read)
+    return result.rows[0] if result.rows else None
+
+
+async def _show_again(
+    action: Action, menu: Menu, visit: Visit, problem: Problem, errors: Mapping[str, str]
+) -> OperationResult:
+    """Return the screen of a form as it was filled in, with its errors."""
+    here = safe_target(visit.typed.get("back") or _fill(action.screen.path, visit.path))
+    visit = replace(visit, pairs=parse_qsl(urlsplit(here).query))
+    values = await action.screen.read(visit)
+    assert not isinstance(values, OperationResult)  # noqa: S101  a screen with forms is a page
+    shown = {
+        **values,
+        "typed": visit.typed,
+        "errors": errors,
+        "here": here,
+    }
+    return await render_screen(action.screen, menu, visit, shown, problem.status)
+
+
+def _admit(visit: Visit, screen: Screen, scope: Scope) -> None:
+    """Count the request; raise Problem unless the sign-in has scope and tables."""
+    visit.service.limiter.count(AUTHENTICATED, visit.session.id)
+    if scope not in visit.actor.scopes:
+        message = f"Your key lacks the scope {scope}: sign in with one that has it"
+        raise Problem("forbidden", message)
+    if not screen.is_open and not visit.may_use(screen.table):
+        message = "Your key is for some tables alone: sign in with one for all, or by a link"
+        raise Problem("forbidden", message)
+
+
+async def find_session(service: Service, request: Request) -> Session | None:
+    """Return the session of the browser's cookie, if it holds. Raises Problem `unavailable`."""
+    secret = read_cookie(service.settings.site_url, request.headers)
+    return await service[Sessions].find(secret) if secret else None
+
+
+def check_origin(service: Service, headers: Mapping[str, str]) -> None:
+    """Reject a form of any other origin. Raises Problem `forbidden`.
+
+    Fetch Metadata, section 2.3; Fetch, section 3.2: a browser sends at least one of both headers
+    with a POST.
+    """
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    own = service.settings.site_url
+    if service.settings.is_loopback:  # the host was checked, and may be another loopback name
+        own = f"http://{headers.get('Host', '')}"
+    is_own = site in (None, "same-origin") and origin in (None, own)
+    if not is_own or site is origin is None:
+        raise Problem("forbidden", "This form was not sent by the desk itself: open it, try again")
+
+
+def safe_target(address: str) -> str:
+    """Return an address within the desk; the desk's first page for any other."""
+    parts = urlsplit(address)
+    is_own = address.startswith(DESK) and not parts.netloc and "\\" not in address
+    return address if is_own and address.isprintable() and ".." not in parts.path else DESK
+
+
+def with_parameters(address: str, **given: object) -> str:
+    """Return an address of the desk with parameters set, empty ones left out."""
+    path, _, query = address.partition("?")
+    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done")]
+    return f"{path}{_query([*kept, *((name, str(each)) for name, each in given.items() if each)])}"
+
+
+def _fill(path: str, variables: Mapping[str, str]) -> str:
+    return path.format(**{name: quote(text, safe="") for name, text in variables.items()})
+
+
+def _query(pairs: Sequence[tuple[str, str]]) -> str:
+    return f"?{urlencode(pairs)}" if pairs else ""
+
+
+def redirect(address: str, headers: Values | None = None) -> OperationResult:
+    """Send the browser to another page with GET (RFC 9110, section 15.4.4)."""
+    return HtmlResult(b"", 303, {"Location": address, **(headers or {})}, "", is_private=True)
+
+
+async def show_problem(
+    service: Service, problem: Problem, visit: Visit | None = None, menu: Menu = ()
+) -> OperationResult:
+    """Return an error as a page of the desk."""
+    values = {"problem": problem.message, **_frame(menu, visit)}
+    result = await render(service, "problem", "This did not work", status=problem.status, **values)
+    result.headers = {**result.headers, **problem.headers}
+    return result
+
+
+async def render_screen(
+    screen: Screen, menu: Menu, visit: Visit, values: Values, status: int = 200
+) -> HtmlResult:
+    """Return a screen as a page, with the navigation and a notice of what was just done."""
+    done, can_undo = None, False
+    if (entry_id := visit.query.get("done", "")) and is_uuid(entry_id):
+        done = await _find_entry(visit, Filter("id", "eq", entry_id))
+        can_undo = bool(done and await undoable(visit.service.store, [entry_id]))
+    shown = {
+        "title": screen.title,
+        "typed": {},
+        "errors": {},
+        **values,
+        "done": done,
+        "can_undo": can_undo,
+    }
+    frame = _frame(menu, visit, screen)
+    return await render(visit.service, screen.template, status=status, **shown, **frame)
+
+
+def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:
+    reached = [
+        (label, path, screen is not None and path == screen.path)
+        for label, path, each in menu
+        if visit and (each.is_open or visit.may_use(each.table))
+    ]
+    can_write = visit is not None and "admin:write" in visit.actor.scopes
+    return {"menu": reached, "actor": visit and visit.actor, "can_write": can_write}
+
+
+async def render(
+    service: Service, template: str, title: str, *, status: int = 200, **values: Any
+) -> HtmlResult:
+    """Return a page of the desk in the look of the site, or in a plain one without a build."""
+    content = _environment().get_template(f"{template}.html").render(values)
+    build = service[BuildManager].current
+    frame = _PLAIN
+    if build is not None:
+        try:
+            frame = _read_frame(build.folder / TEMPLATES_FOLDER / BASE_TEMPLATE)
+        except OSError:  # the build was deleted by hand, which readiness reports
+            frame = _PLAIN
+    head, _, rest = frame.replace(SHELL_TITLE, escape(title)).partition("</head>")
+    before, _, after = rest.partition(SHELL_CONTENT)
+    link = f'<link rel="stylesheet" href="{SHEET}">'
+    body = f"{head}{link}</head>{before}{content}{after}".encode()
+    return HtmlResult(body, status, is_private=True)
+
+
+def is_uuid(text: str) -> bool:
+    """Return whether a text is a UUID, as keys are."""
+    try:
+        parse_uuid(text)
+    except ValueError:
+        return False
+    return True
+
+
+_PLAIN: Final = (
+    '<!DOCTYPE html><html lang="en"><head><meta charset="utf-8"><title><!-- title --></title>'
+    '<meta name="viewport" content="width=device-width, initial-scale=1"></head><body><main '
+    'id="main"><h1><!-- title --></h1><!-- content --></main></body></html>'
+)
+"""The frame while no build is there: the desk is needed most when something is broken."""
+
+
+@lru_cache(maxsize=2)
+def _read_frame(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("edge_api.desk"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    environment.filters.update(minute=_minute, urlquote=quote, with_parameters=with_parameters)
+    return environment
+
+
+def _minute(instant: str | None) -> str:
+    """Return an instant to the minute, for people."""
+    return datetime.fromisoformat(instant).strftime("%-d %b %Y, %H:%M") if instant else ""

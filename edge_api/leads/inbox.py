@@ -1,0 +1,84 @@
+"""Leads as their owner looks for them: by status and by words, and marked as done."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from edge_api.db.query import Filter, Order, Read, Store, Where, fold
+from edge_api.db.table import Row
+from edge_api.db.tables import LEADS
+
+FIRST_SEARCHED: Final = 250
+"""Rows that a search reads without the index, which is slow for words that many leads have."""
+MAX_SEARCHED: Final = 2000
+"""Rows that a search reads at the most, in the order asked for."""
+MIN_INDEXED: Final = 3
+"""Characters of the shortest word that the index of trigrams finds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeadQuery:
+    """Which leads to find."""
+
+    search: str = ""
+    """Words, each of which stands in name, address or message, whatever the case."""
+    statuses: tuple[str, ...] = ()
+    """Any of these; none: all."""
+    oldest_first: bool = False
+    limit: int = 50
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLeads:
+    """A page of leads, and whether more follow."""
+
+    rows: list[Row]
+    has_more: bool
+
+
+async def find_leads(store: Store, query: LeadQuery) -> FoundLeads:
+    """Return leads by the time at which they came.
+
+    Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
+    sought among as many leads alone. Raises Problem `unavailable`.
+    """
+    where: Where = (Filter("status", "in", query.statuses),) if query.statuses else ()
+    words = fold(query.search).split()
+    start, end = query.offset, query.offset + query.limit
+    if not words:
+        rows = await _read(store, query, where, query.limit + 1, start)
+        return FoundLeads(rows[: query.limit], len(rows) > query.limit)
+    indexed = tuple(word for word in words if len(word) >= MIN_INDEXED)
+    rest = (*where, Filter("id", "search", indexed)) if indexed else where
+    found: list[Row] = []
+    for part, first, count in (
+        (where, 0, FIRST_SEARCHED),
+        (where, FIRST_SEARCHED, 3 * FIRST_SEARCHED),
+        (rest, 0, FIRST_SEARCHED),
+        (rest, FIRST_SEARCHED, MAX_SEARCHED - FIRST_SEARCHED),
+    ):
+        rows = await _read(store, query, part, count, first)
+        found = [*(found if first else ()), *_matching(rows, words)]
+        if len(found) > end or len(rows) < count:
+            break
+    return FoundLeads(found[start:end], len(found) > end)
+
+
+async def _read(
+    store: Store, query: LeadQuery, where: Where, limit: int, offset: int = 0
+) -> list[Row]:
+    way = not query.oldest_first
+    order = (Order("created_at", descending=way), Order("id", descending=way))
+    read = Read(LEADS, where=where, order=order, limit=limit, offset=offset)
+    (result,) = await store.run(read)
+    return result.rows
+
+
+def _matching(rows: Iterable[Row], words: list[str]) -> list[Row]:
+    return [row for row in rows if _has_all(row, words)]
+
+
+def _has_all(row: Row, words: list[str]) -> bool:
+    text = fold("\n".join(row[name] for name in LEADS.searched))
+    return all(word in text for word in words)

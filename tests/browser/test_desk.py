@@ -1,0 +1,236 @@
+"""The desk in a real browser without scripts: every action, by pointer and by keyboard."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.browser.conftest import Journal
+from tests.browser.watching import OVERFLOW
+from tools.judges import MODULES
+
+pytestmark = pytest.mark.size("test")
+ADMIN = "/api/public/v1/admin"
+AXE = MODULES / "axe-core" / "axe.min.js"
+RUN_AXE = """() => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+  violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.target).join(", ")}`))"""
+SCREENS = ("", "leads/", "tables/", "tables/leads/", "access/", "mail/", "audit/")
+
+
+def send(journal: Journal, path: str, body: Any) -> Any:
+    """Send JSON with the key of the journal; return the answer."""
+    headers = {"X-API-Key": journal.key, "Content-Type": "application/json"}
+    status, _, answer = journal.edge.post(path, json.dumps(body).encode(), headers)
+    assert status == 201, answer
+    return json.loads(answer)
+
+
+def make_lead(journal: Journal, name: str, **more: Any) -> str:
+    """Store a lead; return its id."""
+    given = {"email": f"{name}@example.org", "budget_tier": "b", "message": f"{name} asks\nus"}
+    (row,) = send(journal, f"{ADMIN}/leads", {"name": name, **given, **more})
+    return str(row["id"])
+
+
+def stored(journal: Journal, lead_id: str) -> dict[str, Any]:
+    """Return a lead as it is stored."""
+    return next((row for row in journal.leads() if row["id"] == lead_id), {})
+
+
+@pytest.fixture
+def page(journal: Journal, browser: Browser) -> Iterator[Page]:
+    """Return a page without scripts, on a phone, that is signed in with the journal's key."""
+    with browser.new_context(
+        java_script_enabled=False, viewport={"width": 360, "height": 780}
+    ) as context:
+        page = context.new_page()
+        page.goto(f"{journal.url}/desk/")
+        page.get_by_label("Your API key").fill(journal.key)
+        page.get_by_role("button", name="Sign in").click()
+        assert page.url == f"{journal.url}/desk/"
+        yield page
+
+
+def press(page: Page, name: str) -> None:
+    """Press a button of the page's own part."""
+    page.locator("main").get_by_role("button", name=name, exact=True).first.click()
+
+
+def test_from_the_mail_to_a_stored_note(journal: Journal, page: Page) -> None:
+    """The link in the mail, the typing, and Save: two presses; then the undo."""
+    lead = make_lead(journal, "note")
+    page.goto(f"{journal.url}/desk/leads/{lead}/")
+    page.get_by_label("Notes").fill("Called back.")
+    press(page, "Save")
+    assert stored(journal, lead)["notes"] == "Called back."
+    press(page, "Undo")
+    assert stored(journal, lead)["notes"] is None
+    answer = page.get_by_role("link", name="Answer").get_attribute("href") or ""
+    assert answer.startswith("mailto:note%40example.org?subject=Re%3A")
+    assert "%3E%20note%20asks" in answer
+    press(page, "Mark contacted")
+    assert stored(journal, lead)["status"] == "contacted"
+    press(page, "Spam")
+    assert stored(journal, lead)["status"] == "spam"
+    press(page, "Not spam")
+    assert stored(journal, lead)["status"] == "new"
+
+
+def test_the_inbox_by_filters_ticks_and_one_press(journal: Journal, page: Page) -> None:
+    """Search, tick two, mark them; of the spam say that one is none."""
+    leads = [make_lead(journal, f"tick{number}") for number in range(3)]
+    spam = make_lead(journal, "spammer", status="spam", spam_reasons=["many links"])
+    page.goto(f"{journal.url}/desk/leads/")
+    page.get_by_label("Search name").fill("TICK")
+    press(page, "Search")
+    assert page.locator(".lead-row").count() == 3
+    for lead in leads[:2]:
+        page.locator(f"#pick-{lead}").check()
+    page.get_by_label("Mark the picked ones as").select_option("qualified")
+    press(page, "Mark")
+    assert [stored(journal, lead)["status"] for lead in leads] == ["qualified"] * 2 + ["new"]
+    page.get_by_label("Search name").fill("spammer")
+    press(page, "Search")
+    page.get_by_role("link", name="spam", exact=True).click()
+    assert "many links" in page.locator("main").inner_text()
+    page.locator(".lead-row", has_text="spammer").get_by_role("button").click()
+    assert stored(journal, spam)["status"] == "new"
+    with page.expect_download() as got:
+        page.get_by_role("link", name="These as CSV").click()
+    assert got.value.suggested_filename == "leads.csv"
+
+
+def test_a_person_is_exported_and_erased(journal: Journal, page: Page) -> None:
+    """Only after a tick."""
+    lead = make_lead(journal, "erase")
+    page.goto(f"{journal.url}/desk/leads/{lead}/")
+    page.get_by_text("What is kept of this person").click()
+    with page.expect_download() as got:
+        page.get_by_role("link", name="Export it as JSON").click()
+    assert json.loads(got.value.path().read_text())["leads"][0]["name"] == "erase"
+    press(page, "Erase")
+    assert "Tick this first" in page.locator("main").inner_text()
+    page.get_by_label("Yes, erase everything").check()
+    press(page, "Erase")
+    assert stored(journal, lead) == {}
+
+
+def test_tables_are_filtered_and_a_row_is_changed_and_deleted(journal: Journal, page: Page) -> None:
+    """By forms alone; the audit page takes the deletion back."""
+    lead = make_lead(journal, "tabled")
+    page.goto(f"{journal.url}/desk/")
+    page.get_by_role("link", name="Tables").click()
+    page.get_by_role("link", name="leads", exact=True).click()
+    page.get_by_text("Filter and sort").click()
+    page.get_by_label("Only where").select_option("name")
+    page.get_by_label("Value").fill("tabled")
+    press(page, "Show")
+    page.get_by_role("link", name="Open row 1").click()
+    page.get_by_label("budget_tier").fill("")
+    press(page, "Save")
+    assert "budget_tier must have 1 characters or more." in page.locator("main").inner_text()
+    page.get_by_label("budget_tier").fill("large")
+    press(page, "Save")
+    assert stored(journal, lead)["budget_tier"] == "large"
+    press(page, "Delete this row")
+    assert stored(journal, lead) == {}
+    page.get_by_role("link", name="Audit").click()
+    press(page, "Undo")
+    assert stored(journal, lead)["budget_tier"] == "large"
+
+
+def test_access_is_given_and_taken(journal: Journal, page: Page) -> None:
+    """A request, a key, and a session."""
+    wish = {"type": "api_key", "name": "Bot", "purpose": "Read.", "scopes": ["posts:read"]}
+    for _ in range(2):
+        send(journal, "/api/public/access-requests", wish)
+    page.goto(f"{journal.url}/desk/access/")
+    press(page, "Approve")
+    press(page, "Deny")
+    assert "Nobody waits for a decision." in page.locator("main").inner_text()
+    page.get_by_text("Issue a key").click()
+    page.get_by_label("Name").fill("Printer")
+    press(page, "Issue")
+    assert page.locator(".secret").inner_text().startswith("fe_sk_")
+    page.get_by_role("link", name="Back to access").click()
+    card = page.locator(".card", has_text="Printer").first
+    card.get_by_role("button", name="Rotate").click()
+    assert page.locator(".secret").inner_text().startswith("fe_sk_")
+    page.get_by_role("link", name="Back to access").click()
+    for _ in range(2):
+        page.locator(".card", has_text="Printer").first.get_by_role("button", name="Revoke").click()
+    assert page.locator(".card", has_text="Printer").count() == 0
+    session = page.locator(".card", has_text="this one")
+    session.get_by_role("button", name="End").click()
+    page.goto(f"{journal.url}/desk/access/")
+    assert "/desk/sign-in/" in page.url
+
+
+def test_a_printed_link_signs_in_once(journal: Journal, browser: Browser) -> None:
+    """As the command prints it; then the browser signs out."""
+    status, said, _ = journal.installation.run("desk", "link")
+    assert status == 0
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(said.split()[-1])
+        press(page, "Sign in")
+        assert page.url == f"{journal.url}/desk/"
+        press(page, "Sign out")
+        page.goto(said.split()[-1])
+        assert "This link has been used" in page.locator("main").inner_text()
+        page.get_by_role("button", name="Mail me a link").click()
+        assert "If mail works here" in page.locator("main").inner_text()
+
+
+def test_the_keyboard_alone_walks_from_the_inbox_to_a_note(journal: Journal, page: Page) -> None:
+    """Tab, Enter and letters; what has the focus is outlined."""
+    lead = make_lead(journal, "keyboard")
+    page.goto(f"{journal.url}/desk/leads/?q=keyboard")
+    tab_to(page, f'.who[href="/desk/leads/{lead}/"]')
+    page.keyboard.press("Enter")
+    tab_to(page, "#notes")
+    page.keyboard.type("By keys.")
+    tab_to(page, "main .row button:has-text('Save')")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**done=**")
+    assert stored(journal, lead)["notes"] == "By keys."
+
+
+def tab_to(page: Page, selector: str) -> None:
+    """Press Tab until an element has the focus."""
+    for _ in range(80):
+        page.keyboard.press("Tab")
+        if page.locator(f"{selector}:focus").count():
+            return
+    raise AssertionError(f"{selector} cannot be reached")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+def test_screens_have_no_barrier_and_fit(
+    journal: Journal, browser: Browser, width: int, scheme: Any
+) -> None:
+    """What axe finds, what is wider than the screen, what the page's own policy refuses."""
+    lead = make_lead(journal, f"seen{width}{scheme}", status="spam", spam_reasons=["a"], notes="n")
+    with browser.new_context(
+        viewport={"width": width, "height": 800}, color_scheme=scheme, bypass_csp=True
+    ) as context:
+        page = context.new_page()
+        found = []
+        page.goto(f"{journal.url}/desk/sign-in/")
+        found += look(page, AXE.read_text())
+        page.get_by_label("Your API key").fill(journal.key)
+        press(page, "Sign in")
+        for path in (*SCREENS, "leads/?status=spam", f"leads/{lead}/", f"tables/leads/{lead}/"):
+            page.goto(f"{journal.url}/desk/{path}")
+            found += [f"{path} {each}" for each in look(page, AXE.read_text())]
+    assert found == []
+
+
+def look(page: Page, axe: str) -> list[str]:
+    """Return what axe finds on a page, and how much it is too wide."""
+    page.evaluate(axe)
+    wide = page.evaluate(OVERFLOW)
+    return [*page.evaluate(RUN_AXE), *([f"too wide by {wide}"] if wide > 0 else [])]

@@ -1,0 +1,106 @@
+"""The desk of a running edge, seen by a browser without scripts."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from edge_api.db.query import Insert, Read
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import LEADS
+from tests.edge.conftest import SITE_URL, RunningEdge
+from tests.edge.store.samples import make_row
+
+LEAD = {"name": "Ann Lee", "email": "ann@example.org", "budget_tier": "b", "message": "Hello\nyou"}
+
+
+@dataclass
+class Shown:
+    """A page, or a redirect."""
+
+    status: int
+    headers: Any
+    text: str
+
+    @property
+    def tree(self) -> LexborHTMLParser:
+        """The page's elements."""
+        return LexborHTMLParser(self.text)
+
+    def one(self, selector: str) -> LexborNode:
+        """Return the first element that a selector finds."""
+        found = self.tree.css_first(selector)
+        assert found is not None, selector
+        return found
+
+    @property
+    def said(self) -> str:
+        """The text of the desk's part of the page."""
+        found = self.tree.css_first(".desk")
+        return " ".join(found.text().split()) if found else self.text
+
+    @property
+    def to(self) -> str:
+        """Where a redirect leads."""
+        return str(self.headers["Location"])
+
+
+@dataclass
+class Browser:
+    """A browser: it keeps its cookie, and says where its forms come from."""
+
+    edge: RunningEdge
+    cookie: str = ""
+    own: dict[str, str] = field(
+        default_factory=lambda: {"Sec-Fetch-Site": "same-origin", "Origin": SITE_URL}
+    )
+
+    async def ask(self, method: str, path: str, **more: Any) -> Shown:
+        """Send a request and take the cookie that comes back."""
+        headers = {"Cookie": self.cookie, **more.pop("headers", {})}
+        async with self.edge.ask(method, path, headers=headers, **more) as answer:
+            if given := answer.headers.get("Set-Cookie"):
+                self.cookie = given.partition(";")[0]
+            return Shown(answer.status, answer.headers, await answer.text())
+
+    async def get(self, path: str) -> Shown:
+        """Open a page."""
+        return await self.ask("GET", path)
+
+    async def post(self, path: str, headers: Any = None, **form: Any) -> Shown:
+        """Send a form."""
+        pairs = [
+            (name, each)
+            for name, value in form.items()
+            for each in (value if isinstance(value, list) else [value])
+        ]
+        sent = self.own if headers is None else headers
+        return await self.ask("POST", path, data=pairs or "", headers={**FORM, **sent})
+
+    async def sign_in(self, key: str) -> "Browser":
+        """Sign in with a key."""
+        assert (await self.post("/desk/sign-in/", key=key)).status == 303
+        return self
+
+    async def rows(self, table: Table) -> list[Row]:
+        """Return the rows of a table as they are stored."""
+        (result,) = await self.edge.service.store.run(Read(table))
+        return list(result.rows)
+
+    async def lead(self, **changes: Any) -> Row:
+        """Store a lead."""
+        row = make_row(LEADS, {**LEAD, **changes})
+        await self.edge.service.store.run(Insert(LEADS, [row]))
+        return row
+
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+BrowserMaker = Callable[..., Any]
+
+
+@pytest.fixture
+async def owner(edge: RunningEdge) -> Browser:
+    """Return a browser that is signed in with a key for everything."""
+    return await Browser(edge).sign_in(await edge.key())

@@ -1,0 +1,269 @@
+"""What the owner does at the desk: each action, its undo, and what keeps it from doing harm."""
+
+import json
+
+import pytest
+
+from edge_api.access.input import AccessRequestInput
+from edge_api.access.service import AccessRequests
+from edge_api.auth.actor import recent_entries, system_clock
+from edge_api.auth.keys import Keys
+from edge_api.db.desk_tables import DESK_SESSIONS, FORMER_ROWS
+from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.query import Insert
+from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
+from tests.edge.conftest import RunningEdge
+from tests.edge.desk.conftest import Browser
+from tests.edge.store.samples import make_row
+
+pytestmark = pytest.mark.each_engine
+SCREENS = (
+    "/desk/",
+    "/desk/leads/",
+    "/desk/tables/",
+    "/desk/tables/leads/",
+    "/desk/tables/email_send_state/1/",
+    "/desk/access/",
+    "/desk/mail/",
+    "/desk/audit/",
+)
+
+
+@pytest.mark.parametrize("path", SCREENS)
+async def test_each_screen_is_for_who_signed_in(edge: RunningEdge, path: str) -> None:
+    """Others are sent to sign in; nobody may keep, index or frame a screen."""
+    stranger = Browser(edge)
+    sent = await stranger.get(path)
+    assert (sent.status, sent.to.startswith("/desk/sign-in/?to=%2Fdesk%2F")) == (303, True)
+
+    await stranger.sign_in(await edge.key())
+    shown = await stranger.get(path)
+
+    assert shown.status == 200
+    assert shown.headers["Cache-Control"] == "no-store"
+    assert shown.headers["X-Robots-Tag"] == "noindex, nofollow"
+    assert shown.headers["Referrer-Policy"] == "same-origin"
+    assert "frame-ancestors 'none'" in shown.headers["Content-Security-Policy"]
+    head = await stranger.ask("HEAD", path)
+    assert (head.status, head.text) == (200, "")
+
+
+async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
+    """Two presses and the typing; the notice has the undo."""
+    lead = await owner.lead()
+    path = f"/desk/leads/{lead['id']}/"
+    assert "Hello you" in (await owner.get(path)).said
+
+    saved = await owner.post(path, notes="Called.\r\nAgain", **{"was.notes": "", "status": "new"})
+    done = await owner.get(saved.to)
+    assert (await owner.rows(LEADS))[0]["notes"] == "Called.\nAgain"
+    assert "Done: update, 1 row of leads." in done.said
+
+    form = done.tree.css_first(".notice form")
+    assert form is not None
+    back = await owner.post(str(form.attributes["action"]), back=path)
+    assert back.to.startswith(path)
+    assert (await owner.rows(LEADS))[0]["notes"] is None
+
+
+async def test_a_stale_form_says_what_changed(owner: Browser) -> None:
+    """What was typed is kept, the other's value is told, and a second look may overwrite it."""
+    lead = await owner.lead(notes="old")
+    path = f"/desk/leads/{lead['id']}/"
+    await owner.post(path, notes="theirs", **{"was.notes": "old"})
+
+    stale = await owner.post(path, notes="mine", **{"was.notes": "old"})
+    assert stale.status == 400
+    assert "Meanwhile this was changed to: theirs." in stale.said
+    assert stale.one("textarea").text().strip() == "mine"
+    again = await owner.post(path, notes="mine", **{"was.notes": "theirs"})
+    assert again.status == 303
+    assert (await owner.rows(LEADS))[0]["notes"] == "mine"
+
+
+async def test_a_second_press_does_nothing_twice(owner: Browser) -> None:
+    """Saved, marked and deleted once each, however often it is pressed."""
+    lead = await owner.lead()
+    for _ in range(2):
+        await owner.post(f"/desk/leads/{lead['id']}/", notes="x", **{"was.notes": ""})
+    for _ in range(2):
+        assert (await owner.post("/desk/leads/mark/", id=lead["id"], status="won")).status == 303
+    for _ in range(2):
+        deleted = await owner.post(f"/desk/tables/leads/{lead['id']}/delete/")
+        assert deleted.status == 303
+
+    entries = await recent_entries(owner.edge.service.store, 20)
+    verbs = [each["verb"] for each in entries if each["table_name"] == "leads"]
+    assert verbs == ["delete", "update", "update"]
+
+
+async def test_leads_are_marked_together_and_one_is_no_spam(owner: Browser) -> None:
+    """A form that lacks ticks or a status comes back and says so."""
+    leads = [await owner.lead(status="spam", name=f"n{number}") for number in range(3)]
+    ids = [each["id"] for each in leads]
+    await owner.post("/desk/leads/mark/", id=ids[:2], status="contacted", back="/desk/leads/")
+    await owner.post("/desk/leads/mark/", one=f"{ids[2]} new", back="/desk/leads/?status=spam")
+    assert sorted(row["status"] for row in await owner.rows(LEADS)) == ["contacted"] * 2 + ["new"]
+
+    none = await owner.post("/desk/leads/mark/", status="won", back="/desk/leads/?q=n1")
+    assert (none.status, "Tick at least one lead" in none.said) == (400, True)
+    assert none.one("#q").attributes["value"] == "n1"
+    assert (await owner.post("/desk/leads/mark/", id=ids, status="x")).status == 400
+
+
+async def test_the_inbox_finds_sorts_and_hands_out(owner: Browser) -> None:
+    """Spam is shown only when it is asked for; the filters hold for the CSV too."""
+    await owner.lead(name="Zoë Straße", message="Über uns")
+    await owner.lead(name="=1+1", status="spam", message="buy")
+    assert "Zoë" in (await owner.get("/desk/leads/?q=straße+ÜBER")).said
+    assert "No lead is like that" in (await owner.get("/desk/leads/?q=nothing")).said
+    assert "=1+1" not in (await owner.get("/desk/leads/")).said
+    assert "=1+1" in (await owner.get("/desk/leads/?status=spam&order=oldest&page=zz")).said
+    assert (await owner.get("/desk/leads/?status=none")).status == 400
+    sheet = await owner.get("/desk/leads.csv?status=spam")
+    assert sheet.headers["Content-Type"].startswith("text/csv")
+    assert "'=1+1" in sheet.text
+
+
+async def test_a_row_is_edited_and_deleted(owner: Browser) -> None:
+    """Faults stand at their fields; NULL is an empty field; JSON is read as JSON."""
+    lead = await owner.lead(notes="n", spam_score=3)
+    path = f"/desk/tables/leads/{lead['id']}/"
+    wrong = await owner.post(
+        path, name="", spam_score="x", spam_reasons="[", **{"was.name": "Ann Lee"}
+    )
+    assert wrong.status == 400
+    assert "spam_score must be a whole number." in wrong.said
+    assert "spam_reasons must be JSON." in wrong.said
+    assert (await owner.post(path, name="", **{"was.name": "Ann Lee"})).status == 400
+    await owner.post(path, notes="", spam_reasons='["a"]', spam_score="4")
+    (row,) = await owner.rows(LEADS)
+    assert (row["notes"], row["spam_reasons"], row["spam_score"]) == (None, ["a"], 4)
+
+    await owner.post(f"{path}delete/")
+    assert await owner.rows(LEADS) == []
+    gone = await owner.get(path)
+    assert (gone.status, "it may be deleted" in gone.said) == (404, True)
+    await owner.post("/desk/tables/email_send_state/1/", batch_size="7")
+    assert (await owner.rows(EMAIL_SEND_STATE))[0]["batch_size"] == 7
+
+
+async def test_rows_are_filtered_by_the_address(owner: Browser) -> None:
+    """The form adds to the dialect of the administrative interface; a fault is a sentence."""
+    for number in range(3):
+        await owner.lead(name=f"n{number}")
+    shown = await owner.get(
+        "/desk/tables/leads/?name=neq.n0&column=name&operator=neq&value=n1&order=name.asc"
+    )
+    assert ("n2" in shown.said, "n1" in shown.said.partition("Row")[2]) == (True, False)
+    assert "id: is not a UUID" in (await owner.get("/desk/tables/leads/?id=eq.x")).said
+    assert (await owner.get("/desk/tables/nothing/")).status == 404
+
+
+async def ask_for_access(edge: RunningEdge, scopes: str = "posts:read admin:read") -> str:
+    """File a request; return its id."""
+    given = {"type": "api_key", "name": "Bot", "purpose": "Read.", "scopes": scopes.split()}
+    wish = AccessRequestInput.model_validate(given)
+    return str((await edge.service[AccessRequests].submit(wish, "192.0.2.1")).row["id"])
+
+
+async def test_requests_are_decided_and_a_denial_is_undone(owner: Browser) -> None:
+    """Nothing is granted without a tick; what is decided is not decided twice."""
+    first, second = await ask_for_access(owner.edge), await ask_for_access(owner.edge)
+    path = f"/desk/access/requests/{first}"
+    assert (await owner.post(f"{path}/approve/")).status == 400
+    await owner.post(f"{path}/approve/", scope=["posts:read"])
+    assert (await owner.post(f"{path}/approve/", scope=["posts:read"])).status == 409
+    done = await owner.post(f"/desk/access/requests/{second}/deny/")
+    rows = {row["id"]: row for row in await owner.rows(ACCESS_REQUESTS)}
+    assert (rows[first]["status"], rows[first]["scopes"]) == ("approved", "posts:read")
+    assert rows[second]["status"] == "denied"
+    await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
+    rows = {row["id"]: row for row in await owner.rows(ACCESS_REQUESTS)}
+    assert rows[second]["status"] == "pending"
+
+
+async def test_keys_are_issued_once_rotated_and_revoked(owner: Browser) -> None:
+    """The secret is shown once; pressing again issues no second key."""
+    once = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+    form = {"name": "Bot", "scope": ["posts:read"], "table": ["leads"], "once": once}
+    issued = await owner.post("/desk/access/keys/", expires="2999-01-01", **form)
+    secret = issued.one(".secret").text()
+    assert secret.startswith("fe_sk_")
+    assert await Keys(owner.edge.service.store, system_clock).allows(
+        secret, frozenset({"posts:read"})
+    )
+    again = await owner.post("/desk/access/keys/", **form)
+    assert (again.status, secret in again.text) == (409, False)
+    assert (await owner.post("/desk/access/keys/", expires="soon", **form)).status == 400
+    assert (await owner.post("/desk/access/keys/", name="Bot")).status == 400
+    assert (await owner.post("/desk/access/keys/", **{**form, "name": ""})).status == 400
+
+    rotated = await owner.post(f"/desk/access/keys/{once}/rotate/")
+    assert rotated.one(".secret").text() != secret
+    assert (await owner.post(f"/desk/access/keys/{once}/rotate/")).status == 409
+    await owner.post(f"/desk/access/keys/{once}/revoke/")
+    (row,) = [row for row in await owner.rows(CREDENTIALS) if row["id"] == once]
+    assert row["revoked_at"]
+    assert (await owner.post("/desk/access/keys/none/revoke/")).status == 404
+
+
+async def test_sessions_are_listed_and_ended(owner: Browser) -> None:
+    """An ended session is signed out at its next request."""
+    other = await Browser(owner.edge).sign_in(await owner.edge.key())
+    rows = sorted(await owner.rows(DESK_SESSIONS), key=lambda row: row["created_at"])
+    await owner.post(f"/desk/access/sessions/{rows[1]['id']}/end/")
+    assert (await other.get("/desk/")).status == 303
+    assert (await owner.get("/desk/access/")).said.count("this one") == 1
+
+
+async def test_mail_that_was_given_up_is_retried_or_discarded(owner: Browser) -> None:
+    """One of them or all; a discarded one comes back by undo."""
+    store = owner.edge.service.store
+    dead = {"queue": "transactional", "template_name": "lead_notification", "attempts": 3}
+    dead |= {"recipient_email": "o@example.org", "dead_at": "2026-06-01T12:00:00.000000Z"}
+    rows = [make_row(EMAIL_OUTBOX, {**dead, "subject_id": SUBJECT}) for _ in range(3)]
+    await store.run(Insert(EMAIL_OUTBOX, rows))
+    assert (await owner.get("/desk/mail/")).said.count("o@example.org") == 3
+    done = await owner.post("/desk/mail/discard/", id=rows[0]["id"])
+    assert len(await owner.rows(EMAIL_OUTBOX)) == 2
+    await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
+    assert len(await owner.rows(EMAIL_OUTBOX)) == 3
+    await owner.post("/desk/mail/retry/", id=rows[1]["id"])
+    assert sum(row["dead_at"] is None for row in await owner.rows(EMAIL_OUTBOX)) == 1
+    await owner.post("/desk/mail/discard/")
+    assert len(await owner.rows(EMAIL_OUTBOX)) == 1
+    assert (await owner.post("/desk/mail/retry/", id=rows[0]["id"])).status == 404
+
+
+SUBJECT = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+
+
+async def test_a_person_is_exported_and_erased(owner: Browser) -> None:
+    """Everything about them goes, former rows included, and nothing else."""
+    lead, kept = await owner.lead(), await owner.lead(email="bo@example.org")
+    path = f"/desk/leads/{lead['id']}"
+    await owner.post(f"{path}/", notes="secret", **{"was.notes": ""})
+    person = json.loads((await owner.get(f"{path}/person.json")).text)
+    assert person["leads"][0]["notes"] == "secret"
+    assert len(person["former_rows"]) == 1
+
+    unsure = await owner.post(f"{path}/erase/")
+    assert (unsure.status, "Tick this first" in unsure.said) == (400, True)
+    await owner.post(f"{path}/erase/", sure="yes")
+    assert [row["id"] for row in await owner.rows(LEADS)] == [kept["id"]]
+    assert await owner.rows(FORMER_ROWS) == []
+    assert (await owner.get(f"{path}/")).status == 404
+
+
+async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
+    """The audit page says which row changed since, and by whom."""
+    row = make_row(SUPPRESSED_EMAILS, {"email": "a@b.test", "reason": "bounce"})
+    await owner.edge.service.store.run(Insert(SUPPRESSED_EMAILS, [row]))
+    path = f"/desk/tables/suppressed_emails/{row['id']}/"
+    first = await owner.post(path, reason="complaint", **{"was.reason": "bounce"})
+    await owner.post(path, reason="unsubscribe", **{"was.reason": "complaint"})
+    late = await owner.post(f"/desk/audit/{first.to.rpartition('=')[2]}/undo/")
+    assert (late.status, "has changed since, in reason" in late.said) == (409, True)
+    assert (await owner.post(f"/desk/audit/{SUBJECT}/undo/")).status == 404

@@ -1,0 +1,324 @@
+"""What must not work at the desk: other origins, stale sessions, used links, words as code."""
+
+import re
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from edge_api.auth.actor import system_clock
+from edge_api.auth.desk_links import DeskLinks
+from edge_api.auth.keys import Keys, NewKey
+from edge_api.db.desk_tables import DESK_LINKS, DESK_SESSIONS
+from edge_api.db.query import Filter, Insert, Update
+from edge_api.db.tables import CREDENTIALS, LEADS
+from edge_api.db.types import format_instant
+from edge_api.desk.operations import OPERATIONS
+from edge_api.desk.sessions import Sessions
+from edge_api.schema.credentials import SCOPES
+from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
+from tests.edge.desk.conftest import FORM, Browser
+from tests.edge.store.samples import make_row
+
+POSTS = sorted(each.path for each in OPERATIONS if each.method == "POST")
+KEY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
+FOREIGN: dict[str, dict[str, str]] = {
+    "no header": {},
+    "another site": {"Sec-Fetch-Site": "cross-site", "Origin": SITE_URL},
+    "a subdomain": {"Sec-Fetch-Site": "same-site", "Origin": "http://evil.journal.test"},
+    "typed": {"Sec-Fetch-Site": "none"},
+    "another origin alone": {"Origin": "http://evil.test"},
+    "an opaque origin": {"Sec-Fetch-Site": "same-origin", "Origin": "null"},
+    "another scheme": {"Origin": SITE_URL.replace("http:", "https:")},
+    "another port": {"Origin": f"{SITE_URL}:8080"},
+}
+
+
+def filled(path: str) -> str:
+    """Return the address of an action on something."""
+    return path.format(key=KEY, table="leads", token="x")
+
+
+@pytest.mark.parametrize("headers", FOREIGN.values(), ids=FOREIGN)
+async def test_no_form_of_another_origin_is_taken(owner: Browser, headers: dict[str, str]) -> None:
+    """Whatever the action; the same form from the desk itself works."""
+    lead = await owner.lead()
+    for path in POSTS:
+        assert (await owner.post(filled(path), headers=headers, key="x")).status == 403, path
+    done = {"id": lead["id"], "status": "won"}
+    assert (await owner.post("/desk/leads/mark/", headers=headers, **done)).status == 403
+    assert (await owner.rows(LEADS))[0]["status"] == "new"
+    assert (
+        await owner.post("/desk/leads/mark/", headers={"Origin": SITE_URL}, **done)
+    ).status == 303
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "multipart/form-data", "application/json", ""])
+async def test_no_other_media_type_is_taken(owner: Browser, kind: str) -> None:
+    """A form that a browser sends without asking first is one of three types; two are refused."""
+    lead = await owner.lead()
+    body = f"id={lead['id']}&status=won".encode()
+    headers = {**owner.own, "Content-Type": kind}
+    shown = await owner.ask("POST", "/desk/leads/mark/", data=body, headers=headers)
+    assert shown.status == 415
+    assert (await owner.rows(LEADS))[0]["status"] == "new"
+
+
+async def test_only_post_changes_anything(owner: Browser) -> None:
+    """The address of an action, opened, does nothing."""
+    lead = await owner.lead()
+    for method in ("GET", "HEAD", "PUT", "DELETE", "PATCH"):
+        path = f"/desk/leads/mark/?id={lead['id']}&status=won"
+        assert (await owner.ask(method, path)).status == 405
+    await owner.get(f"/desk/leads/{lead['id']}/?notes=x&status=won")
+    assert (await owner.rows(LEADS))[0]["status"] == "new"
+
+
+async def test_what_was_typed_outlives_a_lost_session(owner: Browser) -> None:
+    """It is asked to sign in, then offers to send the same form."""
+    lead, key = await owner.lead(), await owner.edge.key()
+    path = f"/desk/leads/{lead['id']}/"
+    owner.cookie = ""
+    lost = await owner.post(path, notes="long <b>", **{"was.notes": ""})
+    assert (lost.status, "What you typed is kept" in lost.said) == (401, True)
+    hidden = {
+        str(each.attributes["name"]): str(each.attributes["value"])
+        for each in lost.tree.css("input[type=hidden]")
+    }
+    resumed = await owner.post("/desk/sign-in/", key=key, **hidden)
+    assert "long <b>" in resumed.said
+    form = resumed.one(f'form[action="{path}"]')
+    again = {
+        str(each.attributes["name"]): str(each.attributes["value"]) for each in form.css("input")
+    }
+    await owner.post(path, **again)
+    assert (await owner.rows(LEADS))[0]["notes"] == "long <b>"
+
+
+async def test_a_session_is_new_at_each_sign_in_and_ends_for_good(edge: RunningEdge) -> None:
+    """No session can be chosen for somebody; after signing out its cookie is nothing."""
+    browser = Browser(edge, cookie="desk=chosen-by-somebody")
+    await browser.sign_in(await edge.key())
+    first = browser.cookie
+    assert first != "desk=chosen-by-somebody"
+    assert first.partition("=")[2] not in str(await browser.rows(DESK_SESSIONS))
+    await browser.post("/desk/sign-out/")
+    assert (await Browser(edge, cookie=first).get("/desk/")).status == 303
+    assert browser.cookie == "desk="
+
+
+async def test_the_cookie_is_for_the_desk_alone(owner: Browser) -> None:
+    """Scripts cannot read it, other sites cannot send it, and no other endpoint takes it."""
+    shown = await owner.post("/desk/sign-in/", key=await owner.edge.key())
+    cookie = shown.headers["Set-Cookie"]
+    assert "HttpOnly; SameSite=Lax" in cookie
+    assert "Path=/" in cookie
+    assert (await owner.get("/api/public/v1/admin/leads")).status == 401
+
+
+@pytest.mark.parametrize("end", ["revoked", "expired", "deleted"])
+async def test_a_session_ends_with_its_key(edge: RunningEdge, end: str) -> None:
+    """Whatever ends the key."""
+    browser = await Browser(edge).sign_in(await edge.key())
+    (row,) = await browser.rows(CREDENTIALS)
+    past = format_instant(system_clock() - timedelta(days=1))
+    column = {"revoked": "revoked_at", "expired": "expires_at"}.get(end)
+    where = (Filter("id", "eq", row["id"]),)
+    if column:
+        await edge.service.store.run(Update(CREDENTIALS, {column: past}, where))
+    else:
+        other = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2c"
+        every = (Filter("id", "is", None, negated=True),)
+        await edge.service.store.run(Update(DESK_SESSIONS, {"credential_id": other}, every))
+    assert (await browser.get("/desk/")).status == 303
+
+
+async def test_old_sessions_and_links_are_deleted(edge: RunningEdge) -> None:
+    """Past their time nothing of them is kept."""
+    browser = await Browser(edge).sign_in(await edge.key())
+    await edge.service[DeskLinks].create()
+    every = (Filter("id", "is", None, negated=True),)
+    past = {
+        "expires_at": "2001-01-01T00:00:00.000000Z",
+        "created_at": "2001-01-01T00:00:00.000000Z",
+    }
+    for table in (DESK_SESSIONS, DESK_LINKS):
+        await edge.service.store.run(Update(table, past, every))
+    assert (await browser.get("/desk/")).status == 303
+    await edge.service[Sessions].delete_expired()
+    await edge.service[DeskLinks].delete_expired()
+    assert [await browser.rows(table) for table in (DESK_SESSIONS, DESK_LINKS)] == [[], []]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "tables"),
+    [(("admin:read",), ()), (("admin:read", "admin:write"), ("email_send_log",))],
+    ids=["read only", "another table"],
+)
+async def test_each_action_needs_scope_and_tables(
+    edge: RunningEdge, scopes: tuple[str, ...], tables: tuple[str, ...]
+) -> None:
+    """The matrix of actions and sign-ins that do not reach them: nothing is changed."""
+    browser = await Browser(edge).sign_in(await edge.key(*scopes, tables=tables))
+    lead = await browser.lead()
+    for path in POSTS:
+        if path in ("/desk/sign-in/", "/desk/mail-link/", "/desk/link/{token}/", "/desk/sign-out/"):
+            continue
+        if tables and path in ("/desk/mail/retry/", "/desk/mail/discard/"):
+            continue
+        own = path.format(key=lead["id"], table="leads", token="x")
+        shown = await browser.post(own, id=lead["id"], status="won", notes="x", sure="yes")
+        assert shown.status in ((403,) if "audit" not in path or not tables else (403, 404)), path
+    assert await browser.rows(LEADS) == [lead]
+    shown = await browser.get("/desk/tables/leads/")
+    assert shown.status == (403 if tables else 200)
+    assert (await browser.get("/desk/access/")).status == (403 if tables else 200)
+    assert ("leads" in (await browser.get("/desk/tables/")).said) == (not tables)
+    assert (await browser.get("/desk/")).status == 200
+
+
+async def test_who_lacks_admin_read_does_not_get_in(edge: RunningEdge) -> None:
+    """Nor does a token for MCP, nor a word that is no key; the last is counted."""
+    browser = Browser(edge)
+    for key in (await edge.key("posts:read"), await edge.token(), "fe_sk_wrong", ""):
+        shown = await browser.post("/desk/sign-in/", key=key)
+        assert (shown.status, browser.cookie) == (400, "")
+        assert shown.tree.css_first("#key-fault") is not None
+
+
+async def test_nobody_grants_more_than_they_have(edge: RunningEdge) -> None:
+    """Neither scopes nor time, neither by a new key, a rotation, nor an approval."""
+    soon = format_instant(system_clock() + timedelta(days=2))
+    scopes = ("admin:read", "admin:write")
+    keys = Keys(edge.service.store, system_clock)
+    issued = await keys.issue(NewKey("short", scopes=scopes, expires_at=soon))
+    wide = await keys.issue(NewKey("wide", scopes=tuple(SCOPES)))
+    browser = await Browser(edge).sign_in(issued.secret)
+    path = "/desk/access/keys/"
+    before = len(await browser.rows(CREDENTIALS))
+    for form in (
+        {"scope": ["posts:read"], "expires": soon[:10]},
+        {"scope": ["admin:read"]},
+        {"scope": ["admin:read"], "expires": "2999-01-01"},
+    ):
+        assert (await browser.post(path, name="x", once=KEY, **form)).status == 400
+    assert (await browser.post(f"{path}{wide.row['id']}/rotate/")).status == 400
+    assert len(await browser.rows(CREDENTIALS)) == before
+    rotated = await browser.post(f"{path}{issued.row['id']}/rotate/")
+    assert rotated.status == 200
+
+
+async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) -> None:
+    """A mail scanner that fetches it leaves it whole; a second use and a guess get nowhere."""
+    address = await edge.service[DeskLinks].create()
+    path = address.removeprefix(SITE_URL)
+    scanner, browser = Browser(edge), Browser(edge)
+    for method in ("GET", "HEAD", "GET"):
+        assert (await scanner.ask(method, path)).status == 200
+    assert scanner.cookie == ""
+    used = await browser.post(path, headers={**browser.own, "X-Forwarded-Host": "evil.test"})
+    assert (used.status, used.to) == (303, "/desk/")
+    assert (await browser.get("/desk/access/")).status == 200
+    for wrong in (path, path.replace(path[-4:-1], "000"), "/desk/link/x/", "/desk/link/.../"):
+        again = await Browser(edge).post(wrong)
+        assert (again.status, "has been used" in again.said) == (404, True)
+        assert (await Browser(edge).get(wrong)).status == 404
+
+
+async def test_links_are_mailed_a_few_times_an_hour(make_edge: EdgeMaker) -> None:
+    """Three for one address; the answer is the same whether or not mail works."""
+    async with make_edge(RATE_DESK_LINKS="3/hour") as edge:
+        answers = [await Browser(edge).post("/desk/mail-link/") for _ in range(4)]
+        assert [each.status for each in answers] == [200, 200, 200, 429]
+        assert len({each.said for each in answers[:3]}) == 1
+        for _ in range(7):
+            await edge.service[DeskLinks].create()
+        async with edge.ask(
+            "POST", "/desk/mail-link/", headers={**FORM, **Browser(edge).own}
+        ) as full:
+            assert full.status == 429
+        address = await edge.service[DeskLinks].create()
+        assert (await Browser(edge).post(address.removeprefix(SITE_URL))).status == 303
+
+
+async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
+    """Whatever address the form is given to go on to."""
+    key = await edge.key()
+    for to in (
+        "//evil.test/desk/",
+        "https://evil.test/desk/",
+        "/desk/../api/",
+        "/\\evil.test",
+        "x",
+    ):
+        shown = await Browser(edge).post("/desk/sign-in/", key=key, to=to)
+        assert shown.to == "/desk/", to
+
+
+async def test_the_desk_can_be_switched_off(make_edge: EdgeMaker) -> None:
+    """Then nothing is there."""
+    async with make_edge(DESK="off") as edge:
+        assert (await Browser(edge).get("/desk/")).status == 404
+        assert (await Browser(edge).get("/desk/sign-in/")).status == 404
+
+
+BREAKS = ("", '"', "'", "`", "-->", "]]>", "</textarea>", "</title>", "</style>", "&quot;", "\\")
+CODE = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg onload=alert(1)>",
+    " onfocus=alert(1) autofocus x=",
+    "javascript:alert(1)",
+    "{{ 7 * 7 }}{% raw %}",
+    "<a href='javascript:alert(1)'>x</a>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+    "<form action=//evil.test><button>",
+    "<base href=//evil.test>",
+    "<meta http-equiv=refresh content=0>",
+    "<style>*{display:none}</style>",
+    "\u202e<b>\u2066",
+    "<!--",
+)
+PAYLOADS = [f"{first}{code}{last}" for first, code, last in product(BREAKS, CODE, ("", ">"))]
+
+
+def skeleton(shown: Any) -> list[str]:
+    """Return the elements of a page with the names of their attributes, without their values."""
+    found = [f"{each.tag} {' '.join(sorted(each.attributes))}" for each in shown.tree.css("*")]
+    return [each for each in found if not each.startswith(("-", "_"))]
+
+
+async def test_words_of_strangers_are_never_code(owner: Browser) -> None:
+    """With 308 payloads in each field that a stranger fills, pages have the same elements."""
+    assert len(PAYLOADS) >= 300
+    store = owner.edge.service.store
+    given = {"name": "n", "email": "e@example.org", "budget_tier": "b", "message": "m"}
+    row = make_row(LEADS, {**given, "spam_reasons": ["r"], "status": "spam", "notes": "x"})
+    await store.run(Insert(LEADS, [row]))
+    pages = (
+        f"/desk/leads/{row['id']}/",
+        "/desk/leads/?status=spam",
+        "/desk/tables/leads/",
+        f"/desk/tables/leads/{row['id']}/",
+    )
+    plain = [skeleton(await owner.get(path)) for path in pages]
+    own = (Filter("id", "eq", row["id"]),)
+    for payload in PAYLOADS:
+        values = {
+            "name": payload[:100],
+            "email": payload[:200].ljust(3, "x"),
+            "budget_tier": payload[:50],
+            "message": payload,
+            "spam_reasons": [payload],
+            "notes": payload,
+        }
+        await store.run(Update(LEADS, values, own))
+        shown = [await owner.get(path) for path in pages]
+        assert [skeleton(each) for each in shown] == plain, payload
+        for each in shown:
+            for link in each.tree.css("a[href]"):
+                assert re.match(r"[/#?]|mailto:", str(link.attributes["href"])), payload
+    for payload in PAYLOADS[::7]:
+        await owner.ask("GET", "/desk/leads/", params={"q": payload, "order": payload})
+        assert "alert(1)</script>" not in (await owner.get("/desk/audit/")).text

@@ -1,0 +1,104 @@
+"""Leads as their owner finds them: by status and by words, in either order, a page at a time."""
+
+import random
+
+import pytest
+
+from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update, fold
+from edge_api.db.table import Row
+from edge_api.db.tables import LEADS
+from edge_api.leads import inbox
+from edge_api.leads.inbox import LeadQuery, find_leads
+from tests.edge.store.samples import make_row
+
+pytestmark = pytest.mark.each_engine
+WORDS = [
+    "ann",
+    "zoë",
+    "straße",
+    "ÉCOLE",
+    "naïve",
+    '"quoted"',
+    "100%",
+    "under_score",
+    "per*cent",
+    "don't",
+    "ИМЯ",
+    "東京都",
+    "a-b",
+]
+
+
+def make(chance: random.Random, number: int) -> Row:
+    """Return a lead of random words."""
+    return make_row(
+        LEADS,
+        {
+            "name": " ".join(chance.choices(WORDS, k=2)),
+            "email": f"{chance.choice(('ann', 'bo'))}{number}@example.org",
+            "message": " ".join(chance.choices(WORDS, k=6)),
+            "budget_tier": "b",
+            "status": chance.choice(("new", "won", "spam")),
+            "created_at": f"2026-01-01T{number // 60 % 24:02}:{number % 60:02}:00.{number:06}Z",
+        },
+    )
+
+
+def expected(rows: list[Row], query: LeadQuery) -> list[str]:
+    """Return the ids that a plain loop finds."""
+    words = fold(query.search).split()
+    found = [
+        row
+        for row in sorted(rows, key=lambda row: (row["created_at"], row["id"]))
+        if (not query.statuses or row["status"] in query.statuses)
+        and all(w in fold(f"{row['name']}\n{row['email']}\n{row['message']}") for w in words)
+    ]
+    ids = [row["id"] for row in (found if query.oldest_first else found[::-1])]
+    return ids[query.offset : query.offset + query.limit + 1]
+
+
+@pytest.mark.parametrize("first", [1, 250], ids=["by the index", "by reading"])
+async def test_a_search_finds_what_a_loop_finds(
+    store: Store, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    """Any part of a word, whatever its case, after rows were changed and deleted too."""
+    monkeypatch.setattr(inbox, "FIRST_SEARCHED", first)
+    chance = random.Random(7)  # noqa: S311  no secret
+    rows = [make(chance, number) for number in range(120)]
+    await store.run(Insert(LEADS, rows))
+    for row in chance.sample(rows, 30):
+        text = {"message": " ".join(chance.choices(WORDS, k=4)), "name": "Renamed"}
+        await store.run(Update(LEADS, text, (Filter("id", "eq", row["id"]),)))
+    await store.run(Delete(LEADS, (Filter("id", "in", tuple(row["id"] for row in rows[:20])),)))
+    (left,) = await store.run(Read(LEADS))
+    for _ in range(150):
+        word = chance.choice([*WORDS, "renamed", "example.org", "nothing"])
+        start = chance.randrange(len(word))
+        part = word[start : start + chance.randint(1, 8)]
+        query = LeadQuery(
+            search=chance.choice((part, part.upper(), f"{part} ann")),
+            statuses=chance.choice(((), ("new",), ("won", "spam"))),
+            oldest_first=chance.random() < 0.5,
+            limit=7,
+            offset=chance.choice((0, 7)),
+        )
+        found = await find_leads(store, query)
+        wanted = expected(left.rows, query)
+        if first > 1 or all(map(str.isascii, query.search)):  # engines fold some letters otherwise
+            assert [row["id"] for row in found.rows] == wanted[:7], query
+            assert found.has_more == (len(wanted) > 7)
+
+
+async def test_an_erased_lead_leaves_nothing_in_the_index(store: Store) -> None:
+    """Its words are found no more, and a rewritten store has no piece of them."""
+    row = make_row(
+        LEADS, {"name": "n", "email": "e@x.org", "budget_tier": "b", "message": "zyzzyva quetzal"}
+    )
+    await store.run(Insert(LEADS, [row]))
+    search = Filter("id", "search", ("zyzzyva",))
+    (found,) = await store.run(Read(LEADS, where=(search,)))
+    assert [each["id"] for each in found.rows] == [row["id"]]
+    await store.run(Delete(LEADS, (Filter("id", "eq", row["id"]),)))
+    (found,) = await store.run(Read(LEADS, where=(search,)))
+    assert found.rows == []
+    assert await store.scrub(full=True)
