@@ -19,6 +19,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--limit", type=parse_count, default=_LIMIT, help=f"entries (default: {_LIMIT})"
     )
     parser.add_argument("--json", action="store_true", help="print a JSON array")
+    parser.add_argument("--ids", action="store_true", help="with the ids of what can be undone")
     parser.add_argument("--undo", metavar="ID", help="undo the change of an entry with an id")
 
 
@@ -30,7 +31,8 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             print("undone")
             return 0
         entries = await recent_entries(store, arguments.limit)
-        ids = await undoable(store, [entry["id"] for entry in entries])
+        shown = [entry["id"] for entry in entries] if arguments.ids else []
+        ids = await undoable(store, shown)
     if arguments.json:
         print(json.dumps(entries, indent=2, ensure_ascii=False))
         return 0
