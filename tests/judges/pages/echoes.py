@@ -77,7 +77,7 @@ def mailed(payloads: Sequence[str]) -> Iterator[Shown]:
             lambda: "0190a000-0000-7000-8000-000000000000",
         )
         site = {"site_title": payload, "site_url": "https://journal.example"}
-        message = compose("lead_notification", _ENVELOPE, {"lead": row, **site})
+        message = compose("lead_notification", _ENVELOPE, {"lead": row, "desk_url": "", **site})
         html = message.get_body(("html",))
         assert html is not None
         yield Shown(f"mail {number}", "", html.get_content().encode())

@@ -14,6 +14,7 @@ from edge_api.auth.actor import new_id
 from edge_api.db.query import Insert
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
+from edge_api.mail import queue
 from tests.edge.edge_process import Installation
 from tests.edge.engines import ON_SQLITE
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
@@ -43,7 +44,14 @@ async def fill(office: PostOffice, count: int) -> None:
         await office.store.run(*outbox_entries)
 
 
+@pytest.fixture
+def _unheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hold no notice back, however many there are."""
+    monkeypatch.setattr(queue, "BURST", MESSAGES)
+
+
 @ON_SQLITE
+@pytest.mark.usefixtures("_unheld")
 async def test_two_dispatchers_send_nothing_twice(
     office: PostOffice,
     relay: Relay,
