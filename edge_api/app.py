@@ -35,7 +35,6 @@ from edge_api.background import (
 )
 from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
-from edge_api.desk.operations import OPERATIONS as DESK
 from edge_api.desk.sessions import Sessions
 from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
 from edge_api.http.access_log import AccessLog
@@ -59,7 +58,7 @@ from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
 from edge_api.operation.service import ApiDocuments, Service, parts_by_class
-from edge_api.operations import DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
+from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description

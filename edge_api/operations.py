@@ -7,6 +7,9 @@ from edge_api import utility
 from edge_api.access import operations as access_requests
 from edge_api.admin import operations as admin
 from edge_api.analysis import operations as analyze
+from edge_api.desk import access, records, sign_in, tables
+from edge_api.desk import leads as desk_leads
+from edge_api.desk.screens import operations
 from edge_api.journal import operations as posts
 from edge_api.journal import search
 from edge_api.leads import operations as leads
@@ -67,6 +70,17 @@ ROUTED: tuple[AnyOperation, ...] = (
     *admin.UNKNOWN_TABLES,
 )
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
+
+
+_DESK: Final = (desk_leads, tables, access, records)
+DESK: tuple[AnyOperation, ...] = (
+    *sign_in.OPERATIONS,
+    *operations(
+        [each for part in _DESK for each in part.SCREENS],
+        [each for part in _DESK for each in part.ACTIONS],
+    ),
+)
+"""The pages of the owner, in the order of their navigation; the settings may leave them out."""
 
 
 def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:

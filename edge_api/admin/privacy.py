@@ -14,6 +14,7 @@ import orjson
 
 from edge_api.admin.filters import format_value
 from edge_api.auth.actor import SERVICE, Actor, AuditChange, Clock, audit_entry
+from edge_api.db.desk_tables import FORMER_ROWS
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
@@ -119,7 +120,12 @@ class Privacy:
 def visible(table: Table, row: Row) -> Row:
     """Return the members of a row that its data subject is shown."""
     hidden = table.hidden.union(table.personal.withheld_columns if table.personal else ())
-    return {name: value for name, value in row.items() if name not in hidden}
+    shown = {name: value for name, value in row.items() if name not in hidden}
+    if table is FORMER_ROWS:
+        inner = TABLES[row["table_name"]]
+        for name in ("former", "changed"):
+            shown[name] = row[name] and visible(inner, row[name])
+    return shown
 
 
 def export_person(address: str, found: PersonalRows, now: str) -> bytes:

@@ -98,8 +98,11 @@ async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
     now = clock()
     entry = audit_entry(actor, AuditChange("undo", table, len(kept), (table.key,)), now)
     back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))
+    # That nothing of what was read is gone: an erasure must not be undone by what it erased.
+    still = Update(FORMER_ROWS, {"table_name": table.name}, _of(audit_id), at_least=len(kept))
+    forget = Delete(FORMER_ROWS, _of(audit_id))
     try:
-        await store.run(*_restore(table, kept), Delete(FORMER_ROWS, _of(audit_id)), back, entry)
+        await store.run(still, *_restore(table, kept), forget, back, entry)
     except Problem as problem:
         if problem.code == "not_acceptable":
             raise Problem(

@@ -116,8 +116,8 @@ async def mark(visit: Visit) -> str:
     """Give leads another status: those that are ticked, or the one of the pressed button."""
     ids, status = visit.chosen("id"), visit.typed.get("status", "")
     if one := visit.typed.get("one"):
-        *ids_of_one, status = one.split()
-        ids = tuple(ids_of_one)
+        lead_id, _, status = one.partition(" ")
+        ids = (lead_id,)
     if not ids:
         raise FormErrors({"form": "Tick at least one lead, then press the button again."})
     if status not in STATUSES:

@@ -7,6 +7,7 @@ in. Who has no session is asked to sign in, and nothing that was typed is lost.
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
@@ -250,9 +251,8 @@ def check_origin(service: Service, headers: Mapping[str, str]) -> None:
 
 def safe_target(address: str) -> str:
     """Return an address within the desk; the desk's first page for any other."""
-    parts = urlsplit(address)
-    is_own = address.startswith(DESK) and not parts.netloc and "\\" not in address
-    return address if is_own and address.isprintable() and ".." not in parts.path else DESK
+    is_own = address.startswith(DESK) and "\\" not in address and address.isprintable()
+    return address if is_own and ".." not in address.partition("?")[0] else DESK
 
 
 def with_parameters(address: str, **given: object) -> str:
@@ -312,7 +312,7 @@ def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Val
         if visit and (each.is_open or visit.may_use(each.table))
     ]
     can_write = visit is not None and "admin:write" in visit.actor.scopes
-    return {"menu": reached, "actor": visit and visit.actor, "can_write": can_write}
+    return {"menu": reached, "can_write": can_write}
 
 
 async def render(
@@ -323,10 +323,8 @@ async def render(
     build = service[BuildManager].current
     frame = _PLAIN
     if build is not None:
-        try:
+        with suppress(OSError):  # the build was deleted by hand, which readiness reports
             frame = _read_frame(build.folder / TEMPLATES_FOLDER / BASE_TEMPLATE)
-        except OSError:  # the build was deleted by hand, which readiness reports
-            frame = _PLAIN
     head, _, rest = frame.replace(SHELL_TITLE, escape(title)).partition("</head>")
     before, _, after = rest.partition(SHELL_CONTENT)
     link = f'<link rel="stylesheet" href="{SHEET}">'

@@ -50,16 +50,15 @@ async def find_leads(store: Store, query: LeadQuery) -> FoundLeads:
         rows = await _read(store, query, where, query.limit + 1, start)
         return FoundLeads(rows[: query.limit], len(rows) > query.limit)
     indexed = tuple(word for word in words if len(word) >= MIN_INDEXED)
-    rest = (*where, Filter("id", "search", indexed)) if indexed else where
+    by_index = (*where, Filter("id", "search", indexed))
+    first, rest = FIRST_SEARCHED, MAX_SEARCHED - FIRST_SEARCHED
+    steps = [(where, 0, first), (where, first, 3 * first if indexed else rest)]
+    if indexed:
+        steps += [(by_index, 0, first), (by_index, first, rest)]
     found: list[Row] = []
-    for part, first, count in (
-        (where, 0, FIRST_SEARCHED),
-        (where, FIRST_SEARCHED, 3 * FIRST_SEARCHED),
-        (rest, 0, FIRST_SEARCHED),
-        (rest, FIRST_SEARCHED, MAX_SEARCHED - FIRST_SEARCHED),
-    ):
-        rows = await _read(store, query, part, count, first)
-        found = [*(found if first else ()), *_matching(rows, words)]
+    for part, offset, count in steps:
+        rows = await _read(store, query, part, count, offset)
+        found = [*(found if offset else ()), *_matching(rows, words)]
         if len(found) > end or len(rows) < count:
             break
     return FoundLeads(found[start:end], len(found) > end)

@@ -150,7 +150,7 @@ class MessageComposer:
         (last,) = await self.store.run(Read(EMAIL_SEND_LOG, ("created_at",), sent, order, 1))
         since = last.rows[0]["created_at"] if last.rows else ""
         if since >= entry["created_at"]:
-            return NotSent("the owner was told in one message with others")
+            return NotSent("the owner was notified in one message with others")
         held = ours, Filter("status", "eq", "pending"), Filter("created_at", "gt", since)
         count = Read(EMAIL_SEND_LOG, ("id",), held, limit=1, with_total=True)
         (found,) = await self.store.run(count)

@@ -208,7 +208,7 @@ class Outbox:
         """Return the entries that notify the owner of a lead, and thank its sender if wanted."""
         if lead["status"] == "spam":
             return ()
-        queries = self._tell_owner(NOTIFICATION, lead)
+        queries = self._notify_owner(NOTIFICATION, lead)
         if self._rules.acknowledges:
             queries += self._queue(
                 ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
@@ -229,15 +229,15 @@ class Outbox:
 
     def request(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies the owner of a request for access that waits."""
-        is_told = self._rules.configured and request["status"] == "pending"
-        return self._tell_owner(REQUEST, request) if is_told else ()
+        is_mailed = self._rules.configured and request["status"] == "pending"
+        return self._notify_owner(REQUEST, request) if is_mailed else ()
 
     def desk_link(self, link: Row) -> tuple[Query, ...]:
         """Return the entry that mails a link to the owner, if there is one to be mailed."""
         owner = self._rules.owner
         return self._queue(LINK, owner, link, None) if owner and self._rules.configured else ()
 
-    def _tell_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
+    def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
         """Return a notice for the owner; after many within a while, one that is held for a while.
 
         Those that were held become one message when the first of them is due.

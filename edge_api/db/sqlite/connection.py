@@ -10,6 +10,7 @@ import aiosqlite
 
 from edge_api.db.query import ilike, like
 from edge_api.db.sqlite.execution import ILIKE, LIKE
+from edge_api.db.tables import TABLES
 
 T = TypeVar("T")
 
@@ -84,7 +85,9 @@ def truncate_wal(connection: sqlite3.Connection, *, vacuum: bool = False) -> boo
     """
     if vacuum:
         # Segments of the index keep the trigrams of deleted rows until they are merged.
-        connection.execute("INSERT INTO leads_search (leads_search) VALUES ('optimize')")
+        for name in (table.name for table in TABLES.values() if table.searched):
+            merge = f"INSERT INTO {name}_search ({name}_search) VALUES ('optimize')"  # noqa: S608
+            connection.execute(merge)
         connection.execute("VACUUM")
     connection.execute("PRAGMA busy_timeout = 0")
     try:

@@ -17,7 +17,7 @@ LEAD = {"name": "Ann Lee", "email": "ann@example.org", "budget_tier": "b", "mess
 
 
 @dataclass
-class Shown:
+class Response:
     """A page, or a redirect."""
 
     status: int
@@ -57,19 +57,19 @@ class Browser:
         default_factory=lambda: {"Sec-Fetch-Site": "same-origin", "Origin": SITE_URL}
     )
 
-    async def ask(self, method: str, path: str, **more: Any) -> Shown:
+    async def ask(self, method: str, path: str, **more: Any) -> Response:
         """Send a request and take the cookie that comes back."""
         headers = {"Cookie": self.cookie, **more.pop("headers", {})}
         async with self.edge.ask(method, path, headers=headers, **more) as answer:
             if given := answer.headers.get("Set-Cookie"):
                 self.cookie = given.partition(";")[0]
-            return Shown(answer.status, answer.headers, await answer.text())
+            return Response(answer.status, answer.headers, await answer.text())
 
-    async def get(self, path: str) -> Shown:
+    async def get(self, path: str) -> Response:
         """Open a page."""
         return await self.ask("GET", path)
 
-    async def post(self, path: str, headers: Any = None, **form: Any) -> Shown:
+    async def post(self, path: str, headers: Any = None, **form: Any) -> Response:
         """Send a form."""
         pairs = [
             (name, each)

@@ -110,6 +110,8 @@ async def test_leads_are_marked_together_and_one_is_no_spam(owner: Browser) -> N
     assert (none.status, "Tick at least one lead" in none.said) == (400, True)
     assert none.one("#q").attributes["value"] == "n1"
     assert (await owner.post("/desk/leads/mark/", id=ids, status="x")).status == 400
+    for one in (" ", "x", "new", f"{ids[0]} x y"):
+        assert (await owner.post("/desk/leads/mark/", one=one)).status == 400
 
 
 async def test_the_inbox_finds_sorts_and_hands_out(owner: Browser) -> None:

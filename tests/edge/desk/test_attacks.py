@@ -14,14 +14,14 @@ from edge_api.db.desk_tables import DESK_LINKS, DESK_SESSIONS
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
-from edge_api.desk.operations import OPERATIONS
 from edge_api.desk.sessions import Sessions
+from edge_api.operations import DESK
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import FORM, Browser
 from tests.edge.store.samples import make_row
 
-POSTS = sorted(each.path for each in OPERATIONS if each.method == "POST")
+POSTS = sorted(each.path for each in DESK if each.method == "POST")
 KEY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 FOREIGN: dict[str, dict[str, str]] = {
     "no header": {},
@@ -247,6 +247,7 @@ async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
     key = await edge.key()
     for to in (
         "//evil.test/desk/",
+        "//[",
         "https://evil.test/desk/",
         "/desk/../api/",
         "/\\evil.test",

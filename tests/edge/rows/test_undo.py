@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
+from edge_api.admin.privacy import Privacy
 from edge_api.admin.rows import Rows
 from edge_api.auth.actor import Actor, recent_entries
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.desk_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read, Store
+from edge_api.db.query import Filter, Query, QueryResult, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from tests.edge.rows.samples import ACTOR, ID, LEAD, Ticking, everything, problem_of
@@ -123,6 +124,36 @@ async def test_two_undos_at_once_undo_once(rows: Rows, store: Store, clock: Tick
     problems = [each for each in results if isinstance(each, Problem)]
     assert [each.code for each in problems] in (["conflict"], ["not_found"])
     assert (await everything(rows, EMAIL_SEND_STATE))[0]["batch_size"] == 10
+
+
+class ErasingStore:
+    """A real store in which somebody erases a person just before the first change."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.version_is_exact = store.version_is_exact
+        self.version, self.probe = store.version, store.probe
+        self.scrub, self.close = store.scrub, store.close
+
+    async def run(self, *queries: Query) -> list[QueryResult]:
+        """Pass the queries on; before those that change something, erase."""
+        if not all(isinstance(each, Read) for each in queries):
+            await Privacy(self._store, Ticking()).erase(LEAD["email"], ACTOR)
+        return await self._store.run(*queries)
+
+
+async def test_an_erasure_is_not_undone(rows: Rows, store: Store, clock: Ticking) -> None:
+    """Who is erased while a deletion is being undone does not come back by it."""
+    await rows.insert(LEADS, [{**LEAD, "id": ID}], ACTOR)
+    clock.now += timedelta(seconds=1)
+    await rows.delete(LEADS, {"id": ID}, ACTOR)
+
+    problem = await problem_of(undo(ErasingStore(store), clock, ACTOR, await newest(store)))
+
+    assert problem.code == "conflict"
+    assert await everything(rows, LEADS) == []
+    (kept,) = await store.run(Read(FORMER_ROWS))
+    assert kept.rows == []
 
 
 class Writer:
