@@ -61,8 +61,8 @@ from site_build.build.text_targets import (
     make_text,
     read_lines,
 )
-from site_build.cache import IMAGES, Cache, ImageCache, make_key
-from site_build.content.sources import TEXTS, Content, Text, Texts
+from site_build.cache import IMAGES, Cache, make_key
+from site_build.content.sources import TEXTS, Content, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import develop
 from site_build.parallel import map_unordered
@@ -77,8 +77,11 @@ _DIGITS = 12
 _FEW = 100
 """Files that one process makes."""
 
-_Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
-"""What a group of tasks brings: results, texts and pictures that were made for them."""
+
+def free_memory() -> None:
+    """Let go of the last picture, up to 240 megabytes, and of the last feed's posts."""
+    develop.cache_clear()
+    read_lines.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +148,7 @@ class SiteBuild:
         self._context = TargetContext(
             self.texts,
             self.content.image_set,
-            ImageCache(self._cache),
+            self._cache,
             InputDigest(),
             {document.path: document for document in self.content.documents},
             self.looked_up,
@@ -294,31 +297,16 @@ class SiteBuild:
         # The few texts of an edit are written sooner than processes are started.
         are_few = len(targets) < _FEW and not any(isinstance(each, ImageTarget) for each in targets)
         jobs = 1 if are_few else self.request.jobs
-        for _, (results, texts, images) in map_unordered(self._run_group, groups, jobs):
+        for _, results in map_unordered(self._run_group, groups, jobs):
             for result in results:
                 self._note(result)
-            self._keep(texts, images)
             self.request.observer.advance()
 
-    def _run_group(self, targets: Sequence[Target]) -> _Yield:
-        """Make the files of one folder; return also what the cache does not know yet."""
+    def _run_group(self, targets: Sequence[Target]) -> list[Result]:
+        """Make the files of one folder."""
         results = [target.run(self._context, self._output, self._index) for target in targets]
-        return results, *self._take_fresh()
-
-    def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
-        """Return texts and pictures that the cache does not know, and let go of large ones."""
-        develop.cache_clear()  # the last picture, up to 240 megabytes
-        read_lines.cache_clear()
-        made = self._context.images
-        texts, self.texts.fresh = self.texts.fresh, []
-        images, made.fresh = made.fresh, []
-        return texts, images
-
-    def _keep(self, texts: list[tuple[bytes, Text]], images: list[tuple[bytes, bytes]]) -> None:
-        if texts:
-            self._cache.put(TEXTS, texts)
-        if images:
-            self._cache.put(IMAGES, images)
+        free_memory()
+        return results
 
     def _name(self, pieces: Sequence[Piece]) -> str:
         """Return the build's id: the instant, and a digest of all that it says."""

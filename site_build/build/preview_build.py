@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from site_build import addresses
-from site_build.build.builder import KnownContent, SiteBuild
+from site_build.build.builder import KnownContent, SiteBuild, free_memory
 from site_build.build.fingerprint import Style
 from site_build.build.index_file import Piece, make_piece
 from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
@@ -55,7 +55,7 @@ class PreviewBuild(SiteBuild):
                 data = target.make(self._context)
             except OSError as error:
                 raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
-            self._keep(*self._take_fresh())
+            free_memory()
             return data
 
     @cached_property

@@ -17,7 +17,7 @@ from jinja2.exceptions import TemplateSyntaxError
 from site_build import addresses
 from site_build.build.index_file import IndexFile, Piece, make_record
 from site_build.build.manifest import Entry, OutputFolder, TargetInputs
-from site_build.cache import ImageCache, make_key
+from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import Texts
 from site_build.errors import BuildError
 from site_build.images.encode import clean
@@ -33,7 +33,7 @@ class TargetContext:
 
     texts: Texts
     image_set: ImageSet
-    images: ImageCache
+    cache: Cache
     input_digest: InputDigest
     documents: dict[str, Document]
     """By path."""
@@ -171,7 +171,7 @@ class ImageTarget(Target):
 
     def make(self, context: TargetContext) -> bytes:
         """Return the picture from the cache, or made anew."""
-        return context.images.fetch(self.key, self.build)
+        return context.cache.fetch(IMAGES, self.key, self.build)
 
 
 RECORD = ".record"

@@ -24,9 +24,7 @@ from site_build.checks.facts import (
 from site_build.content.folder import Listing, measure_pictures
 from site_build.content.sources import (
     Content,
-    Inspection,
     Reading,
-    keep_text,
     list_folder,
     read_source,
     read_sources,
@@ -95,8 +93,8 @@ class ContentLibrary:
         fresh = {}
         with self._cache:
             for path in changed:
-                fresh[path], text = read_source(self._request.content, self._dialect, path)
-                keep_text(self._cache, self._code, self._dialect, fresh[path], text)
+                given = self._request.content, self._cache, self._code, self._dialect
+                fresh[path] = read_source(*given, path)
             before = {path: self._stamps[path] for path in self._listing.files}
             if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)
@@ -111,7 +109,7 @@ class ContentLibrary:
 
     def _list_unread(self) -> dict[str, _Stamp]:
         """Return stamps that fit no file, for those that the disk did not give."""
-        sources = (path for path, each in self._readings.items() if not each.inspection.digest)
+        sources = (path for path, each in self._readings.items() if not each.digest)
         pictures = (path for path, each in self._album.items() if not each.is_read)
         return dict.fromkeys((*sources, *pictures), _GONE)
 
@@ -123,7 +121,7 @@ class ContentLibrary:
             if errors := _list_errors(reading):
                 found += errors
             else:
-                usable.append(reading.inspection.document)
+                usable.append(reading.document)
         found += find_repeated_slugs(document for document in usable if document)
         return tuple(sorted(found))
 
@@ -133,10 +131,10 @@ class ContentLibrary:
         What is wrong with each file, and what only all together show, sorted by place.
         """
         files = self._listing.files
-        inspections = [each.inspection for each in self._readings.values()]
-        documents, facts = _list_facts(inspections)
-        findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in inspections)]
-        rules, complete = self._dialect.rules, len(documents) == len(inspections)
+        readings = self._readings.values()
+        documents, facts = _list_facts(readings)
+        findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
+        rules, complete = self._dialect.rules, len(documents) == len(readings)
         findings += cross_check(
             documents, facts, files, now, rules, complete=complete, memory=self._links
         )
@@ -147,13 +145,13 @@ class ContentLibrary:
         """Return what can be shown; of files that want the same address, the first."""
         shown: dict[tuple[str, str], tuple[str, Reading]] = {}
         for path, reading in sorted(self._good.items()):
-            if document := reading.inspection.document:
+            if document := reading.document:
                 shown.setdefault((document.kind, document.slug), (path, reading))
         return self._make_content(dict(shown.values()))
 
     def _make_content(self, readings: Mapping[str, Reading]) -> Content:
         rules, files = self._dialect.rules, self._listing.files
-        documents, facts = _list_facts(each.inspection for each in readings.values())
+        documents, facts = _list_facts(readings.values())
         paths = list_targets(documents, files, rules)
         links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
         pictures = {path: each.picture for path, each in self._album.items() if each.picture}
@@ -240,16 +238,15 @@ def _stamp(path: str, *, follows: bool = True) -> _Stamp:
 
 
 def _list_errors(reading: Reading) -> list[Diagnostic]:
-    facts = reading.inspection.facts
-    notes = facts.notes if facts else ()
-    return [each for each in (*reading.inspection.findings, *notes) if each.severity == "error"]
+    notes = reading.facts.notes if reading.facts else ()
+    return [each for each in (*reading.findings, *notes) if each.severity == "error"]
 
 
 def _is_usable(reading: Reading) -> bool:
-    return reading.inspection.document is not None and not _list_errors(reading)
+    return reading.document is not None and not _list_errors(reading)
 
 
-def _list_facts(inspections: Iterable[Inspection]) -> tuple[list[Document], dict[str, Facts]]:
-    whole = [(each.document, each.facts) for each in inspections]
+def _list_facts(readings: Iterable[Reading]) -> tuple[list[Document], dict[str, Facts]]:
+    whole = [(each.document, each.facts) for each in readings]
     found = [(document, facts) for document, facts in whole if document and facts]
     return [document for document, _ in found], {document.path: facts for document, facts in found}

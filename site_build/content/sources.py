@@ -27,45 +27,33 @@ from site_build.content.folder import (
 )
 from site_build.errors import BuildError, Diagnostic
 from site_build.images.responsive import ImageSet
-from site_build.markup.convert import HOUSE, Conversion, Dialect
+from site_build.markup.convert import Conversion, Dialect
 from site_build.parallel import map_unordered
 from site_build.progress import Request
 from site_build.related import NO_TERMS, Terms, count_terms
 from site_build.site import Document
 
 TEXTS = "text"
-_INSPECTIONS = "inspection"
+_READINGS = "reading"
 _REMEMBERED = 4
 """Texts kept in memory: a post's page, alternate and record are made one after the other."""
 
 
-class Inspection(NamedTuple):
-    """What one source file gives by itself."""
+class Reading(NamedTuple):
+    """What one source file gives by itself, as the cache keeps it; the document carries no text.
+
+    A tuple, like what it holds of each file: they are read from the cache several times as fast.
+    """
 
     document: Document | None
     """None where errors forbid one."""
     facts: Facts | None
     findings: tuple[Diagnostic, ...]
-    conversion: Conversion | None = None
-    """The text as HTML, where it was asked for and the text can be converted at all."""
     digest: str = ""
     """SHA-256 of the bytes that were read, hexadecimal; empty where the disk gave none."""
-
-
-def inspect(
-    folder: Path, path: str, dialect: Dialect = HOUSE, *, convert_too: bool = False
-) -> Inspection:
-    """Read and examine one source file; `convert_too` keeps its HTML."""
-    try:
-        raw = read_bytes(folder, path)
-    except OSError as refusal:
-        return Inspection(None, None, (explain_refusal(path, refusal),))
-    document, findings = read_document(path, raw, dialect.rules)
-    if document is None:
-        return Inspection(None, None, tuple(findings), digest=sha256(raw).hexdigest())
-    studied = analyse(document, dialect, convert_too=convert_too)
-    found = tuple(findings)
-    return Inspection(document, studied.facts, found, studied.conversion, document.digest)
+    minutes: int = 0
+    """Whole minutes that the text takes to read."""
+    terms: Terms = NO_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +71,7 @@ def _make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
 
 
 class Texts:
-    """Texts by document, through the cache; `fresh` holds what the cache did not know."""
+    """Texts by document, through the cache."""
 
     def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content = content
@@ -91,7 +79,6 @@ class Texts:
         self._code = code
         self._dialect = dialect
         self._remembered: OrderedDict[bytes, Text] = OrderedDict()
-        self.fresh: list[tuple[bytes, Text]] = []
         self.asked: dict[str, None] = {}
         """Paths of the documents asked for, in order; whoever looks into it clears it before."""
 
@@ -103,10 +90,8 @@ class Texts:
         """Return the document's text; raises BuildError when its file is no longer as checked."""
         self.asked[document.path] = None
         key = self.key(document)
-        text = self._remembered.get(key) or self._cache.get(TEXTS, key)
-        if not isinstance(text, Text):
-            text = self._convert(document)
-            self.fresh.append((key, text))
+        text = self._remembered.get(key)
+        text = text or self._cache.fetch(TEXTS, key, partial(self._convert, document))
         self._remembered[key] = text
         self._remembered.move_to_end(key)
         if len(self._remembered) > _REMEMBERED:
@@ -122,22 +107,10 @@ class Texts:
             raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(f"{path} was changed while the site was being built; build again")
-        conversion = analyse(whole, self._dialect, convert_too=True).conversion
+        _, conversion = analyse(whole, self._dialect)
         if conversion is None:
             raise BuildError(f"{path} cannot be converted; `check` tells why")
         return Text(whole.markdown, conversion)
-
-
-class Reading(NamedTuple):
-    """What the cache keeps of one source file; the document carries no text.
-
-    A tuple, like what it holds of each file: they are read from the cache several times as fast.
-    """
-
-    inspection: Inspection
-    minutes: int
-    """Whole minutes that the text takes to read."""
-    terms: Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,40 +147,35 @@ def read_sources(
     content, observer = request.content, request.observer
     reader = make_key(code, dialect._replace(site_url=""))
     keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
-    known = cache.recall(_INSPECTIONS, keys, Reading)
+    known = cache.recall(_READINGS, keys, Reading)
     unknown = [path for path in paths if path not in known]
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
-    read = partial(read_source, content, dialect)
-    for index, (reading, text) in map_unordered(read, unknown, request.jobs):
+    read = partial(read_source, content, cache, code, dialect)
+    for index, reading in map_unordered(read, unknown, request.jobs):
         readings[unknown[index]] = reading
-        if digest := reading.inspection.digest:
-            fresh.append((make_key(reader, unknown[index], digest), reading))
-        keep_text(cache, code, dialect, reading, text)
+        if reading.digest:
+            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
         observer.advance()
-    cache.put(_INSPECTIONS, fresh)
-    kept = (make_key(reader, path, each.inspection.digest) for path, each in readings.items())
-    cache.keep_only(_INSPECTIONS, kept)
+    cache.put(_READINGS, fresh)
+    kept = (make_key(reader, path, each.digest) for path, each in readings.items())
+    cache.keep_only(_READINGS, kept)
     return {path: readings[path] for path in paths}, len(known)
 
 
-def keep_text(
-    cache: Cache, code: str, dialect: Dialect, reading: Reading, text: Text | None
-) -> None:
-    """Put a text that came with a reading into the cache, where pages look for it."""
-    if text and reading.inspection.document:
-        key = _make_text_key(code, dialect, reading.inspection.document)
-        cache.put(TEXTS, [(key, text)])
-
-
-def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Text | None]:
-    """Read one file; return also its text, where the check came by it."""
-    inspection = inspect(content, path, dialect, convert_too=True)
-    document, conversion = inspection.document, inspection.conversion
+def read_source(content: Path, cache: Cache, code: str, dialect: Dialect, path: str) -> Reading:
+    """Read and examine one file; its text goes into the cache, where pages look for it."""
+    try:
+        raw = read_bytes(content, path)
+    except OSError as refusal:
+        return Reading(None, None, (explain_refusal(path, refusal),))
+    document, findings = read_document(path, raw, dialect.rules)
     if document is None:
-        return Reading(inspection, 0, NO_TERMS), None
-    light = inspection._replace(document=replace(document, markdown=""), conversion=None)
-    minutes = reading_minutes(document.markdown)
-    reading = Reading(light, minutes, count_terms(document))
-    return reading, Text(document.markdown, conversion) if conversion else None
+        return Reading(None, None, tuple(findings), sha256(raw).hexdigest())
+    facts, conversion = analyse(document, dialect)
+    if conversion:
+        text = Text(document.markdown, conversion)
+        cache.put(TEXTS, [(_make_text_key(code, dialect, document), text)])
+    about = reading_minutes(document.markdown), count_terms(document)
+    return Reading(replace(document, markdown=""), facts, tuple(findings), document.digest, *about)
