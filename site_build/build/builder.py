@@ -335,7 +335,7 @@ class SiteBuild:
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, lines, stamp)
-        write_manifest(place.state, self.manifest, self._before, self.request.before)
+        write_manifest(place.state, self.manifest)
 
     def _report(self, build_id: str) -> Report:
         entries, before, now = self._entries.values(), self._before.entries, self.request.now
