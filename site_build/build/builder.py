@@ -31,20 +31,19 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, Piece, make_head
+from site_build.build.index_file import IndexFile, make_head
 from site_build.build.manifest import (
     EMPTY,
     Entry,
+    Line,
     Manifest,
     OutputFolder,
-    TargetInputs,
     list_retained,
     write_manifest,
 )
 from site_build.build.targets import (
     FileTarget,
     ImageTarget,
-    Kept,
     Result,
     Target,
     TargetContext,
@@ -120,7 +119,7 @@ class SiteBuild:
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
-        self._pieces: dict[str, Piece] = {}
+        self._lines: dict[str, Line] = {}
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
@@ -221,16 +220,16 @@ class SiteBuild:
 
     def finish(self, folder: Path) -> None:
         """Write what builds on pages; files of plugins, in `folder`, replace the build's own."""
-        pieces = [self._pieces[post.slug] for post in self.site.posts]
+        lines = [self._lines[post.slug] for post in self.site.posts]
         with self._cache:
-            full_texts = list_full_texts(self.site, self._pieces, has_cards=bool(self.font))
+            full_texts = list_full_texts(self.site, self._lines, has_cards=bool(self.font))
             # A setting of Pelican's may put a feed of its own there.
             more = [each for each in full_texts if each.path not in self._targets]
             self._run(self._recall(more))
             self._take_in(folder)
-            build_id = self._name(pieces)
-            self._write_index(build_id, pieces)
-            self._forget_others(self._targets.values(), slack=2 * len(pieces))
+            build_id = self._name(lines)
+            self._write_index(build_id, lines)
+            self._forget_others(self._targets.values(), slack=2 * len(lines))
         lists, places = self.site.identity.addresses, self.content.documents
         slugs_at = {each.path: each.slug_at for each in places}
         gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
@@ -252,7 +251,7 @@ class SiteBuild:
             before = self._entries.get(path)
             if before and before.digest == sha256(data).hexdigest():
                 continue
-            self._entries[path] = self._output.write(path, data, TargetInputs(""))
+            self._entries[path] = self._output.write(path, data)
             if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
                 message = "a plugin wrote this file, which replaces the one of the build"
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
@@ -273,13 +272,10 @@ class SiteBuild:
         yield from list_notices(site.identity, self._policy, now)
 
     def _note(self, result: Result) -> None:
-        match result:
-            case Kept():
-                self._entries[result] = self._before.entries[result]
-            case Piece():
-                self._pieces[result.slug] = result
-            case Entry():
-                self._entries[result.path] = result
+        if isinstance(result, Line):
+            self._lines[result.slug] = result
+        else:
+            self._entries[result.path] = result
 
     def _recall(self, targets: Iterable[Target]) -> list[Target]:
         """Take over what is as it was, and return the others: after an edit these are few."""
@@ -308,16 +304,16 @@ class SiteBuild:
         free_memory()
         return results
 
-    def _name(self, pieces: Sequence[Piece]) -> str:
+    def _name(self, lines: Sequence[Line]) -> str:
         """Return the build's id: the instant, and a digest of all that it says."""
         files = sorted((entry.path, entry.digest) for entry in self._entries.values())
         now, identity = self.request.now, self.site.identity
         templates = sorted(self.edge_templates.sources.items())
-        lines = [piece.digest for piece in pieces]
-        digest = make_key(INDEX_FORMAT, now, identity, files, lines, templates)
+        digests = [line.digest for line in lines]
+        digest = make_key(INDEX_FORMAT, now, identity, files, digests, templates)
         return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
 
-    def _write_index(self, build_id: str, pieces: Sequence[Piece]) -> None:
+    def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""
         place = self.request.place
         head = make_head(self.site, build_id, self.request.now)
@@ -325,7 +321,7 @@ class SiteBuild:
             page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
         self.edge_templates.write(place.state)
-        stamp, lines = self._index.assemble(head, pieces)
+        stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
         # Static files and pictures that pages of the build before ask for are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
@@ -334,7 +330,7 @@ class SiteBuild:
                 if self._output.keep(entry):
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
-        self.manifest = Manifest(self._entries, lines, stamp)
+        self.manifest = Manifest(self._entries, placed, stamp)
         write_manifest(place.state, self.manifest)
 
     def _report(self, build_id: str) -> Report:

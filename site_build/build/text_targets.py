@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.build.index_file import Piece, read_records
-from site_build.build.manifest import Entry
+from site_build.build.index_file import read_records
+from site_build.build.manifest import Entry, Line
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget
 from site_build.cache import make_key
 from site_build.content.sources import Texts
@@ -162,36 +162,36 @@ class _Selection:
     Language, author and first slug come beside each line: the index does not say them.
     """
 
-    pieces: tuple[Piece, ...]
+    lines: tuple[Line, ...]
     more: tuple[tuple[str, str, str], ...]
 
     @property
     def digest(self) -> bytes:
         """Stands for all that the posts say."""
-        return make_key([piece.digest for piece in self.pieces], self.more)
+        return make_key([line.digest for line in self.lines], self.more)
 
     def read(self) -> list[Item]:
         """Return the posts."""
-        records = read_lines(self.pieces)
+        records = read_lines(self.lines)
         return [Item(record, *more) for record, more in zip(records, self.more, strict=True)]
 
 
 @lru_cache(maxsize=2)
-def read_lines(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
+def read_lines(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
     """Return what the lines say; the forms of a feed are made one after the other."""
-    return tuple(read_records(pieces))
+    return tuple(read_records(lines))
 
 
 def list_full_texts(
-    site: Site, pieces: Mapping[str, Piece], *, has_cards: bool
+    site: Site, lines: Mapping[str, Line], *, has_cards: bool
 ) -> Iterator[TextTarget]:
-    """Yield a task for each such file; `pieces` has the line of every post by its slug."""
+    """Yield a task for each such file; `lines` has the line of every post by its slug."""
 
     def select(posts: Sequence[Document]) -> _Selection:
         former = (next(iter(list_former_slugs(post)), "") for post in posts)
         langs = (post.lang or site.identity.lang for post in posts)
         more = zip(langs, (post.author for post in posts), former, strict=True)
-        return _Selection(tuple(pieces[post.slug] for post in posts), tuple(more))
+        return _Selection(tuple(lines[post.slug] for post in posts), tuple(more))
 
     count, newest = len(site.posts), select(site.posts[: agents.NEWEST])
     yield TextTarget(
