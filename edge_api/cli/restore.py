@@ -5,7 +5,6 @@ import asyncio
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import open_store
-from edge_api.db.sqlite.copying import CopyContents, copy_backup, verify_copy
+from edge_api.db.sqlite.copying import copy_backup, verify_copy
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import stop_replicator
 from edge_api.db.sqlite.swap_file import (
@@ -36,16 +35,6 @@ from edge_api.db.sqlite.swap_file import (
 )
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
-
-
-@dataclass(frozen=True, slots=True)
-class _Restored:
-    """The result of a restore."""
-
-    contents: CopyContents
-    former: Path | None  # the former store
-    outcome: Restoration | str  # an error message if nothing was carried over
-    key: str  # a sentence about the secret key
 
 
 class RestoredKey:
@@ -116,12 +105,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         warnings = _check_early(store, arguments)
         stop_replicator(store)
         try:
-            restored = _restore(store, arguments, settings)
+            report = _restore(store, arguments, settings)
         except OSError as error:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
             remove_draft(_draft(store))
-    print(*_summary(store, restored), *warnings, sep="\n")
+    print(*report, *warnings, sep="\n")
     return 0
 
 
@@ -159,8 +148,8 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
     return ()
 
 
-def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:
-    """Prepare the file beside the store, and swap the two as the last step."""
+def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> Sequence[str]:
+    """Prepare the file beside the store, and swap the two as the last step; return a report."""
     now = system_clock()
     draft = _draft(store)
     remove_draft(draft)
@@ -177,7 +166,13 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     with key.staged():
         replace(store, draft, former or replaced_path(store, now))
         placed = _KEY_NOTE if settings.secret_key else key.install()
-    return _Restored(contents, former, outcome, placed)
+    total, version = contents.total, contents.schema_version
+    lines = [f"{store} is restored: {total:,} rows, from schema version {version}", placed]
+    if former:
+        lines.append(f"the former store is kept as {former}")
+    if isinstance(outcome, str):
+        return [*lines, outcome, _REMINDER]
+    return [*lines, *_list_carried_over(outcome)]
 
 
 def _draft(store: Path) -> Path:
@@ -216,16 +211,6 @@ async def _carry_over(former: Path, restored: Store) -> Restoration:
         return await carry_over(present, restored, system_clock)
     finally:
         await present.close()
-
-
-def _summary(store: Path, restored: _Restored) -> Sequence[str]:
-    total, version = restored.contents.total, restored.contents.schema_version
-    lines = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
-    if restored.former:
-        lines.append(f"the former store is kept as {restored.former}")
-    if isinstance(restored.outcome, str):
-        return [*lines, restored.outcome, _REMINDER]
-    return [*lines, *_list_carried_over(restored.outcome)]
 
 
 _KEY_NOTE = "SECRET_KEY is set: it must be the one that the backup was made with"
