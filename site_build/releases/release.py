@@ -58,24 +58,20 @@ class BuildOptions:
     observer: Observer = field(default_factory=Observer)
 
 
-def build(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
-    """Build the site and point `current` at it.
+def build(
+    order: BuildOptions, memory: BuildMemory | None = None, *, is_ahead: bool = False
+) -> Report:
+    """Build the site and point `current` at it, or `next` where it is built ahead of its instant.
 
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
     for what else stops it; the old build stands then.
     """
     with _exclusive(order.output):
         report = _make(order, memory or BuildMemory())
-        _serve(order.output, report.build_id)
-        _prune(order.output)
-    return report
-
-
-def prepare(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
-    """Build the site and point `next` at it; raises what `build` raises."""
-    with _exclusive(order.output):
-        report = _make(order, memory or BuildMemory())
-        _point(order.output, NEXT_LINK, report.build_id)
+        if is_ahead:
+            _point(order.output, NEXT_LINK, report.build_id)
+        else:
+            _serve(order.output, report.build_id)
         _prune(order.output)
     return report
 
@@ -109,9 +105,8 @@ def _exclusive(output: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise BusyError(
-                    f"another build is at work in {output}; wait until it has ended"
-                ) from None
+                busy = f"another build is at work in {output}; wait until it has ended"
+                raise BusyError(busy, 2) from None
             yield
 
 

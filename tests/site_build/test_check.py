@@ -550,7 +550,7 @@ def write_post(folder: Path, name: str, slug: str, body: str = "Words.\n") -> Pa
 
 def list_paths(folder: Path) -> list[str]:
     """Return path, line, severity and the beginning of each finding about a folder."""
-    found = check_content(folder, NOW).findings
+    found = check_content(folder, NOW)[1]
     return [
         f"{each.path}:{each.line} {each.severity} {each.message.split(';')[0]}" for each in found
     ]
