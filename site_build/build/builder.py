@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from edge_api.schema.index import INDEX_FORMAT
-from edge_api.schema.page_templates import CONTACT_PAGE, Frame
+from edge_api.schema.page_templates import CONTACT_PAGE
 from site_build import addresses
 from site_build.build.assets import (
     Assets,
@@ -153,9 +153,10 @@ class SiteBuild:
             self.looked_up,
             make_key(code, looks, style.settings, style.once).hex(),
         )
-        place = request.place
-        self._output = OutputFolder(place.site, self._before, is_checked=self._is_output_checked)
-        self._index = IndexFile(place.state, self._before, request.before)
+        self._output = OutputFolder(
+            request.site_folder, self._before, is_checked=self._is_output_checked
+        )
+        self._index = IndexFile(request.state, self._before, request.before)
         self._take_others()
 
     def _relate(
@@ -187,10 +188,6 @@ class SiteBuild:
         self._stale = self._recall(self._targets.values())
         self._others_count = len(self._targets)
 
-    def add_frame(self, frame: Frame, built: str) -> None:
-        """Hand over a frame of the edge's pages, as it was built; raises BuildError."""
-        self.edge_templates = self.edge_templates.with_frame(frame, built)
-
     def use_fallback_templates(self, environment: Environment) -> None:
         """Take each page of a lent template from our own theme, frame and all."""
         for path, target in self._targets.items():
@@ -212,7 +209,7 @@ class SiteBuild:
 
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
-        self.request.place.state.mkdir(parents=True, exist_ok=True)
+        self.request.state.mkdir(parents=True, exist_ok=True)
         pages = list(self._targets.values())[self._others_count :]
         with self._cache:
             self._run([*self._recall(pages), *self._stale])
@@ -315,12 +312,12 @@ class SiteBuild:
 
     def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""
-        place = self.request.place
+        request = self.request
         head = make_head(self.site, build_id, self.request.now)
         if CONTACT_PAGE in self._entries:
-            page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
+            page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
-        self.edge_templates.write(place.state)
+        self.edge_templates.write(request.state)
         stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
         # Static files and pictures that pages of the build before ask for are kept.
@@ -331,22 +328,16 @@ class SiteBuild:
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)
-        write_manifest(place.state, self.manifest)
+        write_manifest(request.state, self.manifest)
 
     def _report(self, build_id: str) -> Report:
-        entries, before, now = self._entries.values(), self._before.entries, self.request.now
-        kept = (
-            each
-            for each in entries
-            if each.path in before and before[each.path].mtimes == each.mtimes
-        )
+        entries, now = self._entries.values(), self.request.now
         return Report(
             build_id=build_id,
             built_for=now,
             posts=len(self.site.posts),
             files=sum(entry.count_forms() for entry in entries),
             size=sum(sum(entry.sizes) for entry in entries),
-            kept=sum(entry.count_forms() for entry in kept),
             sources=self.content.sources,
             hits=self.content.hits,
             next_instant=find_next_instant(self.content.documents, now),

@@ -65,5 +65,5 @@ class BuildMemory:
 
     def keep(self, build: SiteBuild) -> None:
         """Keep the manifest of a finished build."""
-        self._manifest = identify_manifest(build.request.place.state), build.manifest
+        self._manifest = identify_manifest(build.request.state), build.manifest
         self._is_output_checked = True

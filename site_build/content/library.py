@@ -35,7 +35,7 @@ from site_build.errors import Diagnostic
 from site_build.images.measure import MeasuredImages
 from site_build.images.responsive import ImageSet
 from site_build.markup.convert import HOUSE, Dialect
-from site_build.progress import Place, Request
+from site_build.progress import Request
 from site_build.site import Document
 
 
@@ -188,7 +188,7 @@ def check_content(  # noqa: PLR0913, PLR0917
     Findings are sorted by place. What the program `code` has put into the file `cache` is not read
     again. Raises BuildError when the folder cannot be read.
     """
-    request = Request(folder, Place(folder, folder), folder, cache, now, jobs)
+    request = Request(folder, folder, folder, folder, cache, now, jobs)
     library = ContentLibrary(request, code, dialect)
     return library.count, library.check(now)
 

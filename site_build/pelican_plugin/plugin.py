@@ -53,7 +53,7 @@ from site_build.pelican_plugin.settings import (
 )
 from site_build.pelican_plugin.settings import read_dialect as read_settings_dialect
 from site_build.pelican_plugin.structured_data import StructuredData
-from site_build.progress import Place, Report, Request
+from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
 from site_build.tag_colours import choose_hue
 from site_build.template_objects import track_lookups
@@ -225,7 +225,7 @@ def open_journal(request: Request, site_url: str) -> Journal:
     """
     override = {
         "PATH": os.fspath(request.content.absolute()),
-        "OUTPUT_PATH": os.fspath(request.place.site),
+        "OUTPUT_PATH": os.fspath(request.site_folder),
         "SITEURL": site_url,
     }
     journal = Journal(load_settings(override))
@@ -288,12 +288,12 @@ def make_request(settings: dict[str, Any]) -> Request:
     """Return what plain `pelican` asks for: a build in its output folder, over the last one."""
     output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
     state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
-    place = Place(output, state)
     now = settings.get("BUILD_NOW")
     return Request(
         content=Path(settings["PATH"]),
-        place=place,
-        before=place.state,
+        site_folder=output,
+        state=state,
+        before=state,
         cache=cache / "cache.sqlite",
         now=parse_instant(now) if now else datetime.now(UTC),
         jobs=settings.get("BUILD_JOBS") or count_processors(),

@@ -30,7 +30,7 @@ from site_build.build.memory import BuildMemory
 from site_build.cache import locate_cache
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
-from site_build.progress import Observer, Place, Report, Request
+from site_build.progress import Observer, Report, Request
 
 PREVIOUS_LINK = "previous"
 NEXT_LINK = "next"
@@ -123,7 +123,8 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     try:
         request = Request(
             content=order.content,
-            place=Place(staging / SITE_FOLDER, staging),
+            site_folder=staging / SITE_FOLDER,
+            state=staging,
             before=before,
             cache=locate_cache(order.output),
             now=order.now,
