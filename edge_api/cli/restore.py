@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -37,47 +37,41 @@ from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 
-class RestoredKey:
-    """The secret key in a restore: that of the backup, else the present one."""
+@contextmanager
+def _staged_key(path: Path, backup: Path | None, now: datetime) -> Iterator[Callable[[], str]]:
+    """Have the key of a backup, if it has one, beside that at `path`, for its owner only.
 
-    def __init__(self, key_path: Path, backup: Path | None, now: datetime) -> None:
-        """Read the key of the backup. Raises OSError."""
-        backup_key = backup_key_path(backup) if backup else None
-        self._source = "backup" if backup else "replica"
-        self._content = backup_key.read_bytes() if backup_key and backup_key.is_file() else None
-        self._path = key_path
-        self._draft = key_path.with_name(f".{key_path.name}.restoring")
-        self._former = replaced_path(key_path, now)
+    Yields what moves it into place, the former one aside, and returns a report. Both raise OSError.
+    """
+    kept = backup_key_path(backup) if backup else None
+    content = kept.read_bytes() if kept and kept.is_file() else None
+    draft = path.with_name(f".{path.name}.restoring")
 
-    @contextmanager
-    def staged(self) -> Iterator[None]:
-        """Write the key to a temporary file, readable by its owner only. Raises OSError."""
-        try:
-            if self._content is not None:
-                write_private(self._draft, self._content)
-            yield
-        finally:
-            self._draft.unlink(missing_ok=True)
-
-    def install(self) -> str:
-        """Move the key into place, and the former one aside; return a report. Raises OSError."""
-        missing = f"the {self._source} brings no secret key, and"
-        if self._content is None and self._path.exists():
-            return f"{missing} {self._path} stays"
-        if self._content is None:
+    def install() -> str:
+        missing = f"the {'backup' if backup else 'replica'} brings no secret key, and"
+        if content is None and path.exists():
+            return f"{missing} {path} stays"
+        if content is None:
             return (
-                f"{missing} there is none at {self._path}: if there was one, put it there before "
+                f"{missing} there is none at {path}: if there was one, put it there before "
                 "you serve, or access tokens and the secrets of webhooks are void"
             )
-        if self._path.exists() and self._path.read_bytes() == self._content:
-            return f"the secret key is the same: {self._path}"
+        if path.exists() and path.read_bytes() == content:
+            return f"the secret key is the same: {path}"
         former = ""
-        if self._path.exists():
-            os.link(self._path, self._former)
-            former = f"; the former one is kept as {self._former}"
-        self._draft.replace(self._path)
-        sync(self._path.parent)
-        return f"the secret key of the backup is in its place: {self._path}{former}"
+        if path.exists():
+            os.link(path, replaced_path(path, now))
+            former = f"; the former one is kept as {replaced_path(path, now)}"
+        draft.replace(path)
+        sync(path.parent)
+        return f"the secret key of the backup is in its place: {path}{former}"
+
+    try:
+        if content is not None:
+            write_private(draft, content)
+        yield install
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -162,10 +156,10 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     require_no_wal(draft)
     former = replaced_path(store, now) if store.exists() else None
     key_path = secret_key_path(require_sqlite_path(settings, "restore"))
-    key = RestoredKey(key_path, None if settings.secret_key else arguments.file, now)
-    with key.staged():
+    kept = None if settings.secret_key else arguments.file
+    with _staged_key(key_path, kept, now) as install:
         replace(store, draft, former or replaced_path(store, now))
-        placed = _KEY_NOTE if settings.secret_key else key.install()
+        placed = _KEY_NOTE if settings.secret_key else install()
     total, version = contents.total, contents.schema_version
     lines = [f"{store} is restored: {total:,} rows, from schema version {version}", placed]
     if former:
