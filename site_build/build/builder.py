@@ -57,7 +57,6 @@ from site_build.build.text_targets import (
     list_notices,
     list_outputs,
     list_records,
-    make_text,
     read_lines,
 )
 from site_build.cache import IMAGES, Cache, make_key
@@ -258,14 +257,14 @@ class SiteBuild:
         folder, content, site = self.request.content, self.content, self.site
         yield from list_files(folder, content.files, content.image_set)
         for asset in (*self.assets.published.values(), *self.assets.plain):
-            yield make_text(asset.path, asset.data)
+            yield TextTarget(asset.path, asset.data)
         # Pictures first, since they take longest.
         yield from list_pictures(folder, content.image_set, site)
         yield from list_cards(site, self.font) if self.font else ()
         yield from list_records(site, content.minutes)
         has_leaves = site.identity.addresses.has_leaves and self._leaf_size
         size = self._leaf_size if has_leaves else len(site.posts)
-        yield from list_outputs(site, size, content.image_set)
+        yield from list_outputs(site, size, content.image_set, self.texts)
         yield from list_notices(site.identity, self._policy, now)
 
     def _note(self, result: Result) -> None:

@@ -120,9 +120,9 @@ class TemplateTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
-    """A file that a renderer makes; without `sources` it is made every time."""
+    """A text, or what makes it; without `sources` it is made every time."""
 
-    render: Callable[[Texts], str | bytes]
+    text: str | bytes | Callable[[], str | bytes]
     sources: bytes | None = None
     """Digest of all that it is made from."""
 
@@ -130,9 +130,9 @@ class TextTarget(Target):
         """Return the digest of the sources."""
         return make_key(context.method, self.path, self.sources).hex() if self.sources else ""
 
-    def make(self, context: TargetContext) -> bytes:
-        """Return what the renderer returns."""
-        data = self.render(context.texts)
+    def make(self, _context: TargetContext) -> bytes:
+        """Return the text."""
+        data = self.text() if callable(self.text) else self.text
         return data.encode() if isinstance(data, str) else data
 
 

@@ -78,8 +78,7 @@ class TargetWriter(Writer):  # type: ignore[misc]
         own = url or path
         feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
         if path:
-            text = feed.writeString("utf-8")
-            find_build(self.settings).add(TextTarget(path, lambda _: text))
+            find_build(self.settings).add(TextTarget(path, feed.writeString("utf-8")))
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 

@@ -223,12 +223,8 @@ def open_journal(request: Request, site_url: str) -> Journal:
 
     Templates are kept compiled beside the cache: compiling takes longer than all the rest.
     """
-    override = {
-        "PATH": os.fspath(request.content.absolute()),
-        "OUTPUT_PATH": os.fspath(request.site_folder),
-        "SITEURL": site_url,
-    }
-    journal = Journal(load_settings(override))
+    output = os.fspath(request.site_folder)
+    journal = Journal(load_settings(request.content, site_url, OUTPUT_PATH=output))
     if request.cache:
         with suppress(OSError):
             request.cache.parent.mkdir(parents=True, exist_ok=True)
@@ -242,21 +238,19 @@ def open_journal(request: Request, site_url: str) -> Journal:
 
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
-    settings = load_settings({"PATH": os.fspath(content.absolute())})
+    settings = load_settings(content)
     folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
     return [content, SETTINGS_FILE, *map(Path, folders)]
 
 
 def read_dialect(content: Path, site_url: str) -> Dialect:
     """Return how texts become HTML by `pelicanconf.py`; raises BuildError."""
-    return read_settings_dialect(
-        load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
-    )
+    return read_settings_dialect(load_settings(content, site_url))
 
 
 def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:
     """Return who the site is, and where its theme lies; raises BuildError."""
-    settings = load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    settings = load_settings(content, site_url)
     return identify(settings), Path(settings["THEME"])
 
 

@@ -296,7 +296,7 @@ def make_identity(said: Mapping[str, object]) -> object:
     """Return what a build would be told of the project's settings with these."""
     override = {"PATH": "content", "SITEURL": SITE_URL, **said}
     with contained():
-        return Journal({**load_settings({"PATH": "content"}), **override}).describe()
+        return Journal({**load_settings(Path("content")), **override}).describe()
 
 
 @pytest.mark.parametrize("name", REFUSED)
