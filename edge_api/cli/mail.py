@@ -52,10 +52,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 2 if there is no relay."""
-    return await _ACTIONS[arguments.action](arguments, settings)
+    if arguments.action == "run":
+        return await _run(settings)
+    if arguments.action == "preview":
+        return _preview(arguments, settings)
+    async with command_store(settings) as store:
+        mail = OutboxAdmin(store, system_clock)
+        if arguments.action == "list":
+            found = [_to_json(waiting) for waiting in await mail.all()]
+            none = "no mail waits, and none was given up"
+            print_list(found, _COLUMNS, none, as_json=arguments.json)
+            return 0
+        is_retry = arguments.action == "retry"
+        count = await (mail.retry if is_retry else mail.discard)(arguments.id)
+    done = "queued again" if is_retry else "deleted"
+    print(f"{count} message{'s' * (count != 1)} {done}")
+    return 0
 
 
-async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
+async def _run(settings: Settings) -> int:
     """Send queued mail until SIGTERM or SIGINT; finish the current message first."""
     # Both import aiohttp, which the other subcommands do not need.
     from edge_api.cli.logs import configure_logging  # noqa: PLC0415
@@ -77,25 +92,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with command_store(settings) as store:
-        found = [_to_json(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
-    none = "no mail waits, and none was given up"
-    print_list(found, _COLUMNS, none, as_json=arguments.json)
-    return 0
-
-
-async def _change(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with command_store(settings) as store:
-        mail = OutboxAdmin(store, system_clock)
-        is_retry = arguments.action == "retry"
-        count = await (mail.retry if is_retry else mail.discard)(arguments.id)
-    done = "queued again" if is_retry else "deleted"
-    print(f"{count} message{'s' * (count != 1)} {done}")
-    return 0
-
-
-async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
+def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     templates = open_templates(settings)
     message = sample_message(arguments.template, settings, site_title(settings), templates)
     if arguments.eml:
@@ -106,9 +103,6 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
         print(f"Subject: {message['Subject']}\n")
     sys.stdout.write(part.get_content() if part else "")
     return 0
-
-
-_ACTIONS = {"run": _run, "list": _list, "retry": _change, "discard": _change, "preview": _preview}
 
 
 def _to_json(waiting: QueuedMail) -> dict[str, Any]:

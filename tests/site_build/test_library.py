@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from site_build.content import folder, sources
+from site_build.content import sources
 from site_build.content.library import ContentLibrary
 from site_build.markup.convert import HOUSE
 from site_build.progress import Place, Request
@@ -55,9 +55,8 @@ def test_a_file_that_the_disk_did_not_give_is_read_again(
         raise OSError(EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        for module in (folder, sources):
-            patch.setattr(module, "read_bytes", fail)
-            patch.setattr(module, "digest_file", digest)
+        patch.setattr(sources, "read_bytes", fail)
+        patch.setattr(sources, "digest_file", digest)
         assert library.refresh()
         assert not library.refresh()
         first = open_library(empty_desk)
