@@ -18,8 +18,9 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, FetchedDocument, too_large
+from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, too_large
 from edge_api.analysis.document import ROBOTS, WELL_KNOWN_PATHS, Discovery, DocumentFormat
+from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
 
@@ -72,7 +73,7 @@ class WebDocumentSource:
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def fetch(self, url: str) -> FetchedDocument:
+    async def __call__(self, url: str) -> Job:
         """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
@@ -110,15 +111,15 @@ class _SiteVisit:
         self._requests_left = MAX_REQUESTS
         self._robots: dict[str, _Response] = {}
 
-    async def fetch(self, url: str) -> FetchedDocument:
+    async def fetch(self, url: str) -> Job:
         """Return the document, without the well-known files that did not answer in time."""
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise _forbidden("it is not in ASCII")
         deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
             final, answer = await self._page(URL(url).with_fragment(None))
-        kind = _kind(answer)
-        return FetchedDocument(str(final), kind, answer.text, await self._discover(final, deadline))
+        kind, found = _kind(answer), await self._discover(final, deadline)
+        return Job(kind, answer.text, str(final), discovery=found)
 
     async def _page(self, url: URL) -> tuple[URL, _Response]:
         """Return the page and its address; each redirect is checked like the given address."""

@@ -14,9 +14,9 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.analysis.analyst import AnalysisRequest, Analyst, RelatedEntry
+from edge_api.analysis.analyst import Analyst, RelatedEntry
 from edge_api.analysis.document import FORMATS, DocumentFormat
-from edge_api.analysis.report import SuggestionEntry
+from edge_api.analysis.report import Job, SuggestionEntry
 from edge_api.db.types import whole_float_to_int
 from edge_api.operation.model import (
     AnyOperation,
@@ -233,13 +233,12 @@ async def analyze(
     """Analyse a document; tool calls are rate-limited here, REST requests by the endpoint."""
     if request.actor is not None:
         await service.limiter.hit(LIMIT, request.actor.limit_key)
-    return OperationResult(await service[Analyst].analyze(_to_request(request.body)))
-
-
-def _to_request(given: AnalyzeInput) -> AnalysisRequest:
+    given = request.body
     kind = next((kind for kind in FORMATS if kind in given.model_fields_set), None)
-    content = getattr(given, kind or "url")
-    return AnalysisRequest(kind, content, given.language or None, given.keywords, given.related)
+    job = Job(kind, getattr(given, kind)) if kind else given.url
+    language = given.language or None
+    report = await service[Analyst].analyze(job, language, given.keywords, given.related)
+    return OperationResult(report)
 
 
 _ABOUT = f"""\

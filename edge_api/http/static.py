@@ -13,7 +13,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from edge_api.db.problems import Problem
-from edge_api.http.conditional import ENCODERS, ByteRange, etag_matches, parse_range, range_applies
+from edge_api.http.conditional import ENCODERS, etag_matches, parse_range, range_applies
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse, close_if_last
@@ -226,37 +226,38 @@ async def answer_file(representation: Representation, request: Request) -> web.S
             return await _part(representation, span, request)
     if representation.full_response is not None:
         return close_if_last(representation.full_response, request)
-    status, whole = representation.status, ByteRange(0, representation.size)
+    status, whole = representation.status, range(representation.size)
     return await _stream(representation, status, representation.headers, whole, request)
 
 
-def _span(representation: Representation, request: Request) -> ByteRange | None:
+def _span(representation: Representation, request: Request) -> range | None:
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
         return None
     if not range_applies(request.headers.get("If-Range"), representation.etag):
         return None
     span = parse_range(asked, representation.size)
-    if span == "unsatisfiable":
+    if span is not None and not span:
         content_range = {"Content-Range": f"bytes */{representation.size}"}
         raise Problem("range_not_satisfiable", headers=content_range)
-    return None if span == "whole" else span
+    return span
 
 
 async def _part(
-    representation: Representation, span: ByteRange, request: Request
+    representation: Representation, span: range, request: Request
 ) -> web.StreamResponse:
-    headers = (*representation.headers, ("Content-Range", span.content_range(representation.size)))
+    content_range = f"bytes {span.start}-{span.stop - 1}/{representation.size}"
+    headers = (*representation.headers, ("Content-Range", content_range))
     if representation.body is None:
         return await _stream(representation, 206, headers, span, request)
-    body = representation.body[span.start : span.start + span.length]
+    body = representation.body[span.start : span.stop]
     return close_if_last(PreparedResponse(206, headers, body), request)
 
 
 async def _stream(
-    representation: Representation, status: int, headers: Headers, span: ByteRange, request: Request
+    representation: Representation, status: int, headers: Headers, span: range, request: Request
 ) -> web.StreamResponse:
-    response = StreamedResponse(request, status, (*headers, *request.origin_headers), span.length)
+    response = StreamedResponse(request, status, (*headers, *request.origin_headers), len(span))
     with await asyncio.to_thread(representation.path.open, "rb") as file:
         try:
             await response.prepare(request)
@@ -269,9 +270,9 @@ async def _stream(
     return response
 
 
-async def _copy(file: BinaryIO, span: ByteRange, response: web.StreamResponse) -> None:
+async def _copy(file: BinaryIO, span: range, response: web.StreamResponse) -> None:
     await asyncio.to_thread(file.seek, span.start)
-    left = span.length
+    left = len(span)
     while left > 0:
         piece = await asyncio.to_thread(file.read, min(_CHUNK_BYTES, left))
         if not piece:
