@@ -17,17 +17,21 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 
 from edge_api.auth.actor import AuditChange, Clock, audit_entry
 from edge_api.auth.tokens import AccessToken, Issuer, SigningKeys, is_jwt, read
-from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
+from edge_api.db.oauth_tables import (
+    AUTHORIZATION_CODES,
+    OAUTH_CLIENTS,
+    OAUTH_GRANTS,
+    REFRESH_TOKENS,
+)
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, Store, Update
-from edge_api.db.table import Row
+from edge_api.db.table import Row, Table
 from edge_api.oauth.authlib_server import AUTH_METHODS, UNKNOWN_CLIENT, AuthorizationServer
 from edge_api.oauth.client import client_actor
 from edge_api.oauth.clients import Clients
 from edge_api.oauth.request import AuthRequest
 from edge_api.oauth.token_context import (
     BASIC,
-    PresentedSecret,
     TokenContext,
     basic_client,
     client_ids,
@@ -41,6 +45,11 @@ _ATTEMPTS: Final = 3
 
 Pairs = Sequence[tuple[str, str]]
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
+_PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
+    "authorization_code": ("code", AUTHORIZATION_CODES),
+    "refresh_token": ("refresh_token", REFRESH_TOKENS),
+}
+"""The parameter with the stored secret of a grant type, and the table that has its digest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,29 +64,26 @@ class TokenEndpoint:
 
     async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
         """Return the answer to a token request (RFC 6749, 5.1). Raises Problem (5.2)."""
-        return await self._run(pairs, headers, _issue, _presented)
+        return await self._run(pairs, headers, _issue)
 
     async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
         """Revoke a refresh token's grant, or an access token (RFC 7009, 2). Raises Problem."""
         text = dict(pairs).get("token", "")
         verification_keys = await self.keys.verification_keys() if is_jwt(text) else None
         token = read(text, self.issuer.url, verification_keys) if verification_keys else None
-
-        def presented(request: AuthRequest) -> PresentedSecret:
-            return PresentedSecret("refresh_token", request.form.get("token"))
-
-        await self._run(pairs, headers, partial(_revoke, token), presented)
+        await self._run(pairs, headers, partial(_revoke, token), ("token", REFRESH_TOKENS))
 
     async def _run(
         self,
         pairs: Pairs,
         headers: Mapping[str, str],
         decide: Decide,
-        presented: Callable[[AuthRequest], PresentedSecret],
+        presented: tuple[str, Table] | None = None,
     ) -> Row:
         for _ in range(_ATTEMPTS):
             request = AuthRequest(pairs, headers)
-            context = await self._read_context(request, presented(request))
+            source = presented or _PRESENTED.get(request.payload.grant_type)
+            context = await self._read_context(request, source)
             server = AuthorizationServer(self.issuer, context, await self.keys.signing_key())
             outcome = _attempt(server, request, decide)
             final = _final_queries(context, request, outcome)
@@ -87,7 +93,9 @@ class TokenEndpoint:
                 return outcome
         raise Problem("unavailable", "Others use this at the same moment: try again")
 
-    async def _read_context(self, request: AuthRequest, presented: PresentedSecret) -> TokenContext:
+    async def _read_context(
+        self, request: AuthRequest, presented: tuple[str, Table] | None
+    ) -> TokenContext:
         """Return the context, after fetching the client's document if stale. Raises Problem.
 
         A document is only fetched for a code or token of its client: otherwise anybody could make
@@ -107,15 +115,6 @@ class TokenEndpoint:
                 raise
             raise Problem("unauthenticated", problem.message, oauth="invalid_client") from None
         return await load()
-
-
-def _presented(request: AuthRequest) -> PresentedSecret:
-    match request.payload.grant_type:
-        case "authorization_code":
-            return PresentedSecret("code", request.form.get("code"))
-        case "refresh_token":
-            return PresentedSecret("refresh_token", request.form.get("refresh_token"))
-    return PresentedSecret("nothing", None)
 
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:
