@@ -19,15 +19,13 @@ from edge_api.http.response import PreparedResponse, close_if_last
 from edge_api.http.static import (
     SHORT_LIVED,
     Representation,
-    ResponseHead,
     allows_any_origin,
     answer_file,
     canonical_address,
-    encode,
     file_headers,
     list_redirects,
-    load,
     markdown_alternate,
+    represent,
 )
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import PathSuggester, SiteFile
@@ -141,14 +139,13 @@ class SitePages:
 
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
-        head = ResponseHead(choice.status, tuple(headers))
+        body = None
         if self._reference.has(choice.file):
             body = await self._reference.read(choice.file, self._context)
-            representation = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
-        else:
-            representation = await asyncio.to_thread(
-                load, self._folder, choice.file, choice.coding, head
-            )
+        path, coding = self._folder / choice.file.name, choice.coding
+        representation = await asyncio.to_thread(
+            represent, path, body, coding, choice.status, headers
+        )
         size = _UNCACHED_SIZE if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from aiohttp import web
@@ -143,13 +143,6 @@ _OMITTED: Final = frozenset({"Content-Type", "Link"})
 """Headers that a 304 leaves out (RFC 9110, section 15.4.5)."""
 
 
-class ResponseHead(NamedTuple):
-    """Headers of a response before its representation is chosen."""
-
-    status: int
-    headers: Headers
-
-
 @dataclass(frozen=True, slots=True)
 class Representation:
     """One representation of a file: its bytes in one content coding, with headers."""
@@ -167,33 +160,30 @@ class Representation:
     not_modified: PreparedResponse
 
 
-def load(folder: Path, file: SiteFile, coding: str, head: ResponseHead) -> Representation:
-    """Read one representation of a file; called in a thread. Raises OSError."""
-    path = folder / f"{file.name}{CODINGS.get(coding, '')}"
-    return _represent(path, *_read(path), coding, head)
-
-
-def encode(file: SiteFile, body: bytes, coding: str, head: ResponseHead) -> Representation:
-    """Return a representation of a rendered file, compressed here; called in a thread."""
-    if coding:
-        body = ENCODERS[coding](body)
-    etag = _quote(sha256(body).hexdigest())
-    return _represent(Path(file.name), etag, len(body), body, coding, head)
-
-
-def _represent(  # noqa: PLR0913, PLR0917  the parts of a representation
-    path: Path, etag: str, size: int, body: bytes | None, coding: str, head: ResponseHead
+def represent(
+    path: Path, body: bytes | None, coding: str, status: int, headers: Headers
 ) -> Representation:
+    """Return one representation of a file, or of a rendered `body`; called in a thread.
+
+    `path` is that of the file without a coding, which a build has made. Raises OSError.
+    """
+    if body is None:
+        path = path.with_name(f"{path.name}{CODINGS.get(coding, '')}")
+        digest, size, body = _read(path)
+    else:
+        body = ENCODERS[coding](body) if coding else body
+        digest, size = sha256(body).hexdigest(), len(body)
+    etag = f'"{digest[:24]}"'
     coded: Headers = (("Content-Encoding", coding),) if coding else ()
-    headers = (*head.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
+    headers = (*headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
     return Representation(
         path=path,
         size=size,
         etag=etag,
-        status=head.status,
+        status=status,
         headers=headers,
         body=body,
-        full_response=None if body is None else PreparedResponse(head.status, headers, body),
+        full_response=None if body is None else PreparedResponse(status, headers, body),
         not_modified=PreparedResponse(304, [each for each in headers if each[0] not in _OMITTED]),
     )
 
@@ -205,11 +195,7 @@ def _read(path: Path) -> tuple[str, int, bytes | None]:
             digest.update(piece)
             size += len(piece)
             small = piece if size <= MAX_IN_MEMORY_BYTES else b""
-    return _quote(digest.hexdigest()), size, small if size <= MAX_IN_MEMORY_BYTES else None
-
-
-def _quote(digest: str) -> str:
-    return f'"{digest[:24]}"'
+    return digest.hexdigest(), size, small if size <= MAX_IN_MEMORY_BYTES else None
 
 
 async def answer_file(representation: Representation, request: Request) -> web.StreamResponse:

@@ -37,9 +37,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
+from edge_api.http.static import markdown_alternate
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import next_cursor
-from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.mcp.tools import make_request, operation_inputs, run_operation
 from edge_api.operation.model import AnyOperation, Json, authorise
 from edge_api.operation.service import Service
@@ -150,10 +150,8 @@ class Journal:
     async def markdown(self, path: str) -> str:
         """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
         build = self.build
-        alternate = (
-            f"{path}{MARKDOWN_INDEX}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
-        )
-        file = build.files.get(alternate)
+        page = build.files.get(path)
+        file = markdown_alternate(build.files, page) if page else None
         if file is None:
             raise Problem("not_found", "No page has this address")
         file_path = build.folder / SITE_FOLDER / file.name

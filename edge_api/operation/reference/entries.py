@@ -9,6 +9,7 @@ from limits import RateLimitItem, parse_many
 
 from edge_api.auth.rate_limits import NO_LIMIT
 from edge_api.operation.model import AnyOperation
+from edge_api.operation.openapi import non_null_schema
 from edge_api.operation.reference.languages import is_callable, make_call, make_examples
 from edge_api.operation.reference.values import Body, Code, Entry, Field, Prose, ResponseEntry
 
@@ -107,7 +108,7 @@ class Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def _limits(self, schema: Schema) -> Iterator[str]:
-        schema = _without_null(self._resolve(schema))
+        schema = non_null_schema(self._resolve(schema))
         if choices := schema.get("enum"):
             shown = ", ".join(f"`{each}`" for each in choices[:_MAX_CHOICES])
             yield f"One of {shown}{' …' if len(choices) > _MAX_CHOICES else ''}."
@@ -118,11 +119,6 @@ class Schemas:
         if schema.get("default") is not None:
             value = schema["default"]
             yield f"Default: `{value if isinstance(value, str) else json.dumps(value)}`."
-
-
-def _without_null(schema: Schema) -> Schema:
-    choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    return {**choices[0], **schema} if len(choices) == 1 else schema
 
 
 def _format_bounds(schema: Schema) -> str:
