@@ -110,7 +110,7 @@ async def assemble(
         webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
-        stack.push_async_callback(analyst.close)
+        stack.push_async_callback(analyst.pool.close)
         is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
@@ -224,7 +224,7 @@ _freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_f
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
-    """Return the analyst, which its caller closes."""
+    """Return the analyst, whose pool its caller closes."""
     if settings.analyze_fetch == "off":
         return Analyst(WorkerPool(), builds, None)
     documents = {

@@ -152,10 +152,6 @@ class Analyst:
             "related": [asdict(post) for post in related],
         }
 
-    async def close(self) -> None:
-        """End the workers."""
-        await self.pool.close()
-
     async def _report(self, job: Job) -> Json:
         answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))
         if "fault" in answer:
