@@ -45,8 +45,9 @@ def create_all(tables: Iterable[Table]) -> Iterator[str]:
         for index in table.indexes:
             unique = "UNIQUE " if index.unique else ""
             names = (f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns)
+            text = f"CREATE {unique}INDEX {index.name} ON {table.name} ({', '.join(names)})"
             part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
-            yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({', '.join(names)}){part or ''}"
+            yield f"{text}{part or ''}"
 
 
 def _define(table: Table, column: Column) -> str:
