@@ -9,9 +9,10 @@ from typing import Any, get_args
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
+from edge_api.db.table import Row
 from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
-from edge_api.mail.queue import NO_RELAY, OutboxAdmin, QueuedMail
+from edge_api.mail.queue import NO_RELAY, OutboxAdmin
 from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
@@ -79,7 +80,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
     async with command_store(settings) as store:
-        found = [_to_json(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
+        found = [_to_json(*queued) for queued in await OutboxAdmin(store, system_clock).all()]
     none = "no mail waits, and none was given up"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
     return 0
@@ -111,8 +112,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
 _ACTIONS = {"run": _run, "list": _list, "retry": _change, "discard": _change, "preview": _preview}
 
 
-def _to_json(waiting: QueuedMail) -> dict[str, Any]:
-    entry = waiting.entry
+def _to_json(entry: Row, reason: str | None) -> dict[str, Any]:
     state = "being sent" if entry["lease"] else "waits"
     return {
         "id": entry["id"],
@@ -123,5 +123,5 @@ def _to_json(waiting: QueuedMail) -> dict[str, Any]:
         "queued_at": entry["queued_at"],
         "due_at": None if entry["dead_at"] else entry["due_at"],
         "dead_at": entry["dead_at"],
-        "reason": waiting.reason,
+        "reason": reason,
     }

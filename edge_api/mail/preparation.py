@@ -95,20 +95,13 @@ class NotSent:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDefaults:
-    """Values that all messages share."""
-
-    sender: str  # a mailbox
-    site_url: str
-    site_title: Callable[[], str]  # of the current build
-
-
-@dataclass(frozen=True, slots=True)
 class MessageComposer:
     """Prepares the messages of one installation."""
 
     store: Store
-    defaults: MessageDefaults
+    sender: str  # a mailbox
+    site_url: str
+    site_title: Callable[[], str]  # of the current build
     acknowledgements: Acknowledgements
     links: UnsubscribeLinks
     templates: MailTemplates = DEFAULT_TEMPLATES
@@ -136,15 +129,15 @@ class MessageComposer:
         is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
             message_id=entry["id"],
-            sender=self.defaults.sender,
+            sender=self.sender,
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
-            host=urlsplit(self.defaults.site_url).hostname or "localhost",
+            host=urlsplit(self.site_url).hostname or "localhost",
             unsubscribe_url=await self.links.link(entry["recipient_email"]) if is_reply else None,
         )
 
     def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
-        site = {"site_title": self.defaults.site_title(), "site_url": self.defaults.site_url}
+        site = {"site_title": self.site_title(), "site_url": self.site_url}
         if message_type_of(entry) == ACKNOWLEDGEMENT:
             return site
         if message_type_of(entry) == NOTIFICATION:
@@ -152,6 +145,6 @@ class MessageComposer:
         return {
             **site,
             "approved": subject["status"] != "denied",
-            "claim_uri": f"{self.defaults.site_url}{CLAIM_CREDENTIAL}",
+            "claim_uri": f"{self.site_url}{CLAIM_CREDENTIAL}",
             "expires_at": subject["expires_at"],
         }
