@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SecretBox
@@ -28,8 +28,10 @@ from edge_api.webhooks.endpoints import (
     Endpoints,
     EndpointStatus,
     EndpointWithSecret,
-    EventSender,
 )
+
+if TYPE_CHECKING:
+    from edge_api.webhooks.sender import WebhookSender
 
 _HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
@@ -79,7 +81,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
 
-def _open_sender(settings: Settings) -> EventSender:
+def _open_sender(settings: Settings) -> "WebhookSender":
     # It imports aiohttp, which only `add` and `test` need.
     from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
 

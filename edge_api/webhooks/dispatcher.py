@@ -32,13 +32,12 @@ from edge_api.webhooks.endpoints import (
     ENABLED,
     LEAD_CREATED,
     READ_ENABLED,
-    DeliveryResult,
-    EventSender,
     find_endpoint,
     lead_deliveries,
     list_enabled,
     secrets_of,
 )
+from edge_api.webhooks.sender import DeliveryResult, WebhookSender
 
 LEASE: Final = timedelta(seconds=60)
 """Four times as long as an attempt may take."""
@@ -63,7 +62,7 @@ _log: Final = logging.getLogger(__name__)
 class Dispatcher(outbox.Dispatcher):
     """Posts to the endpoints of one store; `box` is that of their secrets."""
 
-    def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: EventSender) -> None:
+    def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: WebhookSender) -> None:
         super().__init__(store, clock)
         self._box = box
         self._sender = sender
