@@ -1,7 +1,7 @@
 """Translation of PostgreSQL errors into problems."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import asyncpg
@@ -63,13 +63,17 @@ def _sentence_of(sqlstate: str) -> str | None:
     return _SENTENCES.get(sqlstate) or _SENTENCES.get(sqlstate[:2])
 
 
-def violation(error: asyncpg.IntegrityConstraintViolationError, table: Table) -> Problem:
-    """Return the problem of a violation."""
+def violation(
+    error: asyncpg.IntegrityConstraintViolationError, table: Table, stored: Collection[str]
+) -> Problem:
+    """Return the problem of a violation; `stored` are the columns that have new values."""
     name = error.constraint_name or ""
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
         return constraint_violation(table, [error.column_name or column], error.sqlstate)
     declared = {index.name: index.columns for index in table.indexes}
+    columns = declared.get(name, (table.key,))
     # The server's message, in its language, has `(columns)=(values)`.
     found = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
-    return unique_violation(table, declared.get(name, (table.key,)), found[1] if found else None)
+    values = found[1] if found and set(columns) <= set(stored) else None
+    return unique_violation(table, columns, values)
