@@ -9,9 +9,10 @@ from typing import Any, get_args
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
+from edge_api.db.table import Row
 from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
-from edge_api.mail.queue import NO_RELAY, OutboxAdmin, QueuedMail
+from edge_api.mail.queue import NO_RELAY, OutboxAdmin
 from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
@@ -105,8 +106,7 @@ def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _to_json(waiting: QueuedMail) -> dict[str, Any]:
-    entry = waiting.entry
+def _to_json(entry: Row) -> dict[str, Any]:
     state = "being sent" if entry["lease"] else "waits"
     return {
         "id": entry["id"],
@@ -117,5 +117,5 @@ def _to_json(waiting: QueuedMail) -> dict[str, Any]:
         "queued_at": entry["queued_at"],
         "due_at": None if entry["dead_at"] else entry["due_at"],
         "dead_at": entry["dead_at"],
-        "reason": waiting.reason,
+        "reason": entry["reason"],
     }

@@ -24,10 +24,10 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import stop_replicator
 from edge_api.db.sqlite.swap_file import (
-    locked,
     remove_draft,
     replace,
     replaced_path,
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         raise Problem("invalid", "restore takes either a FILE or --from-replica")
     if arguments.at and not arguments.from_replica:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
-    with locked(store):
+    with lock_store(store):
         warnings = _check_early(store, arguments)
         stop_replicator(store)
         try:

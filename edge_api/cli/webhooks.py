@@ -5,7 +5,7 @@ import json
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SecretBox
@@ -27,8 +27,10 @@ from edge_api.webhooks.endpoints import (
     Endpoints,
     EndpointStatus,
     EndpointWithSecret,
-    EventSender,
 )
+
+if TYPE_CHECKING:
+    from edge_api.webhooks.sender import WebhookSender
 
 _HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
@@ -108,7 +110,7 @@ async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _open_sender(settings: Settings) -> EventSender:
+def _open_sender(settings: Settings) -> "WebhookSender":
     # It imports aiohttp, which only `add` and `test` need.
     from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
 

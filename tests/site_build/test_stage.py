@@ -15,7 +15,7 @@ import pytest
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.preview.session import PreviewSession
-from site_build.progress import Place, Request
+from site_build.progress import Request
 from tests.site_build.workbench import Desk
 
 pytestmark = pytest.mark.size("test")
@@ -31,9 +31,9 @@ def stage(desk: Desk) -> PreviewSession:
 
 def open_stage(desk: Desk, watched: Sequence[Path]) -> PreviewSession:
     """Return a stage of the small journal that is also made of what is watched."""
-    place = Place(desk.output / "site", desk.output)
+    state = desk.output
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, place, place.state, cache, now, jobs=1)
+    request = Request(desk.content, state / "site", state, state, cache, now, 1)
     return PreviewSession(request, Dialect("http://127.0.0.1:8001"), watched)
 
 
@@ -209,7 +209,7 @@ from pelican import signals
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.markup.convert import Dialect
 from site_build.preview.session import PreviewSession
-from site_build.progress import Place, Request
+from site_build.progress import Request
 
 rounds = []
 
