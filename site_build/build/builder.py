@@ -327,7 +327,7 @@ class SiteBuild:
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)
-        write_manifest(request.state, self.manifest)
+        write_manifest(request.state, self.manifest, self._before, request.before)
 
     def _report(self, build_id: str) -> Report:
         entries, now = self._entries.values(), self.request.now

@@ -6,8 +6,10 @@ published is ever written to. It knows paths and bytes, and neither templates no
 
 import hashlib
 import os
+import shutil
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +20,17 @@ import orjson
 
 from site_build.errors import BuildError
 
-FORMAT = 6
-MANIFEST_FILE = "manifest.jsonl"
+FORMAT = 5
+MANIFEST_FILE = "manifest.sqlite"
+
+_SUM_SIZE = 16
+"""Bytes of a row's digest."""
+_CREATE = """
+PRAGMA journal_mode = OFF;
+PRAGMA synchronous = OFF;
+CREATE TABLE IF NOT EXISTS head (format INTEGER, sum BLOB, index_stamp BLOB, lines BLOB);
+CREATE TABLE IF NOT EXISTS entry (path TEXT PRIMARY KEY, row BLOB NOT NULL) WITHOUT ROWID;
+"""
 
 SUFFIXES = ("", ".gz", ".br")
 """A file and its compressed forms."""
@@ -114,15 +125,14 @@ _SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
 
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in `folder`, or an empty one when there is none that can be read."""
-    head, *rows = _read(folder) or [b""]
-    if not head:
+    head, rows = _read(folder)
+    if head is None:
         return EMPTY
-    stamp, lines = orjson.loads(head)
     entries = (Entry(*row) for row in orjson.loads(b"[%b]" % b",".join(rows)))
+    lines = (Line(*row) for row in orjson.loads(head.lines))
+    index = Stamp(*orjson.loads(head.index_stamp)) if head.index_stamp else None
     return Manifest(
-        {each.path: each for each in entries},
-        {line[0]: Line(*line) for line in lines},
-        Stamp(*stamp) if stamp else None,
+        {each.path: each for each in entries}, {each.slug: each for each in lines}, index
     )
 
 
@@ -140,20 +150,45 @@ def read_rows(folder: Path) -> frozenset[bytes]:
 
     Two builds are compared by these: to read tens of thousands takes many times as long.
     """
-    return frozenset(_read(folder)[1:])
+    return frozenset(_read(folder)[1])
 
 
-def _read(folder: Path) -> list[bytes]:
-    """Return the lines below the digest, or nothing unless they are as they were written."""
+class _Head(NamedTuple):
+    """The one row of the table `head`."""
+
+    format: int
+    sum: bytes
+    """Digests of all rows of `entry` and of the other blobs, combined by XOR to follow a change."""
+    index_stamp: bytes
+    """JSON of the stamp of the posts index, if there is one."""
+    lines: bytes
+    """JSON of the lines: each says where it begins, so that most change with one."""
+
+
+def _read(folder: Path) -> tuple[_Head | None, list[bytes]]:
+    """Return head and rows of a manifest, or nothing unless they are as they were written."""
+    path = folder / MANIFEST_FILE
+    if not path.is_file():
+        return None, []
     try:
-        digest, _, rows = (folder / MANIFEST_FILE).read_bytes().partition(b"\n")
-    except OSError:
-        return []
-    return rows.split(b"\n") if digest == _digest(rows) else []
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?immutable=1", uri=True)
+        ) as opened:
+            head = _Head(*opened.execute("SELECT * FROM head").fetchone())
+            rows = [row for (row,) in opened.execute("SELECT row FROM entry")]
+        total = _add_digests(bytes(_SUM_SIZE), [*rows, head.index_stamp, head.lines])
+    except (sqlite3.Error, TypeError):
+        return None, []
+    is_right = head.format == FORMAT and head.sum == total
+    return (head, rows) if is_right else (None, [])
 
 
-def _digest(rows: bytes) -> bytes:
-    return hashlib.sha256(b"%d\n%b" % (FORMAT, rows)).hexdigest().encode()
+def _add_digests(so_far: bytes, rows: Iterable[bytes]) -> bytes:
+    """Return a sum with the digests of rows put in, or taken out again."""
+    total = int.from_bytes(so_far)
+    for row in rows:
+        total ^= int.from_bytes(hashlib.blake2b(row, digest_size=_SUM_SIZE).digest())
+    return total.to_bytes(_SUM_SIZE)
 
 
 def read_file_states(rows: Iterable[bytes]) -> dict[str, FileState]:
@@ -167,13 +202,32 @@ def list_forms(path: str, look: FileState) -> Iterator[str]:
     return Entry(path, "", "", *look).list_paths()
 
 
-def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write a digest, then a line for the posts index, then one for each entry."""
-    head = orjson.dumps((manifest.index, [*manifest.lines.values()]), default=tuple)
-    entries = (orjson.dumps(tuple(each)) for each in manifest.entries.values())
-    rows = b"\n".join([head, *entries])
+def write_manifest(
+    folder: Path, manifest: Manifest, before: Manifest = EMPTY, before_folder: Path | None = None
+) -> None:
+    """Write the manifest whole; of `before`, copied from its folder, only rows that differ."""
     partial = folder / f".{MANIFEST_FILE}"
-    partial.write_bytes(b"%b\n%b" % (_digest(rows), rows))
+    partial.unlink(missing_ok=True)
+    known = before.entries if before_folder else {}
+    if known and before_folder:
+        shutil.copyfile(before_folder / MANIFEST_FILE, partial)
+    # A new file, which gets its name when it is whole: no journal has to undo anything.
+    with closing(sqlite3.connect(partial)) as opened, opened:
+        opened.executescript(_CREATE)
+        query = "SELECT sum, index_stamp, lines FROM head"
+        total, *blobs = opened.execute(query).fetchone() or (bytes(_SUM_SIZE),)
+        entries = manifest.entries
+        stale = [path for path, each in known.items() if entries.get(path) is not each]
+        fresh = [each for path, each in entries.items() if known.get(path) is not each]
+        query = "DELETE FROM entry WHERE path = ? RETURNING row"
+        old = [row for path in stale for (row,) in opened.execute(query, (path,)).fetchall()]
+        new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
+        opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
+        index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
+        lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
+        total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])
+        opened.execute("DELETE FROM head")
+        opened.execute("INSERT INTO head VALUES (?, ?, ?, ?)", (FORMAT, total, index, lines))
     partial.replace(folder / MANIFEST_FILE)
 
 

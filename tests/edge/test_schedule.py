@@ -116,7 +116,7 @@ def list_traces(build: Path) -> list[str]:
         path.relative_to(served).as_posix()
         for path in served.rglob("*")
         if path.is_file()
-        and path.name != "manifest.jsonl"  # never served
+        and path.name != "manifest.sqlite"  # never served
         and any(word in path.read_bytes() for word in (SLUG.encode(), TAG.encode(), WORD.encode()))
     ]
 

@@ -80,7 +80,7 @@ def test_the_command_gives_the_same_site(desk: Desk, tmp_path: Path) -> None:
 
     assert done.returncode == 0, done.stderr
     command = take((other.output / "current").resolve())
-    assert [path for path in compare(edition, command) if path != "manifest.jsonl"] == []
+    assert [path for path in compare(edition, command) if path != "manifest.sqlite"] == []
 
 
 def test_the_index_holds_the_public_posts(desk: Desk) -> None:
@@ -344,7 +344,7 @@ def test_addresses_are_those_of_the_asked_origin(desk: Desk) -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["posts.json", "manifest.jsonl"])
+@pytest.mark.parametrize("name", ["posts.json", "manifest.sqlite"])
 def test_what_is_private_stays_outside_the_site(desk: Desk, name: str) -> None:
     """The index and the ledger stand beside the public folder, never in it."""
     edition = desk.build()

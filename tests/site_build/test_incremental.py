@@ -3,16 +3,17 @@
 import gc
 import multiprocessing
 import os
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from site_build.build import manifest
 from site_build.build.manifest import (
     EMPTY,
     MANIFEST_FILE,
@@ -65,6 +66,7 @@ def test_a_ledger_without_entries_has_no_rows(tmp_path: Path) -> None:
         lambda whole: whole[: len(whole) // 2],
         lambda whole: whole.replace(b"[3,2,0]", b"[3,3,0]"),
         lambda whole: whole.replace(b'["a","key"', b'["b","key"'),
+        lambda whole: whole.replace(b'["a","key"', b"\0\0\0\0\0\0\0\0\0\0"),
         lambda whole: whole.replace(b'["",1,2]', b'["",1,3]'),
     ],
 )
@@ -83,14 +85,33 @@ def test_of_a_damaged_ledger_no_row_is_believed(
     assert (read_rows(tmp_path), read_manifest(tmp_path)) == (frozenset(), EMPTY)
 
 
-def test_a_manifest_of_another_version_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_manifest_of_another_version_is_not_read(tmp_path: Path) -> None:
     """Its rows may mean something else."""
     write_manifest(tmp_path, Manifest({ENTRY.path: ENTRY}, {}, Stamp("", 1, 2)))
-    monkeypatch.setattr(manifest, "FORMAT", 9)
+    with closing(sqlite3.connect(tmp_path / MANIFEST_FILE)) as opened, opened:
+        opened.execute("UPDATE head SET format = 9")
 
     assert (read_rows(tmp_path), read_manifest(tmp_path)) == (frozenset(), EMPTY)
+
+
+def test_a_manifest_is_written_from_the_one_before(tmp_path: Path) -> None:
+    """What differs is written, what is gone is removed, and the one before stays as it was."""
+    folders = [tmp_path / name for name in ("first", "second", "third")]
+    other = ENTRY._replace(path="b.html")
+    kept, changed = ENTRY._replace(path="c.html"), ENTRY._replace(path="b.html", digest="new")
+    first = Manifest({each.path: each for each in (ENTRY, other, kept)}, {}, Stamp("", 1, 2))
+    second = Manifest({each.path: each for each in (changed, kept)}, {}, Stamp("", 3, 4))
+    for folder in folders:
+        folder.mkdir()
+    write_manifest(folders[0], first)
+    rows = read_rows(folders[0])
+
+    write_manifest(folders[1], second, first, folders[0])
+    write_manifest(folders[2], second)
+
+    assert read_rows(folders[1]) == read_rows(folders[2])
+    assert read_manifest(folders[1]) == read_manifest(folders[2])
+    assert (len(rows), read_rows(folders[0])) == (3, rows)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

@@ -29,7 +29,7 @@ from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
-MEMORY = "manifest.jsonl"
+MEMORY = "manifest.sqlite"
 """Tells times of files, which no two builds share."""
 
 
@@ -224,7 +224,7 @@ def test_what_was_left_half_done_is_not_published(desk: Desk, leftover: str) -> 
     left = desk.output / ".spare" / "site" / leftover
     left.parent.mkdir(exist_ok=True)
     left.write_text("Left.")
-    (desk.output / ".spare" / "manifest.jsonl").unlink()
+    (desk.output / ".spare" / "manifest.sqlite").unlink()
     edit(desk, "first", "Words with", "Other words with")
 
     assert not (desk.build() / "site" / leftover).exists()
@@ -422,7 +422,7 @@ def test_a_damaged_cache_is_made_again(
 
 @pytest.mark.parametrize("damage", [truncate, *in_ci(scramble, flip, empty)])
 @pytest.mark.parametrize(
-    "name", ["manifest.jsonl", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
+    "name", ["manifest.sqlite", "posts.json", "site/journal/third/index.html", "site/llms.txt"]
 )
 def test_a_damaged_old_build_is_not_carried_on(
     desk: Desk, tmp_path: Path, name: str, damage: Callable[[Path], None]
