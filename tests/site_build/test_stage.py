@@ -217,10 +217,8 @@ def note(sender):
     rounds.append(sender)
 
 content, output, template = map(Path, sys.argv[1:])
-place = Place(output / "site", output)
-request = Request(
-    content, place, place.state, output / "cache", datetime.max.replace(tzinfo=UTC), jobs=1
-)
+now = datetime.max.replace(tzinfo=UTC)
+request = Request(content, output / "site", output, output, output / "cache", now, 1)
 stage = PreviewSession(request, Dialect("http://127.0.0.1:8001"), list_sources(content)[1:])
 signals.initialized.connect(note)
 good = template.read_text()
