@@ -27,6 +27,7 @@ PICTURES = "pictures/"
 CARDS = "cards/"
 SITE_CARD = "card.png"
 """The picture that stands for whatever is no post; no slug of a post can be it."""
+OPENSEARCH = "opensearch.xml"
 SECURITY = ".well-known/security.txt"
 SKILLS = ".well-known/agent-skills/"
 

@@ -44,11 +44,12 @@ ARCHIVES_URL, ARCHIVES_SAVE_AS = "archive/", "archive/index.html"
 ARTICLE_URL, ARTICLE_SAVE_AS = "journal/{slug}/", "journal/{slug}/index.html"
 PAGE_URL, PAGE_SAVE_AS = "{slug}/", "{slug}/index.html"
 TAG_URL, TAG_SAVE_AS = "tags/{slug}/", "tags/{slug}/index.html"
-CATEGORY_SAVE_AS = AUTHOR_SAVE_AS = ""  # This journal has no pages of categories and of authors.
+AUTHOR_URL, AUTHOR_SAVE_AS = "authors/{slug}/", "authors/{slug}/index.html"
+CATEGORY_SAVE_AS = ""  # This journal has no pages of categories.
 PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.
 # Posts on one leaf of a list, and where its further leaves are.
 DEFAULT_PAGINATION = 20
-PAGINATED_TEMPLATES = {"journal": None, "tag": None}
+PAGINATED_TEMPLATES = {"journal": None, "tag": None, "author": None}
 PAGINATION_PATTERNS = [
     (1, "{url}", "{save_as}"),
     (2, "{url}page/{number}/", "{base_name}/page/{number}/index.html"),

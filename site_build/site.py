@@ -71,6 +71,8 @@ class Document:
     """Those of the series' name."""
     author: str = ""
     """Who wrote it, by name; empty: the site's author."""
+    image: str = ""
+    """The link to its picture, with which the text begins then."""
     category: str = ""
     """As Pelican has it; empty: the site's settings choose."""
     extra: tuple[tuple[str, object], ...] = ()
@@ -130,7 +132,7 @@ UNDATED = datetime.fromtimestamp(0, UTC)
 
 @dataclass(frozen=True, slots=True)
 class Tag:
-    """A tag and the public posts that carry it, newest first."""
+    """A tag, or an author, and the public posts that carry it, newest first."""
 
     name: str
     slug: str
@@ -160,6 +162,8 @@ class Identity:
     author: str
     lang: str
     addresses: Addresses = HOUSE
+    portrait: str = ""
+    """The author's picture, by its path in the content folder; empty: none."""
 
     def absolute(self, path: str) -> str:
         """Return the absolute URL of a path of the site."""
@@ -177,6 +181,8 @@ class Site:
     """By slug."""
     tags: tuple[Tag, ...]
     """By name, regardless of case."""
+    authors: tuple[Tag, ...]
+    """Who wrote posts, likewise; empty where authors have no pages."""
     tag_slugs: Mapping[str, str]
     """The slug of a tag by each spelling of its name."""
     parts: Mapping[str, Part]
@@ -208,22 +214,35 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     posts = [document for document in public if document.kind == "post"]
     posts.sort(key=lambda post: post.published, reverse=True)
     slugs = {name: make_slug(name) for name in {name for post in posts for name in post.tags}}
-    tags = _collect_tags(posts, slugs, identity.addresses)
-    return Site(identity, tuple(posts), tuple(pages), tags, slugs, _find_parts(posts))
+    tags = _collect("tag", ((post, post.tags) for post in posts), slugs, identity.addresses)
+    named = [(post, split_authors(post.author) or [identity.author]) for post in posts]
+    names = {name: make_slug(name) for _, found in named for name in found}
+    has_pages = bool(identity.addresses.author)
+    authors = _collect("author", named, names, identity.addresses) if has_pages else ()
+    parts = _find_parts(posts)
+    return Site(identity, tuple(posts), tuple(pages), tags, authors, slugs, parts)
 
 
-def _collect_tags(
-    posts: Iterable[Document], slugs: Mapping[str, str], addresses: Addresses
+def split_authors(byline: str) -> list[str]:
+    """Return the names of a text's authors, which semicolons part."""
+    return [name.strip() for name in byline.split(";") if name.strip()]
+
+
+def _collect(
+    kind: Literal["tag", "author"],
+    posts: Iterable[tuple[Document, Iterable[str]]],
+    slugs: Mapping[str, str],
+    addresses: Addresses,
 ) -> tuple[Tag, ...]:
-    """Gather posts by the slugs of their tags; the spelling used most often names the tag."""
+    """Gather posts by the slugs of their names; the spelling used most often is the name."""
     members: dict[str, list[Document]] = defaultdict(list)
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
-    for post in posts:
-        for slug, name in {slugs[name]: name for name in post.tags}.items():
+    for post, names in posts:
+        for slug, name in {slugs[name]: name for name in names}.items():
             members[slug].append(post)
             spellings[slug][name] += 1
     tags = [
-        Tag(_choose(spellings[slug]), slug, tuple(found), addresses.locate("tag", slug))
+        Tag(_choose(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug))
         for slug, found in members.items()
     ]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))

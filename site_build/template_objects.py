@@ -21,17 +21,20 @@ from pelican.paginator import Page as Leaf  # type: ignore[import-untyped]
 from pelican.paginator import Paginator
 from pelican.urlwrappers import Author, Category, URLWrapper  # type: ignore[import-untyped]
 from pelican.urlwrappers import Tag as PelicanTag
+from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.reading import count_words
-from site_build import addresses
+from site_build import addresses, site
 from site_build.cache import make_key
 from site_build.content.sources import Texts
 from site_build.images.responsive import ImageSet
-from site_build.site import UNDATED, Document, Part
+from site_build.site import UNDATED, Document, Part, split_authors
 
 _MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
 
 _ROOTED = re.compile(r'\b(href|src)="/(?!/)')
+_OPENING = 2
+"""Paragraphs of a text that other pages show."""
 _AROUND = 12
 """Parts of a long series shown on either side of one: a page has to stay light."""
 
@@ -43,10 +46,10 @@ class Tag(PelicanTag):  # type: ignore[misc]
     save_as = ""
     page_name = ""
 
-    def __init__(self, name: str, slug: str, address: str, settings: Mapping[str, object]) -> None:
-        super().__init__(name, settings)
-        self.slug = slug
-        self.url = address
+    def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
+        super().__init__(tag.name, settings)
+        self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
+        address = self.url
         self.save_as = addresses.name_file(self.url)
         forms = (addresses.FEED, addresses.FEED_JSON)
         self.feeds = tuple(addresses.locate_feed(address, each) for each in forms)
@@ -118,11 +121,6 @@ def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
     return Series(part.series, part.number, len(part.posts), shown, first + 1)
 
 
-def split_authors(byline: str) -> list[str]:
-    """Return the names of a text's authors, which semicolons part."""
-    return [name.strip() for name in byline.split(";") if name.strip()]
-
-
 class _Light:
     """What posts and pages have in common; `digest` stands for all but the text."""
 
@@ -143,7 +141,7 @@ class _Light:
         self.reading_minutes = context.minutes[document.path]
         self.tags = [context.tags[name] for name in document.tags if name in context.tags]
         self.lang = document.lang or str(context.settings["DEFAULT_LANG"])
-        self.byline = document.author
+        self.byline, self.image = document.author, document.image
         names = split_authors(self.byline) or [next(iter(context.authors))]
         self.authors = [context.authors[name] for name in names]
         self.author = self.authors[0]
@@ -175,7 +173,7 @@ class _Light:
         self.digest = make_key(
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
-            (self.byline, document.category, document.extra),
+            (self.byline, self.image, document.category, document.extra),
             [(tag.name, tag.slug) for tag in self.tags],
             self._gallery.list_digests(self.source_path),
             more,
@@ -204,6 +202,23 @@ class _Light:
     def get_content(self, siteurl: str) -> Markup:
         """Return the text as HTML with whole addresses, as Pelican's feeds ask for it."""
         return Markup(_ROOTED.sub(rf'\1="{siteurl}/', self._content))  # noqa: S704
+
+    @property
+    def picture(self) -> Markup:
+        """The picture of its front matter, without a word: it stands beside the title."""
+        image = f'<img src="{escape(self.image)}" alt="">' if self.image else ""
+        return Markup(self._gallery.make_responsive(image, self.url, self.source_path))  # noqa: S704
+
+    @property
+    def opening(self) -> Markup:
+        """The first two paragraphs as HTML, without links and notes, for another page."""
+        body = LexborHTMLParser(self._texts.read(self.document).conversion.html).body
+        found = [each for each in body.css("body > p") if not each.css("img")] if body else []
+        for paragraph in found[:_OPENING]:
+            for mark in paragraph.css("sup, script, style"):
+                mark.decompose()
+            paragraph.unwrap_tags(["a"])
+        return Markup("\n".join(each.html or "" for each in found[:_OPENING]))  # noqa: S704
 
     @property
     def word_count(self) -> int:

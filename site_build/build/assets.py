@@ -65,7 +65,8 @@ def list_cards(site: Site, font: Font) -> Iterator[Target]:
 
 def list_pictures(content: Path, image_set: ImageSet, site: Site) -> Iterator[Target]:
     """Yield a task for each form that the site's pages offer of their pictures."""
-    for picture, form in image_set.list_forms(each.path for each in site.posts + site.pages):
+    documents = (each.path for each in site.posts + site.pages)
+    for picture, form in image_set.list_forms(documents, site.identity.portrait):
         make = partial(_encode, content, picture, form)
         yield ImageTarget(form.path, make_key(form.path), make)
 

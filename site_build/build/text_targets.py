@@ -63,7 +63,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     yield TextTarget(addresses.LLMS, partial(agents.render_llms, site))
     if lists.journal:
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
-    for tag in site.tags:
+    for tag in site.tags + site.authors:
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
     yield TextTarget(addresses.SITEMAP, crawlers.render_sitemap(site))
 
@@ -72,6 +72,7 @@ def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
     yield TextTarget(addresses.ROBOTS, crawlers.render_robots(identity, policy))
     yield TextTarget(addresses.SECURITY, crawlers.render_security(identity, policy, now))
+    yield TextTarget(addresses.OPENSEARCH, crawlers.render_opensearch(identity))
     yield TextTarget(addresses.AUTH, agents.render_auth(identity, policy))
     for path, text in agents.render_skills(identity).items():
         yield TextTarget(path, text)

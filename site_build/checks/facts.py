@@ -55,6 +55,7 @@ _FIXED = frozenset(
         addresses.FEED,
         addresses.FEED_JSON,
         addresses.SITEMAP,
+        addresses.OPENSEARCH,
         addresses.ROBOTS,
         addresses.LLMS,
         addresses.LLMS_FULL,

@@ -136,6 +136,7 @@ def _read_text(
         return None, faults
     places = Places(text)
     body = f"{parts.body}\n" if parts.body else "", places.locate(parts.body_at)[0]
+    image_at = places.locate(find_value(entries, "image"))[0]
     document = _make_document(path, head, body, digest, rules)
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
     aliases: dict[str, Alias] = {}
@@ -143,6 +144,11 @@ def _read_text(
         former = _canonical_path(document, given, rules)
         slug = rules.addresses.find_slug(former)
         aliases.setdefault(former, Alias(former, slug, *places.locate(at)))
+    if head.image:  # the text begins with it, on the line that names it
+        blank = "\n" * (document.body_line - image_at)
+        alt = re.sub(r"([\[\]\\])", r"\\\1", head.image_alt)
+        text = f"![{alt}]({head.image}){blank}{document.markdown}"
+        document = replace(document, image=head.image, markdown=text, body_line=image_at)
     named = replace(
         document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),), extra=extra
     )

@@ -209,6 +209,11 @@ _language = _require(
     lambda text: f"is {text[:40]!r}; write a language tag such as `lang: en` or `lang: pt-BR`",
 )
 
+_picture = _require(
+    re.compile(r"[^\s()<>\[\]\\]+").fullmatch,
+    lambda text: f"is {shorten(text)!r}; write a path without blanks, such as `../images/oak.jpg`",
+)
+
 Text = Annotated[str, BeforeValidator(_require_text)]
 Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require_slug)]
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
@@ -217,6 +222,7 @@ Tag = Annotated[str, _tag]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_list)]
 Alias = Annotated[str, Field(pattern=f"^{_ALIAS}$"), _alias]
 Aliases = Annotated[tuple[Alias, ...], BeforeValidator(_require_list)]
+Picture = Annotated[str, _picture]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
 Series = Annotated[str, Field(max_length=LONGEST_SERIES), _series]
 Language = Annotated[str, Field(pattern=f"^{_LANGUAGE}$"), _language]
@@ -241,6 +247,8 @@ class PageFrontMatter(BaseModel):
     lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
     author: Text = Field("", description="Who wrote it, where that is not the site's author.")
     category: Text = Field("", description="The one category that it is in, for Pelican's themes.")
+    image: Picture = Field("", description="A picture for its top and for lists, as a link to it.")
+    image_alt: Text = Field("", description="What the picture shows, for who does not see it.")
     aliases: Aliases = Field((), description="Its former slugs and paths, which lead to it.")
 
     @field_validator("updated")

@@ -55,9 +55,9 @@ class ImageSet:
                 html = html.replace(f'{name}="{escape(written)}"', f'{name}="{escape(address)}"')
         return _TOKEN.sub(images.replace, html) if _IMAGE.search(html) else html
 
-    def list_forms(self, documents: Iterable[str]) -> Iterator[tuple[Picture, Form]]:
-        """Yield every form that pages of these documents offer, those of equal pictures once."""
-        wanted = {path for each in documents for path in self.shown.get(each, ())}
+    def list_forms(self, documents: Iterable[str], *more: str) -> Iterator[tuple[Picture, Form]]:
+        """Yield every form that pages of these documents offer, and of `more`, equal ones once."""
+        wanted = {path for each in documents for path in self.shown.get(each, ())} | {*more}
         pictures = [self.pictures[path] for path in sorted(wanted) if path in self.pictures]
         offered = {form.path: (each, form) for each in pictures for form in list_forms(each)}
         yield from offered.values()

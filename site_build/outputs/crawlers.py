@@ -78,6 +78,19 @@ def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
     return "".join(f"{name}: {value}\n" for name, value in fields)
 
 
+def render_opensearch(identity: Identity) -> str:
+    """Return what lets a browser search the site from its own field (OpenSearch 1.1)."""
+    name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'
+        f"<ShortName>{name}</ShortName>\n"
+        f"<Description>{escape(f'Search {identity.name}'[:1024])}</Description>\n"
+        f'<Url type="text/html" template="{url}?q={{searchTerms}}"/>\n'
+        "<InputEncoding>UTF-8</InputEncoding>\n</OpenSearchDescription>\n"
+    )
+
+
 def find_expiry(now: datetime) -> datetime:
     """Return the first of a month, ten to eleven months ahead: so it changes once a month."""
     months = now.month - 1 + _MONTHS
@@ -101,7 +114,7 @@ def _list_rows(site: Site) -> Iterator[tuple[str, datetime]]:
         yield path, latest
     for page in site.pages:
         yield page.address, page.updated
-    for tag in site.tags:
+    for tag in site.tags + site.authors:
         yield tag.address, _find_latest(tag.posts)
     for post in site.posts:
         yield post.address, post.updated

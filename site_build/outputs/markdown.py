@@ -87,6 +87,7 @@ def render_document(
     `more` are facts about it that only the site knows, such as its place in a series.
     """
     lang = document.lang or identity.lang
+    text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # lines of the front matter below a picture
     stated = _state_facts(document.published, document.updated, document.tags, lang)
     facts = [*stated, *more]
     source = f"Source: {identity.absolute(path)}"

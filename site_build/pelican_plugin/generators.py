@@ -26,7 +26,7 @@ from site_build.build.builder import SiteBuild
 from site_build.build.fingerprint import HOUSE_THEME, is_fallback_template
 from site_build.build.targets import TemplateTarget, TextTarget, render_page
 from site_build.errors import BuildError
-from site_build.site import Site
+from site_build.site import Site, split_authors
 from site_build.template_objects import (
     Article,
     Page,
@@ -34,7 +34,6 @@ from site_build.template_objects import (
     Tag,
     make_neighbour,
     make_series,
-    split_authors,
 )
 from site_build.text import make_slug
 
@@ -282,7 +281,7 @@ def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
 def _make_context(settings: dict[str, Any]) -> RenderContext:
     build = find_build(settings)
     site = build.site
-    tags = {tag.slug: Tag(tag.name, tag.slug, tag.address, settings) for tag in site.tags}
+    tags = {tag.slug: Tag(tag, settings) for tag in site.tags}
     named = (name for each in site.posts + site.pages for name in split_authors(each.author))
     authors = dict.fromkeys((site.identity.author, *named))
     return RenderContext(

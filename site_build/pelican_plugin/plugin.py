@@ -17,10 +17,12 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 import pelican  # type: ignore[import-untyped]
 from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader
 from jinja2.exceptions import TemplateSyntaxError
+from markupsafe import Markup
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
     PagesGenerator,
@@ -97,12 +99,22 @@ def _equip(generator: Any) -> None:
     site = build.site
     generator.env.globals["addresses"] = site.identity.addresses
     generator.env.globals["menu"] = _make_menu(site, generator.settings)
+    generator.env.globals["portrait"] = _show_portrait(build)
     generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
     if build.theme != HOUSE_THEME:
         _add_fallback_templates(generator.env)
     generator.env.context_class = track_lookups(build.looked_up)
     # One build is made of the theme as it was when it began, and asks the disk for it once.
     generator.env.auto_reload = False
+
+
+def _show_portrait(build: SiteBuild) -> Markup:
+    """Return the image of AUTHOR_PICTURE, small; empty without. Raises BuildError."""
+    path, images = build.site.identity.portrait, build.content.image_set
+    if path and path not in images.pictures:
+        raise BuildError(f"AUTHOR_PICTURE is {path!r}; name a picture of the content folder")
+    image = f'<img src="/{quote(path)}" alt="" width="96">' if path else ""
+    return Markup(images.make_responsive(image, "", ""))  # noqa: S704
 
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:

@@ -235,6 +235,7 @@ def identify(settings: Mapping[str, Any]) -> Identity:
         settings["AUTHOR"],
         settings["DEFAULT_LANG"],
         _read_addresses(settings),
+        settings.get("AUTHOR_PICTURE") or "",
     )
 
 

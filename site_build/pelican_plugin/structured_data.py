@@ -87,6 +87,13 @@ class StructuredData:
         trail = self._describe_trail(*self._find_list("Tags"), (tag.name, tag.url))
         return write_script(self._describe_list(tag.name, file, articles), trail)
 
+    def author(self, name: str, url: str, file: str, articles: Sequence[Article]) -> Markup:
+        """Return who an author is, and what one page of their posts is; `file` is its own."""
+        node = self._describe_list(name, file, articles)
+        person = {**self._describe_author(name), "url": self._identity.absolute(url)}
+        node |= {"@type": "ProfilePage", "mainEntity": person, "hasPart": node["mainEntity"]}
+        return write_script(node, self._describe_trail((name, url)))
+
     def overview(self, title: str, file: str) -> Markup:
         """Return what the list of tags is, or the archive, which have too many items to name."""
         own = file.removesuffix("index.html")

@@ -3,8 +3,15 @@
 
 const TOLD_MS = 2_000;
 
+openContents();
 followSections();
 offerCopies();
+
+/* Beside the text there is room for them; above it they would push it down. */
+function openContents() {
+  const contents = document.querySelector(".contents-list");
+  if (contents && matchMedia("(min-width: 62em)").matches) contents.open = true;
+}
 
 /* Marks the entry of the section that is being read: the last whose heading has come by. */
 function followSections() {
