@@ -44,9 +44,11 @@ class BuildMemory:
         """Absolute paths that changed since the content was read; None: any may have."""
         self._is_output_checked = False
 
-    def note(self, changes: Iterable[str]) -> None:
-        """Remember absolute paths that changed."""
-        if self._changes is not None:
+    def note(self, changes: Iterable[str] | None) -> None:
+        """Remember absolute paths that changed; None: any may have."""
+        if changes is None:
+            self._changes = None
+        elif self._changes is not None:
             self._changes.update(changes)
 
     def look(self) -> bool:

@@ -38,8 +38,8 @@ from site_build.markup.convert import HOUSE, Dialect
 from site_build.progress import Place, Request
 from site_build.site import Document
 
-_Stamp = tuple[int, int, int, int]
-_GONE: _Stamp = (0, 0, 0, 0)
+Stamp = tuple[int, int, int, int]
+_GONE: Stamp = (0, 0, 0, 0)
 
 
 class ContentLibrary:
@@ -74,16 +74,16 @@ class ContentLibrary:
         `told` are the only paths that may have changed, where that is known. Raises BuildError
         when the folder cannot be read; what was read stays then.
         """
-        if told is not None and self._stamps.keys() >= set(told):
+        if told is not None and not self._listing.has_links and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: _stamp(f"{folder}/{path}", follows=False) for path in told}
+            found = {path: stamp_file(f"{folder}/{path}", follows=False) for path in told}
             stamps = {**self._stamps, **found}
             if _GONE not in stamps.values():
                 return self._take(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)
         return self._take(listing, self._stamp(listing))
 
-    def _take(self, listing: Listing, stamps: dict[str, _Stamp]) -> bool:
+    def _take(self, listing: Listing, stamps: dict[str, Stamp]) -> bool:
         if stamps == self._stamps and listing == self._listing:
             return False
         changed = [
@@ -109,7 +109,7 @@ class ContentLibrary:
         self._listing, self._stamps = listing, stamps
         return is_changed
 
-    def _list_unread(self) -> dict[str, _Stamp]:
+    def _list_unread(self) -> dict[str, Stamp]:
         """Return stamps that fit no file, for those that the disk did not give."""
         sources = (path for path, each in self._readings.items() if not each.inspection.digest)
         pictures = (path for path, each in self._album.items() if not each.is_read)
@@ -173,9 +173,9 @@ class ContentLibrary:
             request.content, listing.files, request.jobs, self._cache, self._code
         )
 
-    def _stamp(self, listing: Listing) -> dict[str, _Stamp]:
+    def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
-        return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
+        return {path: stamp_file(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +225,7 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
     return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
 
 
-def _stamp(path: str, *, follows: bool = True) -> _Stamp:
+def stamp_file(path: str, *, follows: bool = True) -> Stamp:
     """Return how a file looks: its inode tells a replacement, its last instant new permissions.
 
     Only a regular file, or a link to one if it `follows` links, is there.

@@ -119,7 +119,7 @@ class Texts:
             raw = (self._content / path).read_bytes()
             whole, _ = read_document(path, raw, self._dialect.rules)
         except OSError as error:
-            raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
+            raise BuildError(f"{path}: {explain_refusal(path, error).message}") from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(f"{path} was changed while the site was being built; build again")
         conversion = analyse(whole, self._dialect, convert_too=True).conversion

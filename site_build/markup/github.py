@@ -146,6 +146,34 @@ def _join(*words: str) -> str:
     return " ".join(" ".join(words).split())
 
 
+_TICKS: Final = re.compile("`+")
+
+
+class CodeSpans(inlinepatterns.BacktickInlineProcessor):
+    """Finds the code spans that its base finds, and goes through a text only once for them."""
+
+    _tail = ""
+    _last: Sequence[tuple[int, int]] = ()
+    """Each length of a run in `_tail`, and where its last one starts, counted from the end."""
+
+    def find_code_spans(  # type: ignore[override]  # the stubs are wrong
+        self, start: int, text: str
+    ) -> tuple[int, int | None]:
+        """Return where the code behind the run at `start` begins and ends; no end: it is none."""
+        rest = text[start:].lstrip("`")
+        begin = len(text) - len(rest)
+        count = begin - start
+        if not self._tail.endswith(rest):
+            last = {len(run[0]): len(rest) - run.start() for run in _TICKS.finditer(rest)}
+            self._tail, self._last = rest, tuple(last.items())
+        lengths = [length for length, left in self._last if left <= len(rest)]
+        wanted = count if count in lengths else max(lengths, default=0)
+        if not 0 < wanted <= count:
+            return begin + count, None  # as the base does
+        ends = (run.start() for run in _TICKS.finditer(text, begin) if len(run[0]) == wanted)
+        return begin - (count - wanted), next(ends)
+
+
 SIGNS: Final[Mapping[str, Sequence[str]]] = {
     "backtick": ("`",),
     "escape": ("\\",),
@@ -191,6 +219,8 @@ class GitHub(Extension):
         md.ESCAPED_CHARS = list(string.punctuation)
         md.preprocessors.register(self.blocks, "blocks", 27)
         md.inlinePatterns.register(self.formulas, "formula", 189)
+        if type(md.inlinePatterns["backtick"]) is inlinepatterns.BacktickInlineProcessor:
+            md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
         line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
         md.treeprocessors.register(QuickInline(md), "inline", 20)

@@ -336,12 +336,16 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
     So a change is seen also on a disk that reports none, and in a folder that was replaced. It goes
     on until it is closed.
     """
-    notices = awatch(
-        *(place for place in places if place.exists()),
-        debounce=_LONGEST_BURST,
-        step=_CALM,
-        rust_timeout=_GLANCE,
-        yield_on_timeout=True,
-    )
-    async for notice in notices:
-        yield frozenset(path for _, path in notice) or None
+    while True:
+        notices = awatch(
+            *(place for place in places if place.exists()),
+            debounce=_LONGEST_BURST,
+            step=_CALM,
+            rust_timeout=_GLANCE,
+            yield_on_timeout=True,
+        )
+        with suppress(OSError):  # A folder was moved away as the watch began.
+            async for notice in notices:
+                yield frozenset(path for _, path in notice) or None
+        await asyncio.sleep(_GLANCE / 1000)
+        yield None

@@ -17,7 +17,7 @@ from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.preview_build import PreviewBuild
-from site_build.content.library import ContentLibrary, list_changed
+from site_build.content.library import ContentLibrary, Stamp, list_changed, stamp_file
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import PreviewBuilder
@@ -200,18 +200,10 @@ class PreviewSession:
         return f"{self._session}-{self._number}"
 
 
-def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
+def _stamp(places: Sequence[Path]) -> dict[str, Stamp]:
     """Return how every file looks, so that a change shows."""
-    files = (file for place in places for file in (place, *place.rglob("*")))
-    found = {}
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        # The last: permissions, too, keep a file from being read.
-        found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ctime_ns
-    return found
+    files = (str(file) for place in places for file in (place, *place.rglob("*")))
+    return {file: stamp_file(file) for file in files}
 
 
 def read_sentence(sentence: str) -> Problem:

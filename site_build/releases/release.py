@@ -67,7 +67,6 @@ def build(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
     with _exclusive(order.output):
         report = _make(order, memory or BuildMemory())
         _serve(order.output, report.build_id)
-        _prune(order.output)
     return report
 
 
@@ -76,7 +75,6 @@ def prepare(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
     with _exclusive(order.output):
         report = _make(order, memory or BuildMemory())
         _point(order.output, NEXT_LINK, report.build_id)
-        _prune(order.output)
     return report
 
 
@@ -87,7 +85,6 @@ def serve_prepared(output: Path, build_id: str) -> bool:
             return False
         _serve(output, build_id)
         (output / NEXT_LINK).unlink()
-        _prune(output)
     return True
 
 
@@ -97,13 +94,12 @@ def withdraw(output: Path) -> None:
         return
     with _exclusive(output):
         (output / NEXT_LINK).unlink()
-        _prune(output)
 
 
 @contextmanager
 def _exclusive(output: Path) -> Iterator[None]:
-    """Hold the folder of builds; raises BusyError when another process does."""
-    with plain_errors():
+    """Hold the folder of builds, and tidy it; raises BusyError when another process holds it."""
+    with plain_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         with (output / BUILD_LOCK).open("ab") as lock:
             try:
@@ -113,6 +109,7 @@ def _exclusive(output: Path) -> Iterator[None]:
                     f"another build is at work in {output}; wait until it has ended"
                 ) from None
             yield
+            _prune(output)
 
 
 def _make(order: BuildOptions, memory: BuildMemory) -> Report:
@@ -122,9 +119,8 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     output = order.output.absolute()
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
     staging = output / f"{_STAGING}{os.getpid()}"
-    with plain_errors():
-        update_spare(spare, before, SITE_FOLDER)
-        spare.rename(staging)
+    update_spare(spare, before, SITE_FOLDER)
+    spare.rename(staging)
     try:
         request = Request(
             content=order.content,

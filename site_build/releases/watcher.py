@@ -7,17 +7,19 @@ it is fixed; whatever else stops a build may be over soon, so that is tried agai
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from watchfiles import watch
+from watchfiles import Change, watch
 
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.build.memory import BuildMemory
+from site_build.content.library import stamp_file
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.progress import Report
 from site_build.releases.release import BuildOptions, build, prepare, serve_prepared, withdraw
@@ -151,8 +153,11 @@ class Watcher:
         self.failure = ""
         """Why the last build failed, in one line; empty where it did not."""
 
-    def note_changes(self, paths: Iterable[str]) -> None:
-        """Remember that what is served may be out of date, and what was refused may be fixed."""
+    def note_changes(self, paths: Iterable[str] | None) -> None:
+        """Remember that what is served may be out of date, and what was refused may be fixed.
+
+        `paths` are absolute; None where any may have changed.
+        """
         self._memory.note(paths)
         self._stale = True
         self._resume_at = None
@@ -197,7 +202,7 @@ class Watcher:
         self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
         try:
             is_changed = self._memory.look()
-        except BuildError:
+        except (BuildError, OSError):
             is_changed = True  # The build will say why.
         if is_changed:
             self.note_changes(())
@@ -254,19 +259,12 @@ def publish(
     is_told = False
     # A watch of a file ends with the first save that renames another over it.
     files = [path for path in watched if path.is_file()]
-    stamps = [*map(_stamp, files)]
+    stamps = [stamp_file(str(file)) for file in files]
     # The watch goes on while a build is made, so no change is missed.
-    glances = watch(
-        *(path for path in watched if path not in files),
-        debounce=_LONGEST_BURST,
-        step=_CALM,
-        rust_timeout=_GLANCE,
-        yield_on_timeout=True,
-    )
-    for changes in glances:
-        if changes:
-            publisher.note_changes(path for _, path in changes)
-        before, stamps = stamps, [*map(_stamp, files)]
+    for changes in follow([path for path in watched if path not in files]):
+        if changes != []:
+            publisher.note_changes(changes)
+        before, stamps = stamps, [stamp_file(str(file)) for file in files]
         if stamps != before:
             publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
@@ -278,8 +276,33 @@ def publish(
                 return
 
 
-def _stamp(file: Path) -> tuple[int, int, int] | None:
+def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
+    """Yield absolute paths that changed, every 200 ms at least; None: any may have.
+
+    A watch stays with the folder that it began with: one that was replaced is watched anew.
+    """
+    while True:
+        known, is_new = [*map(_identify, folders)], True
+        found = watch(
+            *(each.absolute() for each in folders if each.exists()),
+            debounce=_LONGEST_BURST,
+            step=_CALM,
+            rust_timeout=_GLANCE,
+            yield_on_timeout=True,
+        )
+        with suppress(FileNotFoundError), closing(found):  # moved away as the watch began
+            for changes in found:
+                yield None if is_new else [path for _, path in changes]
+                is_new = False
+                gone = {Path(path) for change, path in changes if change == Change.deleted}
+                if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
+                    break
+        time.sleep(_GLANCE / 1000)
+        yield []
+
+
+def _identify(folder: Path) -> tuple[int, int] | None:
     with suppress(OSError):
-        found = file.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        found = folder.stat()
+        return found.st_dev, found.st_ino
     return None
