@@ -177,11 +177,7 @@ def render_missing(identity: Identity) -> str:
     ways = (
         ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
         *list_overviews(identity),
-        (
-            "Search",
-            f"{paths.SEARCH.lstrip('/')}?q=",
-            "posts by their words, put behind it",
-        ),
+        ("Search", f"{paths.SEARCH.lstrip('/')}?q=", "posts by their words, put behind it"),
     )
     return _join(
         "# Not found",

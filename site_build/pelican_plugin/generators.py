@@ -78,17 +78,12 @@ class TargetWriter(Writer):  # type: ignore[misc]
         own = url or path
         feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
         if path:
-            text = feed.writeString("utf-8")
-            find_build(self.settings).add(TextTarget(path, lambda _: text))
+            find_build(self.settings).add(TextTarget(path, feed.writeString("utf-8")))
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 
     def _list_leaves(
-        self,
-        name: str,
-        url: str | None,
-        template_name: str | None,
-        values: Mapping[str, object],
+        self, name: str, url: str | None, template_name: str | None, values: Mapping[str, object]
     ) -> Iterator[tuple[str, dict[str, object]]]:
         """Yield the file of each leaf, and what its template is given besides."""
         sizes = self.settings["PAGINATED_TEMPLATES"]
@@ -234,7 +229,7 @@ class Outputs(Generator):  # type: ignore[misc]
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
-                build.add_frame(frame, render_page(template, values, frame.file))
+                build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
                 if not is_fallback_template(template) or build.theme == HOUSE_THEME:
@@ -242,7 +237,7 @@ class Outputs(Generator):  # type: ignore[misc]
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
                 template = environment.get_template(frame.file)
-                build.add_frame(frame, render_page(template, values, frame.file))
+                build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
                 build.use_fallback_templates(environment)
         pages = build.make_pages()
         if signals.content_written.receivers:
@@ -253,7 +248,7 @@ class Outputs(Generator):  # type: ignore[misc]
         for target in pages:
             copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(build.request.place.site / target.path, copy)
+            copyfile(build.request.site_folder / target.path, copy)
             signals.content_written.send(str(copy), context=target.list_values())
 
 

@@ -19,10 +19,10 @@ from watchfiles import Change, watch
 
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.build.memory import BuildMemory
-from site_build.content.library import stamp_file
+from site_build.content.sources import stamp
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.progress import Report
-from site_build.releases.release import BuildOptions, build, prepare, serve_prepared, withdraw
+from site_build.releases.release import BuildOptions, build, serve_prepared, withdraw
 
 
 class HeartbeatThread(threading.Thread):
@@ -154,10 +154,7 @@ class Watcher:
         """Why the last build failed, in one line; empty where it did not."""
 
     def note_changes(self, paths: Iterable[str] | None) -> None:
-        """Remember that what is served may be out of date, and what was refused may be fixed.
-
-        `paths` are absolute; None where any may have changed.
-        """
+        """Remember that these absolute paths, or any (None), changed: what failed may be fixed."""
         self._memory.note(paths)
         self._stale = True
         self._resume_at = None
@@ -217,7 +214,8 @@ class Watcher:
                 return Served(report)
             return self._build(now)  # Somebody has taken away the one that was made ahead.
         if self._due and self._ahead is None:
-            self._ahead = prepare(replace(self._order, now=self._due), self._memory)
+            order = replace(self._order, now=self._due)
+            self._ahead = build(order, self._memory, is_ahead=True)
             return Prepared(self._ahead)
         return None
 
@@ -259,12 +257,12 @@ def publish(
     is_told = False
     # A watch of a file ends with the first save that renames another over it.
     files = [path for path in watched if path.is_file()]
-    stamps = [stamp_file(str(file)) for file in files]
+    stamps = [*map(stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
     for changes in follow([path for path in watched if path not in files]):
         if changes != []:
             publisher.note_changes(changes)
-        before, stamps = stamps, [stamp_file(str(file)) for file in files]
+        before, stamps = stamps, [*map(stamp, files)]
         if stamps != before:
             publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
