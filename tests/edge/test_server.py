@@ -289,6 +289,23 @@ def test_a_store_that_will_not_do_is_refused(
     assert (installation.store.is_file() and installation.store.read_bytes()) == before
 
 
+@pytest.mark.parametrize("words", ["serve", "migrate", "doctor", "keys list", "backup", "upgrade"])
+def test_a_store_that_is_gone_is_missed(installation: Installation, words: str) -> None:
+    """No command makes an empty one where the key says that one was there."""
+    assert installation.run("keys", "issue", "--name", "first")[0] == 0
+    key = installation.store.with_suffix(".key")
+    key.write_text("k" * 64)
+    key.chmod(0o600)
+    installation.store.unlink()
+    code, said, complained = installation.run(*words.split())
+
+    assert code == 1
+    sentence = one_sentence(said + complained)
+    assert f"{installation.store} is missing, but a store was there (edge.key beside" in sentence
+    assert "restore it with python -m edge_api restore FILE --force" in sentence
+    assert not installation.store.exists()
+
+
 @pytest.mark.size("ci")
 def test_a_second_edge_on_one_store_is_refused(
     installation: Installation, served: ServedEdge
