@@ -40,6 +40,12 @@ def where_due(now: datetime) -> Where:
     return WAITING, Filter("due_at", "lte", format_instant(now))
 
 
+def where_unclaimed(later_than: datetime | None = None) -> Where:
+    """Return the conditions of waiting rows without a lease, only of those due after an instant."""
+    later = (Filter("due_at", "gt", format_instant(later_than)),) if later_than else ()
+    return WAITING, Filter("lease", "is", None), *later
+
+
 def where_id(row_id: str) -> Where:
     """Return the condition of the row with this id."""
     return (Filter("id", "eq", row_id),)

@@ -45,7 +45,14 @@ from edge_api.mail.messages import (
     MessageType,
     Queue,
 )
-from edge_api.outbox import GIVEN_UP, Leases, requeued_values, run_unless_conflict, where_due
+from edge_api.outbox import (
+    GIVEN_UP,
+    Leases,
+    requeued_values,
+    run_unless_conflict,
+    where_due,
+    where_unclaimed,
+)
 from edge_api.schema.environment import EDGE
 
 READ_STATE = Read(EMAIL_SEND_STATE)
@@ -334,6 +341,19 @@ class OutboxAdmin:
         if dead.rows:
             await self._requeue(dead.rows)
         return _count(dead, entry_id)
+
+    async def hasten(self) -> int:
+        """Make all waiting entries due now, end a pause; return their number. Raises Problem."""
+        now, where = self._clock(), where_unclaimed()
+        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), where))
+        resumed = EMAIL_SEND_STATE.new_values({"retry_after_until": None}, format_instant(now))
+        is_paused = Filter("retry_after_until", "is", None, negated=True)
+        queries: list[Query] = [Update(EMAIL_SEND_STATE, resumed, (is_paused,))]
+        if found.rows:
+            due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, where)
+            queries = [*audited(self._actor, "retry", due, now), *queries]
+        await self._store.run(*queries)
+        return len(found.rows)
 
     async def discard(self, entry_id: str | None = None) -> int:
         """Delete dead entries, one or all; return their number. The log still has them.
