@@ -30,6 +30,7 @@ JITTER: Final = 0.2
 _LEASE_BYTES: Final = 16
 
 WAITING: Final = Filter("dead_at", "is", None)
+UNCLAIMED: Final = WAITING, Filter("lease", "is", None)
 GIVEN_UP: Final = Filter("dead_at", "is", None, negated=True)
 
 _random: Final = SystemRandom()
@@ -38,12 +39,6 @@ _random: Final = SystemRandom()
 def where_due(now: datetime) -> Where:
     """Return the conditions of rows that may be claimed: they are due, or their lease is over."""
     return WAITING, Filter("due_at", "lte", format_instant(now))
-
-
-def where_unclaimed(later_than: datetime | None = None) -> Where:
-    """Return the conditions of waiting rows without a lease, only of those due after an instant."""
-    later = (Filter("due_at", "gt", format_instant(later_than)),) if later_than else ()
-    return WAITING, Filter("lease", "is", None), *later
 
 
 def where_id(row_id: str) -> Where:

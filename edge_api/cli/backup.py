@@ -77,9 +77,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def make_backup(
-    store: Path, key: Path | None, folder: BackupFolder, keep: int | None = None
-) -> Backup:
+def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int | None) -> Backup:
     """Make a backup under a temporary name, and rename it once it is verified.
 
     Only with `keep` are older ones removed, all but so many. Raises StoreRefusal.

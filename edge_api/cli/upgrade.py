@@ -35,7 +35,7 @@ async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
 async def _rehearse(store: Path, settings: Settings) -> None:
     """Make a backup, print where it is, and migrate a copy of it."""
     key = None if settings.secret_key else secret_key_path(store)
-    backup = make_backup(store, key, BackupFolder(store.parent / BACKUPS))
+    backup = make_backup(store, key, BackupFolder(store.parent / BACKUPS), None)
     print(f"{backup.path}: {backup.contents.total:,} rows, verified", flush=True)
     draft = store.with_name(f".{store.name}.upgrading")
     remove_draft(draft)

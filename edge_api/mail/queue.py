@@ -47,11 +47,11 @@ from edge_api.mail.messages import (
 )
 from edge_api.outbox import (
     GIVEN_UP,
+    UNCLAIMED,
     Leases,
     requeued_values,
     run_unless_conflict,
     where_due,
-    where_unclaimed,
 )
 from edge_api.schema.environment import EDGE
 
@@ -339,20 +339,24 @@ class OutboxAdmin:
         """
         (dead,) = await self._store.run(Read(EMAIL_OUTBOX, where=_given_up(entry_id)))
         if dead.rows:
-            await self._requeue(dead.rows)
+            now = self._clock()
+            ids = Filter("id", "in", tuple(entry["id"] for entry in dead.rows))
+            fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
+            update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead.rows))
+            again = {"requeued": True}
+            moves = (log_insert(entry, "pending", now, metadata=again) for entry in dead.rows)
+            await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
         return _count(dead, entry_id)
 
     async def hasten(self) -> int:
         """Make all waiting entries due now, end a pause; return their number. Raises Problem."""
-        now, where = self._clock(), where_unclaimed()
-        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), where))
+        now = self._clock()
+        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), UNCLAIMED))
         resumed = EMAIL_SEND_STATE.new_values({"retry_after_until": None}, format_instant(now))
-        is_paused = Filter("retry_after_until", "is", None, negated=True)
-        queries: list[Query] = [Update(EMAIL_SEND_STATE, resumed, (is_paused,))]
-        if found.rows:
-            due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, where)
-            queries = [*audited(self._actor, "retry", due, now), *queries]
-        await self._store.run(*queries)
+        ends_pause = Update(EMAIL_SEND_STATE, resumed, (Filter("id", "eq", 1),))
+        due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, UNCLAIMED)
+        hastened = audited(self._actor, "retry", due, now) if found.rows else ()
+        await self._store.run(*hastened, ends_pause)
         return len(found.rows)
 
     async def discard(self, entry_id: str | None = None) -> int:
@@ -364,14 +368,6 @@ class OutboxAdmin:
         change = audited(self._actor, "discard", delete, self._clock(), ("id",))
         _, gone, _ = await self._store.run(*change)
         return _count(gone, entry_id)
-
-    async def _requeue(self, dead: Sequence[Row]) -> None:
-        now = self._clock()
-        ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
-        fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
-        update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
-        moves = (log_insert(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
-        await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
         ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))

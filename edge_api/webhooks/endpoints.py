@@ -19,7 +19,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
-from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id, where_unclaimed
+from edge_api.outbox import GIVEN_UP, UNCLAIMED, WAITING, requeued_values, where_id
 from edge_api.schema.environment import EDGE
 
 LEAD_CREATED: Final = "lead.created"
@@ -224,10 +224,10 @@ class Endpoints:
         now = self._clock()
         ids = Filter("endpoint_id", "in", tuple(row["id"] for row in rows))
         values = requeued_values(WEBHOOK_DELIVERIES, now)
-        later, due = (ids, *where_unclaimed(now)), {"due_at": format_instant(now)}
-        return await self._run(
-            "retry", Update(WEBHOOK_DELIVERIES, values, (ids, GIVEN_UP))
-        ) + await self._run("retry", Update(WEBHOOK_DELIVERIES, due, later))
+        due = {"due_at": format_instant(now)}
+        later = (ids, *UNCLAIMED, Filter("due_at", "gt", due["due_at"]))
+        count = await self._run("retry", Update(WEBHOOK_DELIVERIES, values, (ids, GIVEN_UP)))
+        return count + await self._run("retry", Update(WEBHOOK_DELIVERIES, due, later))
 
     async def discard(self, endpoint_id: str) -> int:
         """Delete an endpoint's dead deliveries; return their number. Raises Problem `not_found`."""

@@ -2,16 +2,19 @@
 
 import json
 import logging
+import os
 import shutil
 import signal
 import socket
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge_api.cli import serve
 from edge_api.cli.doctor import check_units
 from edge_api.cli.logs import configure_logging
 from edge_api.journal.builds import BuildManager
@@ -161,8 +164,74 @@ def test_a_port_in_use_is_told(installation: Installation) -> None:
     said = [line for line in complained.splitlines() if " INFO " not in line]
     assert (code, len(said)) == (1, 1)
     assert said[0] == (
-        f"cannot listen on 127.0.0.1:{installation.settings['PORT']}: Address already in use"
+        f"cannot listen on 127.0.0.1:{installation.settings['PORT']}: Address already in use; "
+        "end what listens there (ss -ltnp names it), or set another PORT"
     )
+
+
+@pytest.mark.parametrize(("command", "status"), [("serve", 2), ("doctor", 1)])
+def test_a_dotenv_that_cannot_be_read_is_told(
+    installation: Installation, command: str, status: int
+) -> None:
+    """In one sentence with its fix; for doctor it is something wrong, and not a wrong use."""
+    (installation.folder / ".env").mkdir()
+    code, said, complained = installation.run(command)
+
+    sentence = ".env cannot be read (Is a directory): run this as its owner, or let this user read"
+    assert (code, said) == (status, "")
+    assert one_sentence(complained).startswith(sentence)
+
+
+def test_doctor_says_each_thing_once(installation: Installation, tmp_path: Path) -> None:
+    """Neither in two places nor in the words of two parts."""
+    assert installation.run("migrate")[0] == 0
+    nowhere = installation.changed(BUILD_DIR=str(tmp_path / "nowhere"))
+    code, said, complained = nowhere.run("doctor")
+    fix = "run python -m site_build build"
+    assert (code, complained) == (1, "")
+    assert said == f"- BUILD_DIR: {tmp_path / 'nowhere'} holds no build; {fix}\n"
+
+    build = tmp_path / "damaged" / "current"
+    build.mkdir(parents=True)
+    code, said, complained = installation.changed(BUILD_DIR=str(build.parent)).run("doctor")
+    assert (code, complained) == (1, "")
+    assert one_sentence(said).startswith("- the newest build is not served: ")
+
+
+@pytest.mark.parametrize(("state", "is_told"), [("no", True), ("yes", False)])
+async def test_a_clock_that_is_off_is_logged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    state: str,
+    *,
+    is_told: bool,
+) -> None:
+    """In one line with its fix, by what systemd says."""
+    program = tmp_path / "timedatectl"
+    program.write_text(f'#!/bin/sh\n[ "$*" = "show -p NTPSynchronized --value" ] && echo {state}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(serve, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(serve, "CLOCK_SECONDS", 0)
+    await serve.check_clock()
+
+    sentence = "the clock is not synchronised: run timedatectl set-ntp true"
+    assert [line.message for line in caplog.records] == [sentence] * is_told
+
+
+def test_a_new_store_needs_no_backup_yet(installation: Installation) -> None:
+    """Within two hours a timer need not have run; later it should have."""
+    public = installation.changed(SITE_URL=f"http://127.0.0.1.test:{free_port()}")
+    assert public.run("migrate")[0] == 0
+    key = installation.store.with_suffix(".key")
+    key.write_text("k" * 64)
+    key.chmod(0o600)
+    missed = "- there is no backup: let a timer run python -m edge_api backup"
+    assert missed not in public.run("doctor")[1]
+
+    os.utime(key, (time.time() - 7300,) * 2)
+    assert missed in public.run("doctor")[1]
 
 
 @pytest.mark.size("ci")

@@ -42,8 +42,7 @@ RESTORE_FIX: Final = (
 NOT_A_STORE: Final = (
     f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE_FIX}"
 )
-BACKUPS: Final = "backups"
-"""The folder beside a store into which backups are made."""
+BACKUPS: Final = "backups"  # the folder beside a store into which they are made
 _SCHEMA_BYTES: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
 _SCHEMA_WITHIN: Final = 16 * 1024 * 1024
 """The first bytes of a file, in which the schema of a store is."""
@@ -106,11 +105,13 @@ def require_file(path: Path) -> None:
 
 
 def _require_unlost(path: Path) -> None:
-    """Raise StoreRefusal where the store is gone and what only a store leaves is there.
-
-    An empty one in its place would look healthy, and be replicated over the former one.
-    """
-    traces = _find_traces(path)
+    """Refuse where the store is gone but its traces are not: an empty one would look healthy."""
+    store, ends = path.resolve(), ("-backup.json", "-replica.json")
+    left = [litestream_state_path(store), *(store.with_name(f"{store.name}{end}") for end in ends)]
+    traces = [each.name for each in (path.with_suffix(".key"), *left) if each.exists()]
+    # The backups beside several stores may be of another one.
+    if not any(each.name != path.name for each in path.parent.glob("*.db")):
+        traces += [BACKUPS for _ in path.parent.glob(f"{BACKUPS}/edge-*.db")][:1]
     # The traces first: who makes a store fills its file before anything is beside it.
     if traces and not (path.exists() and path.stat().st_size):
         raise StoreRefusal(
@@ -118,17 +119,6 @@ def _require_unlost(path: Path) -> None:
             f"({', '.join(traces)} beside it): put it back, or {RESTORE_FIX}; to begin anew, move "
             "them away"
         )
-
-
-def _find_traces(path: Path) -> list[str]:
-    store = path.resolve()
-    results = [store.with_name(f"{store.name}-{part}.json") for part in ("backup", "replica")]
-    left = [path.with_suffix(".key"), *results, litestream_state_path(store)]
-    names = [each.name for each in left if each.exists()]
-    # The backups beside several stores may be of another one.
-    if not any(each.name != path.name for each in path.parent.glob("*.db")):
-        names += [BACKUPS for _ in path.parent.glob(f"{BACKUPS}/edge-*.db")][:1]
-    return names
 
 
 def require_wal(path: Path) -> None:
