@@ -205,13 +205,9 @@ class Build:
         return self.posts.entries[0].cursor.slug if self.posts.entries else None
 
 
-@dataclass(frozen=True, slots=True)
-class _BuildState:
-    """The target of `current` and the state of its files, which differ for each build and fix."""
-
-    folder: Path
-    index: tuple[int, ...]
-    site: tuple[int, ...]
+_FileState = tuple[int, ...]
+_BuildState = tuple[Path, _FileState, _FileState]
+"""The target of `current` and the state of its files, which differ for each build and fix."""
 
 
 class BuildManager:
@@ -253,7 +249,7 @@ class BuildManager:
                 return
             self._seen, self._retry_at = seen, float("inf")
             if seen:
-                await self._load(seen.folder)
+                await self._load(seen[0])
             elif self.current and not is_lost:
                 self._report(NO_BUILD)
             if self.current is None or (await asyncio.to_thread(self._look))[1]:
@@ -276,8 +272,8 @@ class BuildManager:
         error = self.error if self._seen else NO_BUILD
         previous = await asyncio.to_thread(_read_state, self._link.with_name(PREVIOUS_LINK))
         try:
-            self._swap(await self._open(previous.folder) if previous else None)
-        except (BuildRefusal, Problem, OSError):
+            self._swap(await self._open(previous[0]) if previous else None)
+        except Exception:  # noqa: BLE001  as below
             self._swap(None)
         self._report(LOST if self.current and not self._seen else error)
 
@@ -341,10 +337,10 @@ def _read_state(link: Path) -> _BuildState | None:
         folder = link.resolve(strict=True)
     except OSError:
         return None
-    return _BuildState(folder, _file_state(folder / INDEX_FILE), _file_state(folder / SITE_FOLDER))
+    return folder, _file_state(folder / INDEX_FILE), _file_state(folder / SITE_FOLDER)
 
 
-def _file_state(path: Path) -> tuple[int, ...]:
+def _file_state(path: Path) -> _FileState:
     try:
         found = path.stat()
     except OSError:
