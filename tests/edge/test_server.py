@@ -260,11 +260,11 @@ BAD = {
 
 @pytest.mark.parametrize("command", ["serve", *in_ci("settings", "doctor", "migrate")])
 def test_every_bad_setting_is_named(installation: Installation, command: str) -> None:
-    """All at once, each in a sentence, with exit code 2; nothing is made."""
+    """All at once, each in a sentence, with exit code 2 (of doctor 1); nothing is made."""
     bad = installation.changed(**{name: value for name, (value, _) in BAD.items()})
     code, said, complained = bad.run(command)
 
-    assert (code, said) == (2, "")
+    assert (code, said) == (1 if command == "doctor" else 2, "")
     lines = complained.splitlines()
     assert len(lines) == len(BAD)
     for line, (name, (_, message)) in zip(sorted(lines), sorted(BAD.items()), strict=True):
@@ -570,10 +570,9 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
-    build, site, backup = said.splitlines()
+    build, site = said.splitlines()  # and none of a backup, which a new store does not miss yet
     assert (code, build) == (1, "- the build was made for another SITE_URL")
     assert site.startswith("- https://journal.test is not answered by an edge (")
-    assert backup.startswith("- there is no backup: ")
 
 
 @pytest.mark.size("ci")
