@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
         return 1
     except SettingsError as error:
         sys.stderr.writelines(f"{message}\n" for message in error.errors)
-        return 2
+        return 1 if parsed.command == "doctor" else 2  # what it is asked for, not how it is used
     except StoreRefusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1

@@ -35,13 +35,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(action="run")
     add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
     add_list(actions, "list queued and undeliverable messages")
-    for name, description in (("retry", "queue again"), ("discard", "delete")):
+    more = ", and send now what waits for a later attempt or the end of a pause"
+    for name, description, also in (("retry", "queue again", more), ("discard", "delete", "")):
         changing = add_command(
             actions, name, f"{description} undeliverable messages, or one", "--all"
         )
         which = changing.add_mutually_exclusive_group(required=True)
         which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
-        which.add_argument("--all", action="store_true", help="all undeliverable messages")
+        which.add_argument("--all", action="store_true", help=f"all undeliverable messages{also}")
     print_sample = "print a message with sample values"
     preview = add_command(actions, "preview", print_sample, "lead_notification --html")
     preview.add_argument("template", choices=get_args(TemplateName))
@@ -65,9 +66,11 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             print_list(found, _COLUMNS, none, as_json=arguments.json)
             return 0
         is_retry = arguments.action == "retry"
+        waiting = await mail.hasten() if is_retry and arguments.all else 0
         count = await (mail.retry if is_retry else mail.discard)(arguments.id)
     done = "queued again" if is_retry else "deleted"
-    print(f"{count} message{'s' * (count != 1)} {done}")
+    also = f", {waiting} that waited {'is' if waiting == 1 else 'are'} due now" if waiting else ""
+    print(f"{count} message{'s' * (count != 1)} {done}{also}")
     return 0
 
 

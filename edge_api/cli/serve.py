@@ -5,9 +5,12 @@ import asyncio
 import logging
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from errno import EADDRINUSE
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -52,6 +55,8 @@ DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key i
 DEFAULT_DEVELOPMENT_KEY_PATH: Final = Path("var/edge.dev-key")
 """The path of the development key if the store is on a server."""
 
+SYSTEMD: Final = Path("/run/systemd/system")  # is there where systemd runs (sd_booted(3))
+CLOCK_SECONDS: Final = 60.0  # a machine that has just been started sets its clock meanwhile
 _log = logging.getLogger(__name__)
 
 
@@ -163,7 +168,8 @@ async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence
         # Event loops wrap the system's words; the error of a name has no number.
         number = error.errno or 0
         reason = os.strerror(number) if number > 0 else error.strerror
-        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}\n")
+        fix = "end what listens there (ss -ltnp names it)" if number == EADDRINUSE else "set --host"
+        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}; {fix}, or set another PORT\n")
         return ()
 
 
@@ -175,8 +181,33 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
             return 1
         server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         await print_startup(assembly, arguments, server.port)
+        watching = asyncio.create_task(check_clock())
         await serve_until(ending, server, assembly.service[Health].start_draining)
+        watching.cancel()
     return 0
+
+
+async def check_clock() -> None:
+    """Log once that the clock is not synchronised, a minute after the start."""
+    await asyncio.sleep(CLOCK_SECONDS)
+    if error := await asyncio.to_thread(clock_error):
+        _log.warning("%s", error)
+
+
+def clock_error() -> str:
+    """Return a sentence where systemd runs and the clock is not synchronised, else nothing."""
+    is_off = ask_system("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no"
+    return "the clock is not synchronised: run timedatectl set-ntp true" if is_off else ""
+
+
+def ask_system(*command: str) -> str:
+    """Return the output of a command of systemd; nothing where it does not run or answer."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if SYSTEMD.is_dir():
+            return subprocess.run(  # noqa: S603
+                command, check=False, capture_output=True, text=True, timeout=10
+            ).stdout
+    return ""
 
 
 async def _serve_worker(

@@ -4,6 +4,7 @@ It uses aiohttp's server without its application, whose router, signals and midd
 each request more than its answer does.
 """
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -33,6 +34,14 @@ from edge_api.operation.service import Service
 
 API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+
+FOREIGN_HOSTS: Final = 20
+"""Requests for another host than that of SITE_URL, and none for it, after which that is logged."""
+_WRONG_HOST: Final = (
+    "%d requests named the host %r and not that of SITE_URL, %s: set SITE_URL to the address that "
+    "readers use and build again, or let the proxy pass their Host on"
+)
+_log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
 """Takes the request, the variable parts of its path, and its sender. Raises Problem."""
@@ -112,6 +121,7 @@ class App:
         origin = urlsplit(service.settings.site_url)
         is_loopback = service.settings.is_loopback
         self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
+        self._site_host, self._foreign_hosts = _host_of(origin.netloc), 0
         self._site = Route("site", site.answer)
         by_path: dict[str, dict[str, Route]] = defaultdict(dict)
         for each in operations:
@@ -129,6 +139,9 @@ class App:
         request.origin_headers, request.extra_header_lines = (self._headers, self._header_lines)
         request.closes_connection = self._health.draining
         route, variables = self._find(request)
+        # Load balancers ask for readiness, by address.
+        if self._foreign_hosts < FOREIGN_HOSTS and route.name != "readiness":
+            self._count_host(request.headers.get(hdrs.HOST, ""))
         try:
             admitted = UNAUTHENTICATED
             if route.operation is not None:
@@ -143,6 +156,13 @@ class App:
         for observe in self._observers:
             observe(request, route.name, response, perf_counter() - started)
         return response
+
+    def _count_host(self, host: str) -> None:
+        """Log once that requests name another host than SITE_URL; stop at the first that does."""
+        is_known = _host_of(host) in (self._hosts or (self._site_host,))
+        self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
+        if self._foreign_hosts == FOREIGN_HOSTS:
+            _log.warning(_WRONG_HOST, FOREIGN_HOSTS, host[:100], self._site_host)
 
     def reject_malformed(self, request: Request, problem: Problem) -> PreparedResponse:
         """Answer a message that could not be parsed, and close the connection."""

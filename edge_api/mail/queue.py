@@ -45,7 +45,14 @@ from edge_api.mail.messages import (
     MessageType,
     Queue,
 )
-from edge_api.outbox import GIVEN_UP, Leases, requeued_values, run_unless_conflict, where_due
+from edge_api.outbox import (
+    GIVEN_UP,
+    UNCLAIMED,
+    Leases,
+    requeued_values,
+    run_unless_conflict,
+    where_due,
+)
 from edge_api.schema.environment import EDGE
 
 READ_STATE = Read(EMAIL_SEND_STATE)
@@ -314,8 +321,25 @@ class OutboxAdmin:
         """
         (dead,) = await self._store.run(Read(EMAIL_OUTBOX, where=_given_up(entry_id)))
         if dead.rows:
-            await self._requeue(dead.rows)
+            now = self._clock()
+            ids = Filter("id", "in", tuple(entry["id"] for entry in dead.rows))
+            fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
+            update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead.rows))
+            again = {"requeued": True}
+            moves = (log_insert(entry, "pending", now, metadata=again) for entry in dead.rows)
+            await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
         return _count(dead, entry_id)
+
+    async def hasten(self) -> int:
+        """Make all waiting entries due now, end a pause; return their number. Raises Problem."""
+        now = self._clock()
+        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), UNCLAIMED))
+        resumed = EMAIL_SEND_STATE.new_values({"retry_after_until": None}, format_instant(now))
+        ends_pause = Update(EMAIL_SEND_STATE, resumed, (Filter("id", "eq", 1),))
+        due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, UNCLAIMED)
+        hastened = audited(self._actor, "retry", due, now) if found.rows else ()
+        await self._store.run(*hastened, ends_pause)
+        return len(found.rows)
 
     async def discard(self, entry_id: str | None = None) -> int:
         """Delete dead entries, one or all; return their number. The log still has them.
@@ -326,14 +350,6 @@ class OutboxAdmin:
         change = audited(self._actor, "discard", delete, self._clock(), ("id",))
         _, gone, _ = await self._store.run(*change)
         return _count(gone, entry_id)
-
-    async def _requeue(self, dead: Sequence[Row]) -> None:
-        now = self._clock()
-        ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
-        fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
-        update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
-        moves = (log_insert(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
-        await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
         ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))

@@ -66,7 +66,8 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError:
         raise DotenvError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
-        raise DotenvError([f"{path} cannot be read: {error.strerror}"]) from None
+        reason = f"{path} cannot be read ({error.strerror})"
+        raise DotenvError([f"{reason}: run this as its owner, or let this user read it"]) from None
 
 
 def read_boolean(text: str) -> bool:

@@ -18,7 +18,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
-from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
+from edge_api.outbox import GIVEN_UP, UNCLAIMED, WAITING, requeued_values, where_id
 from edge_api.schema.environment import EDGE
 
 if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
@@ -184,17 +184,20 @@ class Endpoints:
         return EndpointWithSecret({**row, **values}, secret)
 
     async def retry(self, endpoint_id: str | None = None) -> int:
-        """Queue dead deliveries again, of one endpoint or of all; return their number.
+        """Make dead and waiting deliveries due now, of one endpoint or of all; return their number.
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """
         rows = [await self._find(endpoint_id)] if endpoint_id else await list_enabled(self._store)
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
-        values = requeued_values(WEBHOOK_DELIVERIES, self._clock())
-        ids = tuple(row["id"] for row in rows)
-        where = (Filter("endpoint_id", "in", ids), GIVEN_UP)
-        return await self._run("retry", Update(WEBHOOK_DELIVERIES, values, where))
+        now = self._clock()
+        ids = Filter("endpoint_id", "in", tuple(row["id"] for row in rows))
+        values = requeued_values(WEBHOOK_DELIVERIES, now)
+        due = {"due_at": format_instant(now)}
+        later = (ids, *UNCLAIMED, Filter("due_at", "gt", due["due_at"]))
+        count = await self._run("retry", Update(WEBHOOK_DELIVERIES, values, (ids, GIVEN_UP)))
+        return count + await self._run("retry", Update(WEBHOOK_DELIVERIES, due, later))
 
     async def discard(self, endpoint_id: str) -> int:
         """Delete an endpoint's dead deliveries; return their number. Raises Problem `not_found`."""

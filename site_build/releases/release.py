@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, SITE_FOLDER
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
 from site_build.build.manifest import (
     MANIFEST_FILE,
     FileState,
@@ -32,7 +32,6 @@ from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Report, Request
 
-PREVIOUS_LINK = "previous"
 NEXT_LINK = "next"
 """A release that is ready and waits for its instant."""
 

@@ -17,6 +17,7 @@ from typing import Self
 
 from watchfiles import Change, watch
 
+from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.build.memory import BuildMemory
 from site_build.content.sources import stamp
@@ -205,8 +206,8 @@ class Watcher:
             self.note_changes(())
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
-        if self._stale:
-            return self._build(now)
+        if self._stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
+            return self._build(now)  # What is served may have been deleted.
         if self._due and self._due <= now:
             if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
                 report, self._ahead = self._ahead, None

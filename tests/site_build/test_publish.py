@@ -275,6 +275,26 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
     assert watchman.shows("veiled-later")
 
 
+@pytest.mark.parametrize("part", ["current", "build", "site"])
+def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: str) -> None:
+    """At the next glance; bad content is not built again and again for it."""
+    watchman.act(DAWN)
+    if part == "current":
+        (watchman.desk.output / "current").unlink()
+    else:
+        shutil.rmtree(watchman.served / ("site" if part == "site" else ""))
+
+    assert watchman.act(DAWN + SECOND, times=1) == [Served]
+    assert (watchman.served / "site" / "index.html").is_file()
+    assert watchman.shows("ink") or any(watchman.served.glob("site/journal/*/index.html"))
+
+    watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.edit()
+    assert watchman.act(DAWN + SECOND) == [Refused]
+    shutil.rmtree(watchman.served)
+    assert watchman.act(DAWN + 2 * SECOND) == []
+
+
 def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchman) -> None:
     """A file that such a link replaces is refused as a plain build refuses it."""
     (secret := watchman.desk.output.with_name("secret.txt")).write_text("secret")

@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.errors import Outage, Probe, StoreRefusal, missing_store, unavailable
+from edge_api.db.errors import Outage, Probe, StoreRefusal, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
 from edge_api.db.sqlite.lock_file import lock_store
-from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
+from edge_api.db.sqlite.opening import create_file, migrate, require_file, store_refusal
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
 from edge_api.db.sqlite.session import StoreConnections, open_connections
 from edge_api.db.types import format_instant
@@ -72,7 +72,7 @@ def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # no
     from the log.
     """
     if not create and not path.exists():
-        raise missing_store(f"at {path}")
+        require_file(path)
     create_file(path)
     file = path.resolve()
     if locks is not None:

@@ -119,6 +119,21 @@ def test_the_newest_are_kept_and_what_others_put_there(
     assert made[2]["removed"] == [made[0]["file"]]
 
 
+@pytest.mark.parametrize("words", ["backup", "upgrade"])
+def test_no_backup_goes_unless_a_number_is_given(
+    installation: Installation, folder: Path, words: str
+) -> None:
+    """Neither a backup nor an upgrade removes what a timer with a larger `--keep` has made."""
+    folder.mkdir()
+    early = [f"edge-20260101T0000{second:02}.000000Z.db" for second in range(30)]
+    for name in early:
+        (folder / name).write_text("made early")
+    said(installation, words)
+
+    assert len(names_in(folder)) == 31
+    assert set(early) < set(names_in(folder))
+
+
 @pytest.mark.size("ci")
 def test_a_clock_that_ran_ahead_costs_no_new_backup(
     installation: Installation, folder: Path

@@ -151,6 +151,21 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     assert len(set(receiver.ids)) == 1
 
 
+async def test_what_waits_is_sent_again_at_once(office: Office, receiver: Receiver) -> None:
+    """A receiver that works again need not wait for the next attempt."""
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status = 500
+    await fail(office)
+    receiver.status = 200
+    await office.dispatcher.run_once()
+    assert len(await office.deliveries()) == 1
+
+    assert await office.endpoints.retry() == 1
+    await office.dispatcher.run_once()
+    assert await office.deliveries() == []
+
+
 async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Receiver) -> None:
     """What still waits is not."""
     keyed = await office.endpoints.add(receiver.url)
