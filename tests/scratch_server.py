@@ -175,9 +175,9 @@ def deploy_with_replica(deploy: str, folder: Path, tools: Path, litestream: Path
     assert settings.count(b"\nSMTP_URL=") == 1
     assert settings.endswith(replica + b"SMTP_URL=maildir:/srv/journal/var/other\n")
 
-    at_home = settings.replace(b"/srv/elsewhere/", b"/home/elsewhere/")
-    (JOURNAL / ".env").write_bytes(at_home)
-    run_block(deploy, folder, tools, refused="a unit cannot use /home/elsewhere/replica: choose")
+    in_tmp = settings.replace(b"/srv/elsewhere/", b"/tmp/elsewhere/")
+    (JOURNAL / ".env").write_bytes(in_tmp)
+    run_block(deploy, folder, tools, refused="a unit cannot use /tmp/elsewhere/replica: choose")
     (JOURNAL / ".env").write_bytes(former)
     assert "PORT" not in run_block(deploy, folder, tools, b"")
     assert (JOURNAL / ".env").read_bytes() == former
