@@ -217,13 +217,11 @@ _REMINDER = (
 def _list_carried_over(outcome: Restoration) -> Sequence[str]:
     lines = {
         "revoked, removed or used since, and still so": outcome.ended,
-        "suppressions, lines of the mail log and the like were taken over": outcome.added,
-        "mails and events had been sent since, and are not sent again": outcome.sent,
+        "suppressions, lines of the mail log and the like, taken over": outcome.added,
+        "mails and events that had been sent since, and are not sent again": outcome.sent,
     }
     for table, number in outcome.lost.items():
-        lines[f"{table} came since, and are in the former store alone"] = number
+        lines[f"{table} that came since, in the former store alone"] = number
     for table, number in outcome.revived.items():
-        lines[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
-            number
-        )
-    return [f"{number:,} {what}" for what, number in lines.items() if number]
+        lines[f"{table} that were deleted since, and are back (erase them again)"] = number
+    return [f"{what}: {number:,}" for what, number in lines.items() if number]

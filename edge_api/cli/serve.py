@@ -251,6 +251,8 @@ async def print_startup(assembly: Assembly, arguments: argparse.Namespace, port:
     """Print the address, and the development key if only this machine can use it."""
     service, host = assembly.service, arguments.host
     print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
+    if port != (wanted := arguments.port or service.settings.port):
+        print(f"PORT {wanted} has no effect: the socket of systemd is on {port}", flush=True)
     if service.settings.smtp_url:
         relay = parse_relay(service.settings.smtp_url)
         if isinstance(relay, MailFolder):

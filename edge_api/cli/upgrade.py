@@ -5,6 +5,7 @@ from pathlib import Path
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import BackupFolder, secret_key_path
+from edge_api.backup.replica import make_replication
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import copy_backup, verify_copy
@@ -24,6 +25,7 @@ async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     A migration that fails on the copy leaves the store as it is. On PostgreSQL, where a failed
     migration changes nothing either, there is neither a backup nor a copy.
     """
+    make_replication(settings)  # this environment may lack Litestream, which serving needs
     if settings.database_path:
         await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
     async with command_store(settings):

@@ -46,13 +46,13 @@ async def overview(visit: Visit) -> Values:
             (f"{start:%-d %b}", result.total or 0)
             for start, result in zip(starts, results, strict=True)
         ]
-        waiting.append((fresh.total or 0, "new leads", f"{INBOX_PATH}?status=new"))
+        waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
     if visit.may_use(""):
         pending = await AccessDecisions(store, clock).count_pending()
-        waiting.append((pending, "requests for access", "/desk/access/"))
+        waiting.append((pending, "request{} for access", "/desk/access/"))
     if visit.may_use(EMAIL_SEND_LOG.name):
         (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))
-        waiting.append((dead.total or 0, "messages given up", "/desk/mail/"))
+        waiting.append((dead.total or 0, "message{} given up", "/desk/mail/"))
     report = await visit.service[Health].report()
     found = [each["error"] for each in report["checks"].values() if "error" in each]
     top = max((count for _, count in days), default=0)

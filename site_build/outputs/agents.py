@@ -68,7 +68,7 @@ def render_llms(site: Site) -> str:
     pages = [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
     sections = [
         f"# {identity.name}",
-        f"> {identity.description}",
+        identity.description and f"> {identity.description}",
         _HOW_TO_READ,
         "## Pages",
         "\n".join(pages),
@@ -79,7 +79,7 @@ def render_llms(site: Site) -> str:
         "## Optional",
         "\n".join(_list_links(identity, more)),
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -92,12 +92,13 @@ def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> li
 def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> str:
     """Return the whole text of `items`, the newest of `count` posts."""
     extent = (
-        f"All {count} posts, newest first."
+        f"{'One post' if count == 1 else f'All {count} posts'}, newest first."
         if count <= len(items)
         else f"The newest {len(items)} of {count} posts, newest first; "
         f"{identity.absolute(addresses.LLMS)} lists them all."
     )
-    parts = [f"# {identity.name}\n\n> {identity.description}\n\n{extent}\n"]
+    about = identity.description and f"\n\n> {identity.description}"
+    parts = [f"# {identity.name}{about}\n\n{extent}\n"]
     parts += [render_record(item.record, item.lang) for item in items]
     return "\n---\n\n".join(parts)
 

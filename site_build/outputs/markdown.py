@@ -134,7 +134,7 @@ def render_home(site: Site) -> str:
     ]
     return _join(
         f"# {escape_text(identity.name)}",
-        f"> {escape_text(identity.description)}",
+        identity.description and f"> {escape_text(identity.description)}",
         "## Latest posts",
         "\n".join(list_posts(identity, site.posts[:NEWEST])) or "None yet.",
         "## More",

@@ -7,8 +7,11 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +22,7 @@ from edge_api.cli.doctor import check_units
 from edge_api.cli.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+from tests.edge.edge_process import PATIENCE, ROOT, Installation, ServedEdge, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.sizes import in_ci
 
@@ -286,6 +289,40 @@ def test_settings_come_from_a_file_as_well(installation: Installation) -> None:
     assert values["SITE_URL"] == f"http://127.0.0.1:{installation.settings['PORT']}"
     assert values["SECRET_KEY"] == "(hidden)"
     assert "hush" not in said
+
+
+def test_settings_are_checked_with_what_the_replica_needs(installation: Installation) -> None:
+    """A folder of a replica is printed, and of another one nothing; scratch_server.py has more."""
+    folder = installation.folder / "replica"
+    replicated = installation.changed(LITESTREAM_REPLICA=f"file://{folder}/")
+
+    assert installation.run("settings", "--check") == (0, "\n", "")
+    assert replicated.run("settings", "--check") == (0, f"{folder}\n", "")
+    bucket = installation.changed(LITESTREAM_REPLICA="s3://bucket/path")
+    assert bucket.run("settings", "--check") == (0, "\n", "")
+    wrong = installation.changed(LITESTREAM_REPLICA="folder")
+    assert wrong.run("settings", "--check")[0] == 2
+
+
+def test_a_port_that_systemd_replaces_is_reported(installation: Installation) -> None:
+    """The socket that systemd hands over has another port than PORT: a line says so."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        passed = f"exec 3<&{listening.fileno()}; export LISTEN_FDS=1 LISTEN_PID=$$"
+        edge = subprocess.Popen(
+            ["/bin/bash", "-c", f"{passed}; exec {sys.executable} -m edge_api serve"],
+            cwd=installation.folder,
+            env=installation.environment,
+            pass_fds=(listening.fileno(),),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert edge.stdout
+        lines = takewhile(lambda line: not line.startswith("development key"), edge.stdout)
+        said = list(lines)
+        edge.terminate()
+        edge.communicate(timeout=PATIENCE)
+        port, wanted = listening.getsockname()[1], installation.settings["PORT"]
+    assert f"PORT {wanted} has no effect: the socket of systemd is on {port}\n" in said
 
 
 @pytest.mark.parametrize("words", [("--workers", "2"), *in_ci((("--workers", "0"),))])

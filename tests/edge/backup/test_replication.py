@@ -385,7 +385,7 @@ def test_a_former_state_is_restored(installation: Installation) -> None:
 
     output = said(installation, "restore", "--from-replica", "--at", instant, "--force")
     assert ids(installation.store) == {early}
-    assert "1 leads came since" in output
+    assert "leads that came since, in the former store alone: 1\n" in output
     assert "the replica brings no secret key" in output
     (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
     assert ids(aside) == {early, late}

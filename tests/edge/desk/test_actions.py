@@ -49,6 +49,15 @@ async def test_each_screen_is_for_who_signed_in(edge: RunningEdge, path: str) ->
     assert (head.status, head.text) == (200, "")
 
 
+async def test_one_lead_is_counted_as_one(owner: Browser) -> None:
+    """The overview has the singular for one, and the plural for any other number."""
+    assert (
+        "0 new leads 0 requests for access 0 messages given up" in (await owner.get("/desk/")).said
+    )
+    await owner.lead()
+    assert "1 new lead 0 requests for access" in (await owner.get("/desk/")).said
+
+
 async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     """Two presses and the typing; the notice has the undo."""
     lead = await owner.lead()
