@@ -1,5 +1,6 @@
 """The desk's first page, its inbox, and the page of one lead."""
 
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -100,7 +101,7 @@ async def inbox(visit: Visit) -> Values:
         "page": page,
         "before": page - 1 if page > 1 else None,
         "after": page + 1 if found.has_more else None,
-        "picked": visit.chosen("id"),
+        "picked": [row["id"] for row in found.rows if "pick" in visit.query] or visit.chosen("id"),
     }
 
 
@@ -143,6 +144,7 @@ async def show_lead(visit: Visit) -> Values:
     return {
         "title": row["name"],
         "lead": row,
+        "next_id": await _find_next(visit, row),
         "mail": mail.rows if visit.may_use(EMAIL_SEND_LOG.name) else [],
         "others": same.rows,
         "statuses": STATUSES,
@@ -150,6 +152,18 @@ async def show_lead(visit: Visit) -> Values:
         "reply": _quote(row),
         "is_whole": visit.may_use(""),
     }
+
+
+async def _find_next(visit: Visit, row: Row) -> str | None:
+    """Return the key of the lead that comes next in the inbox as the address filters it."""
+    query = read_query(visit, 1)
+    way, at = "gt" if query.oldest_first else "lt", row["created_at"]
+    at_once = (Filter("created_at", "eq", at), Filter("id", way, row["id"]))
+    for beyond in (at_once, (Filter("created_at", way, at),)):
+        query = replace(query, beyond=beyond, offset=0)
+        if found := (await find_leads(visit.service.store, query)).rows:
+            return str(found[0]["id"])
+    return None
 
 
 def _quote(row: Row) -> str:
@@ -161,7 +175,7 @@ def _quote(row: Row) -> str:
 async def save_lead(visit: Visit) -> str:
     """Save status and notes."""
     await save_row(visit, LEADS, visit.path["key"])
-    return f"{INBOX_PATH}{visit.path['key']}/"
+    return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
 
 
 async def export(visit: Visit) -> OperationResult:

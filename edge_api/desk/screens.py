@@ -256,9 +256,9 @@ def safe_target(address: str) -> str:
 
 
 def with_parameters(address: str, **given: object) -> str:
-    """Return an address of the desk with parameters set, empty ones left out."""
+    """Return an address of the desk with parameters set; empty ones and passing ones left out."""
     path, _, query = address.partition("?")
-    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done")]
+    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done", "pick")]
     return f"{path}{_query([*kept, *((name, str(each)) for name, each in given.items() if each)])}"
 
 
