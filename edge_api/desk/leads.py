@@ -2,7 +2,8 @@
 
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final
 
 from edge_api.access.service import AccessDecisions
 from edge_api.admin.privacy import Privacy, export_person
@@ -37,16 +38,14 @@ async def overview(visit: Visit) -> Values:
     days: list[tuple[str, int]] = []
     if visit.may_use(LEADS.name):
         today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
-        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
+        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
         reads = [
-            _count(LEADS, _since(start), Filter("created_at", "lt", format_instant(start + _DAY)))
-            for start in starts
+            _count(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
+            for start, end in pairwise(map(format_instant, starts))
         ]
         fresh, *results = await store.run(_count(LEADS, Filter("status", "eq", "new")), *reads)
-        days = [
-            (f"{start:%-d %b}", result.total or 0)
-            for start, result in zip(starts, results, strict=True)
-        ]
+        totals = [result.total or 0 for result in results]
+        days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
         waiting.append((fresh.total or 0, "new leads", f"{INBOX_PATH}?status=new"))
     if visit.may_use(""):
         pending = await AccessDecisions(store, clock).count_pending()
@@ -58,13 +57,6 @@ async def overview(visit: Visit) -> Values:
     found = [each["error"] for each in report["checks"].values() if "error" in each]
     top = max((count for _, count in days), default=0)
     return {"waiting": waiting, "faults": found, "days": days, "top": top}
-
-
-_DAY: Final = timedelta(days=1)
-
-
-def _since(start: Any) -> Filter:
-    return Filter("created_at", "gte", format_instant(start))
 
 
 def _count(table: Table, *where: Filter) -> Read:

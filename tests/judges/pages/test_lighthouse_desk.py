@@ -61,7 +61,6 @@ async def test_each_screen_has_a_hundred(chromium: str, journal: Served, tmp_pat
     for path, given in pages.items():
         address = f"{journal.origin}/desk/{path}"
         for verdict in await run(chromium, address, GUISES, tmp_path, given):
-            print(path, verdict.guise, dict(verdict.scores), flush=True)
             if faults := faults_of(verdict, _PRIVATE):
                 found[f"{path} {verdict.guise}"] = faults
     assert found == {}
