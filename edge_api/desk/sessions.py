@@ -73,10 +73,8 @@ class Sessions:
 
     async def all(self) -> list[Row]:
         """Return the rows of all sessions that hold, newest first."""
-        where, order = (
-            _active(format_instant(self._clock())),
-            (Order("created_at", descending=True),),
-        )
+        where = _active(format_instant(self._clock()))
+        order = (Order("created_at", descending=True),)
         (result,) = await self._store.run(Read(DESK_SESSIONS, where=where, order=order))
         return result.rows
 
