@@ -23,11 +23,7 @@ PATIENCE_SECONDS = 10.0
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    options.add_content(parser, settings)
-    options.add_output(parser, settings)
-    options.add_site_url(parser, settings)
-    options.add_instant(parser)
-    options.add_judgement(parser)
+    options.add(parser, settings, "content", "output", "site-url", "now", "strict", "jobs")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -30,8 +30,9 @@ _EVERYTHING = datetime.max.replace(tzinfo=UTC)
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    options.add_content(parser, settings)
-    options.add_output(parser, settings, "folder that keeps a cache of the preview")
+    about = "folder that keeps a cache of the preview (default: BUILD_DIR, or build)"
+    options.add(parser, settings, "content")
+    options.add(parser, settings, "output", help=about)
     parser.add_argument(
         "--port",
         type=options.read_port,
@@ -46,7 +47,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="address (default: 127.0.0.1, this machine alone)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
-    options.add_jobs(parser)
+    options.add(parser, settings, "jobs")
 
 
 def run(arguments: argparse.Namespace) -> int:
