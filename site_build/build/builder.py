@@ -31,20 +31,19 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, Piece, make_head
+from site_build.build.index_file import IndexFile, make_head
 from site_build.build.manifest import (
     EMPTY,
     Entry,
+    Line,
     Manifest,
     OutputFolder,
-    TargetInputs,
     list_retained,
     write_manifest,
 )
 from site_build.build.targets import (
     FileTarget,
     ImageTarget,
-    Kept,
     Result,
     Target,
     TargetContext,
@@ -117,7 +116,7 @@ class SiteBuild:
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
-        self._pieces: dict[str, Piece] = {}
+        self._pieces: dict[str, Line] = {}
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
@@ -249,7 +248,7 @@ class SiteBuild:
             before = self._entries.get(path)
             if before and before.digest == sha256(data).hexdigest():
                 continue
-            self._entries[path] = self._output.write(path, data, TargetInputs(""))
+            self._entries[path] = self._output.write(path, data, "")
             if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
                 message = "a plugin wrote this file, which replaces the one of the build"
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
@@ -270,13 +269,10 @@ class SiteBuild:
         yield from list_notices(site.identity, self._policy, now)
 
     def _note(self, result: Result) -> None:
-        match result:
-            case Kept():
-                self._entries[result] = self._before.entries[result]
-            case Piece():
-                self._pieces[result.slug] = result
-            case Entry():
-                self._entries[result.path] = result
+        if isinstance(result, Line):
+            self._pieces[result.slug] = result
+        else:
+            self._entries[result.path] = result
 
     def _recall(self, targets: Iterable[Target]) -> list[Target]:
         """Take over what is as it was, and return the others: after an edit these are few."""
@@ -320,7 +316,7 @@ class SiteBuild:
         if images:
             self._cache.put(IMAGES, images)
 
-    def _name(self, pieces: Sequence[Piece]) -> str:
+    def _name(self, pieces: Sequence[Line]) -> str:
         """Return the build's id: the instant, and a digest of all that it says."""
         files = sorted((entry.path, entry.digest) for entry in self._entries.values())
         now, identity = self.request.now, self.site.identity
@@ -329,7 +325,7 @@ class SiteBuild:
         digest = make_key(INDEX_FORMAT, now, identity, files, lines, templates)
         return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
 
-    def _write_index(self, build_id: str, pieces: Sequence[Piece]) -> None:
+    def _write_index(self, build_id: str, pieces: Sequence[Line]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""
         place = self.request.place
         head = make_head(self.site, build_id, self.request.now)

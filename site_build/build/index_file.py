@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -28,21 +27,6 @@ from site_build.markup.sanitize import sanitize
 from site_build.site import Document, Site, list_former_slugs, list_moves
 
 _SPOOL = ".lines-"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A post's line, wherever it lies for now."""
-
-    slug: str
-    key: str
-    """Digest of all that the line was made from."""
-    digest: str
-    """SHA-256 of the line, hexadecimal."""
-    source: str | bytes
-    """Path of the file that holds it, or the line itself."""
-    offset: int
-    length: int
 
 
 def make_record(document: Document, markdown: str, html: str, minutes: int, url: str) -> PostRecord:
@@ -104,14 +88,14 @@ class IndexFile:
         usable = before.index is not None and before.index.fits(self._old)
         self._lines: Mapping[str, Line] = before.lines if usable else {}
 
-    def recall(self, slug: str, key: str) -> Piece | None:
+    def recall(self, slug: str, key: str) -> Line | None:
         """Return the post's line of the build before, when it was made from the same."""
         line = self._lines.get(slug)
         if line is None or line.key != key:
             return None
-        return Piece(slug, key, line.digest, self._old, line.offset, line.length)
+        return line._replace(source=self._old)
 
-    def spool(self, slug: str, line: bytes, key: str) -> Piece:
+    def spool(self, slug: str, line: bytes, key: str) -> Line:
         """Put a new line down in a file of this process."""
         path = self._folder / f"{_SPOOL}{os.getpid()}"
         with path.open("ab") as file:
@@ -119,7 +103,7 @@ class IndexFile:
             file.write(line)
         return make_piece(slug, key, line, os.fspath(path), offset)
 
-    def assemble(self, head: IndexHead, pieces: Sequence[Piece]) -> tuple[Stamp, dict[str, Line]]:
+    def assemble(self, head: IndexHead, pieces: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
         """Write the index: the head, then the pieces in their order, a line each."""
         partial = self._folder / f".{INDEX_FILE}"
         lines = {}
@@ -128,7 +112,7 @@ class IndexFile:
             offset = target.tell()
             for number, piece in enumerate(pieces, start=1):
                 target.write(sources.read(piece) + (b",\n" if number < len(pieces) else b"\n"))
-                lines[piece.slug] = Line(piece.slug, piece.key, piece.digest, offset, piece.length)
+                lines[piece.slug] = piece._replace(offset=offset, source="")
                 offset += piece.length + len(b",\n")
             target.write(INDEX_END)
         partial.replace(self._folder / INDEX_FILE)
@@ -142,12 +126,12 @@ class IndexFile:
                 path.unlink()
 
 
-def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Piece:
-    """Return a line as a piece that lies in `source`."""
-    return Piece(slug, key, hashlib.sha256(line).hexdigest(), source, offset, len(line))
+def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
+    """Return a line that lies in `source`."""
+    return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
-def read_records(pieces: Iterable[Piece]) -> list[PostRecord]:
+def read_records(pieces: Iterable[Line]) -> list[PostRecord]:
     """Return the records of a few pieces."""
     with _Sources() as sources:
         return [PostRecord.model_validate_json(sources.read(piece)) for piece in pieces]
@@ -160,7 +144,7 @@ class _Sources(ExitStack):
         super().__init__()
         self._open: dict[str, int] = {}
 
-    def read(self, piece: Piece) -> bytes:
+    def read(self, piece: Line) -> bytes:
         if isinstance(piece.source, bytes):
             return piece.source
         if piece.source not in self._open:

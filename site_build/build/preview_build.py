@@ -13,7 +13,8 @@ from pathlib import Path
 from site_build import addresses
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.fingerprint import Style
-from site_build.build.index_file import Piece, make_piece
+from site_build.build.index_file import make_piece
+from site_build.build.manifest import Line
 from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.sources import Content
@@ -85,11 +86,11 @@ class PreviewBuild(SiteBuild):
         return next((target for target in targets if target.path == path), None)
 
     @cached_property
-    def _lines(self) -> Mapping[str, Piece]:
+    def _lines(self) -> Mapping[str, Line]:
         return _Lines(self._context, list_records(self.site, self.content.minutes))
 
 
-class _Lines(dict[str, Piece]):
+class _Lines(dict[str, Line]):
     """Lines of the posts index by slug, each made once and on demand, and held in memory."""
 
     def __init__(self, context: TargetContext, targets: Iterable[RecordTarget]) -> None:
@@ -97,7 +98,7 @@ class _Lines(dict[str, Piece]):
         self._context = context
         self._targets = {target.document.slug: target for target in targets}
 
-    def __missing__(self, slug: str) -> Piece:
+    def __missing__(self, slug: str) -> Line:
         line = self._targets[slug].make(self._context)
         self[slug] = make_piece(slug, "", line, line)
         return self[slug]

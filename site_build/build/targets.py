@@ -15,8 +15,8 @@ from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
 from site_build import addresses
-from site_build.build.index_file import IndexFile, Piece, make_record
-from site_build.build.manifest import Entry, OutputFolder, TargetInputs
+from site_build.build.index_file import IndexFile, make_record
+from site_build.build.manifest import Entry, Line, OutputFolder
 from site_build.cache import ImageCache, make_key
 from site_build.content.sources import Texts
 from site_build.errors import BuildError
@@ -43,13 +43,7 @@ class TargetContext:
     """Digest of how files are made: code, theme and settings."""
 
 
-class Kept(str):
-    """The path of a file that is as the manifest of the build before has it."""
-
-    __slots__ = ()
-
-
-Result = Entry | Piece | Kept
+Result = Entry | Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +72,12 @@ class Target:
         if before is None or not before.key:
             return None
         is_same = before.key == self.find_key(context, before.names, before.texts)
-        return Kept(self.path) if is_same and output.keep(before) else None
+        return before if is_same and output.keep(before) else None
 
     def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
         """Make and write the file; return what the manifest has to know."""
         key = self.find_key(context, "", "")
-        return output.write(self.path, self.make(context), TargetInputs(key))
+        return output.write(self.path, self.make(context), key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,8 +116,8 @@ class TemplateTarget(Target):
         """Do as for any file; what was looked up is known once the page is rendered."""
         data = self.make(context)
         names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
-        inputs = TargetInputs(self.find_key(context, names, texts), names, texts)
-        return output.write(self.path, data, inputs)
+        key = self.find_key(context, names, texts)
+        return output.write(self.path, data, key, names, texts)
 
 
 @dataclass(frozen=True, slots=True)

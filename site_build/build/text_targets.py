@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.build.index_file import Piece, read_records
-from site_build.build.manifest import Entry
+from site_build.build.index_file import read_records
+from site_build.build.manifest import Entry, Line
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget
 from site_build.cache import make_key
 from site_build.content.sources import Texts
@@ -162,7 +162,7 @@ class _Selection:
     Language, author and first slug come beside each line: the index does not say them.
     """
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[Line, ...]
     more: tuple[tuple[str, str, str], ...]
 
     @property
@@ -177,13 +177,13 @@ class _Selection:
 
 
 @lru_cache(maxsize=2)
-def read_lines(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
+def read_lines(pieces: tuple[Line, ...]) -> tuple[PostRecord, ...]:
     """Return what the lines say; the forms of a feed are made one after the other."""
     return tuple(read_records(pieces))
 
 
 def list_full_texts(
-    site: Site, pieces: Mapping[str, Piece], *, has_cards: bool
+    site: Site, pieces: Mapping[str, Line], *, has_cards: bool
 ) -> Iterator[TextTarget]:
     """Yield a task for each such file; `pieces` has the line of every post by its slug."""
 
