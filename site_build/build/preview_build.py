@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 
-from site_build import addresses
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.fingerprint import Style
 from site_build.build.index_file import make_piece
@@ -21,9 +20,6 @@ from site_build.content.sources import Content
 from site_build.errors import BuildError
 from site_build.progress import Request
 from site_build.site import Identity
-
-_MADE_OF_RECORDS = (".json", ".txt", ".xml")
-"""Suffixes of files that may hold whole posts."""
 
 
 class PreviewBuild(SiteBuild):
@@ -49,7 +45,7 @@ class PreviewBuild(SiteBuild):
     def make(self, path: str) -> bytes | None:
         """Return a file made now, or None where there is none; raises BuildError if that fails."""
         with self._cache:
-            target = self._targets.get(path) or self._others.get(path) or self._find_full_text(path)
+            target = self._targets.get(path) or self._others.get(path)
             if target is None:
                 return None
             try:
@@ -62,32 +58,15 @@ class PreviewBuild(SiteBuild):
     @cached_property
     def _others(self) -> Mapping[str, Target]:
         # The first of a path is that of the content folder.
-        found = list(self._list_others(datetime.now(UTC)))
+        lines = _Lines(self._context, list_records(self.site, self.content.minutes))
+        full_texts = list_full_texts(self.site, lines, has_cards=bool(self.font))
+        found = [*self._list_others(datetime.now(UTC)), *full_texts]
         return {target.path: target for target in reversed(found)}
 
     def tidy(self) -> None:
         """Forget texts and pictures of earlier content: the cache should not grow by every save."""
         with self._cache:
             self._forget_others(self._others.values())
-
-    def _find_full_text(self, path: str) -> Target | None:
-        """Return the task of a file that holds whole posts, whose lines nobody has made yet."""
-        if not path.endswith(_MADE_OF_RECORDS):
-            return None
-        forms = (addresses.FEED, addresses.FEED_JSON)
-        tags = [
-            tag
-            for tag in self.site.tags
-            if path in {addresses.locate_feed(tag.address, form) for form in forms}
-        ]
-        targets = list_full_texts(
-            replace(self.site, tags=tuple(tags)), self._lines, has_cards=bool(self.font)
-        )
-        return next((target for target in targets if target.path == path), None)
-
-    @cached_property
-    def _lines(self) -> Mapping[str, Line]:
-        return _Lines(self._context, list_records(self.site, self.content.minutes))
 
 
 class _Lines(dict[str, Line]):

@@ -125,12 +125,12 @@ class TextTarget(Target):
     """A file that a renderer makes; without `sources` it is made every time."""
 
     render: Callable[[Texts], str | bytes]
-    sources: bytes | None = None
-    """Digest of all that it is made from."""
+    sources: Callable[[], bytes] | None = None
+    """Gives the digest of all that it is made from."""
 
     def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
         """Return the digest of the sources."""
-        return make_key(context.method, self.path, self.sources).hex() if self.sources else ""
+        return make_key(context.method, self.path, self.sources()).hex() if self.sources else ""
 
     def make(self, context: TargetContext) -> bytes:
         """Return what the renderer returns."""

@@ -6,9 +6,9 @@ when one of their posts has changed: a journal has a feed for each of its tags.
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
@@ -120,7 +120,7 @@ def make_text(path: str, text: str | bytes) -> Target:
 
 
 def _make_later(
-    path: str, render: Callable[[], str | bytes], sources: bytes | None = None
+    path: str, render: Callable[[], str | bytes], sources: Callable[[], bytes] | None = None
 ) -> TextTarget:
     return TextTarget(path, lambda _: render(), sources)
 
@@ -140,7 +140,7 @@ def _make_alternate(site: Site, document: Document, image_set: ImageSet) -> Targ
             else alternate
         )
 
-    sources = make_key(document.path, document.digest, facts, [*links.items()])
+    sources = partial(make_key, document.path, document.digest, facts, [*links.items()])
     return TextTarget(addresses.name_alternate(path), render, sources)
 
 
@@ -151,29 +151,37 @@ def _list_pages(
     for number, group in enumerate(groups, 1):
         leaf = markdown.Leaf(title, folder, number, len(groups), group)
         path = addresses.name_alternate(addresses.locate_leaf(folder, number))
-        sources = make_key(title, len(groups), [(post.digest, post.address) for post in group])
+        shown = [(post.digest, post.address) for post in group]
+        sources = partial(make_key, title, len(groups), shown)
         yield _make_later(path, partial(markdown.render_leaf, identity, leaf), sources)
 
 
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    """The newest of some posts, as lines of the index that nobody has read yet.
+class _Selection(NamedTuple):
+    """The newest of some posts, whose lines of the index are looked at when they are needed.
 
     Language, author and first slug come beside each line: the index does not say them.
     """
 
-    pieces: tuple[Line, ...]
-    more: tuple[tuple[str, str, str], ...]
+    posts: Sequence[Document]
+    lines: Mapping[str, Line]
+    """By slug."""
+    lang: str
+    """Of a post that names none."""
 
-    @property
-    def digest(self) -> bytes:
-        """Stands for all that the posts say."""
-        return make_key([piece.digest for piece in self.pieces], self.more)
+    def make_key(self, *more: object) -> bytes:
+        """Return the digest of all that the posts say, and of `more`."""
+        return make_key([self.lines[post.slug].digest for post in self.posts], self._tell(), more)
 
     def read(self) -> list[Item]:
         """Return the posts."""
-        records = read_lines(self.pieces)
-        return [Item(record, *more) for record, more in zip(records, self.more, strict=True)]
+        records = read_lines(tuple(self.lines[post.slug] for post in self.posts))
+        return [Item(record, *more) for record, more in zip(records, self._tell(), strict=True)]
+
+    def _tell(self) -> list[tuple[str, str, str]]:
+        return [
+            (post.lang or self.lang, post.author, next(iter(list_former_slugs(post)), ""))
+            for post in self.posts
+        ]
 
 
 @lru_cache(maxsize=2)
@@ -186,28 +194,23 @@ def list_full_texts(
     site: Site, pieces: Mapping[str, Line], *, has_cards: bool
 ) -> Iterator[TextTarget]:
     """Yield a task for each such file; `pieces` has the line of every post by its slug."""
-
-    def select(posts: Sequence[Document]) -> _Selection:
-        former = (next(iter(list_former_slugs(post)), "") for post in posts)
-        langs = (post.lang or site.identity.lang for post in posts)
-        more = zip(langs, (post.author for post in posts), former, strict=True)
-        return _Selection(tuple(pieces[post.slug] for post in posts), tuple(more))
-
-    count, newest = len(site.posts), select(site.posts[: agents.NEWEST])
+    identity, count = site.identity, len(site.posts)
+    select = partial(_Selection, lines=pieces, lang=identity.lang)
+    newest = select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,
-        lambda _: agents.render_llms_full(site.identity, newest.read(), count),
-        make_key(count, newest.digest),
+        lambda _: agents.render_llms_full(identity, newest.read(), count),
+        partial(newest.make_key, count),
     )
     journal = open_journal(site, has_cards=has_cards)
     yield from _list_feeds(journal, select(site.posts[: journal.most]))
     for tag in site.tags:
-        channel = open_tag(site.identity, tag, has_cards=has_cards)
+        channel = open_tag(identity, tag, has_cards=has_cards)
         yield from _list_feeds(channel, select(tag.posts[: channel.most]))
 
 
 def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
-    sources = make_key(channel.title, channel.total, channel.has_cards, newest.digest)
+    sources = partial(newest.make_key, channel.title, channel.total, channel.has_cards)
     for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
         path = addresses.locate_feed(channel.folder, form)
 
