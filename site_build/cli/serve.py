@@ -5,9 +5,8 @@ import asyncio
 import signal
 import sys
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from socket import socket
@@ -72,12 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
                 observer=observer,
             )
             stage = PreviewSession(request, dialect, sources[1:])
-        chronicle = _Chronicle(console, arguments.content)
-        chronicle.tell(stage.state)
+        tell = _chronicle(console, arguments.content)
+        tell(stage.state)
         posts = count(len(stage.state.documents), "document")
         console.print(f"{posts} at {origin}/; Ctrl-C ends the preview")
         console.file.flush()
-        preview = Preview(stage, arguments.content, arguments.host, chronicle.tell)
+        preview = Preview(stage, arguments.content, arguments.host, tell)
         if arguments.open:
             webbrowser.open(origin)
         asyncio.run(_serve_until_told(preview, listening, sources))
@@ -91,21 +90,19 @@ async def _serve_until_told(preview: Preview, listening: socket, sources: list[P
     await serve(preview, listening, sources, ending)
 
 
-@dataclass(slots=True)
-class _Chronicle:
-    """Prints what keeps the site from being built, once."""
+def _chronicle(console: Console, content: Path) -> Callable[[State], None]:
+    """Return what prints that which keeps the site from being built, once."""
+    told: list[Problem] = []
 
-    console: Console
-    content: Path
-    told: list[Problem] = field(default_factory=list)
-
-    def tell(self, state: State) -> None:
-        troubles = list_problems(state, "", self.content)
-        if troubles == self.told:
+    def tell(state: State) -> None:
+        problems = list_problems(state, "", content)
+        if problems == told:
             return
-        for trouble in troubles:
-            self.console.print(f"{trouble.place or 'error'}  {trouble.message}")
-        if self.told and not troubles:
-            self.console.print("all errors are fixed")
-        self.told = troubles
-        self.console.file.flush()
+        for problem in problems:
+            console.print(f"{problem.place or 'error'}  {problem.message}")
+        if told and not problems:
+            console.print("all errors are fixed")
+        told[:] = problems
+        console.file.flush()
+
+    return tell

@@ -313,17 +313,12 @@ def _hide_trace(record: logging.LogRecord) -> bool:
     return True
 
 
-class PreviewBuilder:
-    """Makes one preview build after the other, for one origin; nothing is written."""
-
-    def __init__(self, site_url: str) -> None:
-        self._site_url = site_url
-        self._bytecode = Bytecode()
-
-    def build(self, request: Request, given: KnownContent) -> PreviewBuild:
-        """Return the site that is made of what was read already; raises BuildError."""
-        with plain_errors(), contained():
-            journal = open_journal(request, self._site_url, self._bytecode)
-            made = PreviewBuild(request, *journal.describe(), given)
-            journal.execute(made)
-        return made
+def build_preview(
+    request: Request, site_url: str, bytecode: Bytecode, known: KnownContent
+) -> PreviewBuild:
+    """Return the site that is made of what was read already; raises BuildError."""
+    with plain_errors(), contained():
+        journal = open_journal(request, site_url, bytecode)
+        made = PreviewBuild(request, *journal.describe(), known)
+        journal.execute(made)
+    return made

@@ -190,7 +190,7 @@ class Preview:
         self._stage = stage
         self._content = content
         self._host = host
-        self._tell = tell
+        self._tell, self._told = tell, stage.state
         self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
         self._news = asyncio.Event()
         self._is_ending = False
@@ -218,12 +218,11 @@ class Preview:
         """
         async with aclosing(watch(places)) as glances:
             async for changes in glances:
-                is_news = await self._ask(self._stage.refresh, changes)
-                if not is_news and changes is None:
-                    is_news = await self._ask(self._stage.settle)
-                    is_news |= await self._ask(self._stage.check)
-                if is_news:
-                    self._announce()
+                before = self._told
+                await self._ask(self._stage.refresh, changes)
+                if changes is None and self._told is before:
+                    await self._ask(self._stage.settle)
+                    await self._ask(self._stage.check)
 
     def end(self) -> None:
         """Let every stream end."""
@@ -235,35 +234,35 @@ class Preview:
         self._hand.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, question: Callable[..., T], *values: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
-
-    def _announce(self) -> None:
-        self._tell(self._stage.state)
-        self._news.set()
-        self._news = asyncio.Event()
+        """Have the stage do something, and tell of its state where that is another now."""
+        done = await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
+        if self._told != self._stage.state:
+            self._told = self._stage.state
+            self._tell(self._told)
+            self._news.set()
+            self._news = asyncio.Event()
+        return done
 
     async def _show(self, path: str) -> web.Response:
         name = addresses.name_file(path.removeprefix("/"))
-        showing = await self._ask(self._stage.show, name)
-        if showing.is_news:
-            self._announce()
-        if showing.data is None:
+        data, state = await self._ask(self._stage.show, name)
+        if data is None:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
-            return _file(media_type(name), showing.data)
-        status = 500 if name in showing.state.faults else 200
-        return self._dress(path.removeprefix("/"), showing.data, showing.state, status)
+            return _file(media_type(name), data)
+        status = 500 if name in state.faults else 200
+        return self._dress(path.removeprefix("/"), data, state, status)
 
     async def _explain_absence(self, path: str) -> web.Response:
         if is_of_edge(path.removeprefix("/")):
             return _page(_ELSEWHERE, 501)
         folder = f"{path.removeprefix('/')}/"
         if not path.endswith("/"):
-            beside = await self._ask(self._stage.show, addresses.name_file(folder))
-            if beside.data is not None:
+            beside, _ = await self._ask(self._stage.show, addresses.name_file(folder))
+            if beside is not None:
                 return web.Response(status=307, headers={**_HEADERS, "Location": f"/{folder}"})
-        missing = await self._ask(self._stage.show, addresses.MISSING)
-        return self._dress("", missing.data or b"", missing.state, 404)
+        missing, state = await self._ask(self._stage.show, addresses.MISSING)
+        return self._dress("", missing or b"", state, 404)
 
     def _dress(self, address: str, data: bytes, state: State, status: int) -> web.Response:
         """Return a page with its marks and the script that follows changes."""

@@ -16,11 +16,12 @@ from typing import NamedTuple
 from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
+from site_build.build.memory import Bytecode
 from site_build.build.preview_build import PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
-from site_build.pelican_plugin.plugin import PreviewBuilder
+from site_build.pelican_plugin.plugin import build_preview
 from site_build.progress import Request
 from site_build.site import Document
 
@@ -54,16 +55,6 @@ class State:
     """Warnings of the last whole check, which may be a moment old."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewedFile:
-    """One file as it was asked for."""
-
-    data: bytes | None
-    state: State
-    is_news: bool
-    """Whether the state has just become another."""
-
-
 class PreviewSession:
     """The site in the making; all its methods belong to one thread.
 
@@ -82,7 +73,7 @@ class PreviewSession:
         self._watched = watched
         self._session, self._number = secrets.token_hex(4), 0
         self._library = ContentLibrary(request, fingerprint_code(), dialect)
-        self._builder = PreviewBuilder(dialect.site_url)
+        self._site_url, self._bytecode = dialect.site_url, Bytecode()
         self._good: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False
         self._theme = _stamp(watched)
@@ -91,19 +82,15 @@ class PreviewSession:
         self.state = self._make_anew()
         gc.freeze()  # What was read stays; every collection would look through all of it.
 
-    def refresh(self, changes: Collection[str] | None = None) -> bool:
-        """Take in what changed; return whether browsers should hear of it.
-
-        `changes` are the only absolute paths that may have changed, where that is known.
-        """
-        before, was_lost = self.state, self._is_lost
-        told = list_changed(self._request.content, changes)
+    def refresh(self, changes: Collection[str] | None = None) -> None:
+        """Take in what changed: only files at these absolute paths, where they are known."""
+        was_lost, told = self._is_lost, list_changed(self._request.content, changes)
         try:
             is_changed = self._library.refresh(told)
         except BuildError as error:
             self._is_lost = True
-            self.state = replace(before, theme=read_sentence(str(error)))
-            return self.state != before
+            self.state = replace(self.state, theme=read_sentence(str(error)))
+            return
         self._is_lost = False
         is_restyled = False
         if told is None and (theme := _stamp(self._watched)) != self._theme:
@@ -111,17 +98,14 @@ class PreviewSession:
         if is_changed or is_restyled or was_lost:
             self._is_tidy, self._is_checked = False, False
             self.state = self._make_anew(in_haste=True)
-        return self.state != before
 
-    def settle(self) -> bool:
-        """Finish what was shown at once and forget what was before; return whether pages differ."""
-        before = self.state
+    def settle(self) -> None:
+        """Finish what was shown at once, and forget what was before."""
         if not self._is_whole:
             self._complete()
         if self._build and not self._is_tidy:
             self._build.tidy()
         self._is_tidy = True
-        return self.state != before
 
     def _complete(self) -> None:
         """Relate posts anew, under the same version where that leaves them related as they were."""
@@ -134,23 +118,21 @@ class PreviewSession:
             after = replace(after, version=before.version)
         self.state = after
 
-    def check(self) -> bool:
-        """Check the whole content if it has changed; return whether its warnings are others now."""
+    def check(self) -> None:
+        """Check the whole content if it has changed."""
         if self._is_checked:
-            return False
+            return
         self._is_checked = True
         found = self._library.check(datetime.now(UTC))
         warnings = tuple(each for each in found if each.severity == "warning")
-        is_new = warnings != self.state.findings
-        self.state = replace(self.state, findings=warnings)
-        return is_new
+        if warnings != self.state.findings:
+            self.state = replace(self.state, findings=warnings)
 
-    def show(self, path: str) -> PreviewedFile:
-        """Return a file of the site, after a look whether it has changed; None where is none.
+    def show(self, path: str) -> tuple[bytes | None, State]:
+        """Return a file of the site, None where is none, and the state that it is of.
 
         What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
         """
-        before = self.state
         if path.endswith(".html"):
             self.refresh()
         made = self._make(path)
@@ -159,7 +141,7 @@ class PreviewSession:
             faults[path], made = made, self._good.get(path, b"")
         if faults != self.state.faults:
             self.state = replace(self.state, faults=faults)
-        return PreviewedFile(made, self.state, self.state != before)
+        return made, self.state
 
     def _make(self, path: str) -> bytes | Problem | None:
         """Return a file made now, or what keeps it from being made; None where there is none."""
@@ -187,7 +169,8 @@ class PreviewSession:
         related = last.related if last and in_haste else None
         self._is_whole = related is None
         try:
-            self._build = self._builder.build(self._request, KnownContent(content, related))
+            known = KnownContent(content, related)
+            self._build = build_preview(self._request, self._site_url, self._bytecode, known)
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
