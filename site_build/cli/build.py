@@ -4,17 +4,14 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
 from datetime import UTC, datetime
-
-from rich.console import Console
 
 from site_build import options
 from site_build.cli.terminal import count, open_console, print_findings
 from site_build.errors import BusyError, ContentError
 from site_build.parallel import count_processors
-from site_build.progress import Bar, Lines, Observer, Report
+from site_build.progress import Observer, Report
 from site_build.releases.release import BuildOptions, build
 
 PATIENCE_SECONDS = 10.0
@@ -31,8 +28,12 @@ def run(arguments: argparse.Namespace) -> int:
     began = time.monotonic()
     console = open_console()
     try:
-        with _uncollected(), watch_progress(console) as observer:
+        # The process ends with its build: a search through all that it has made would take a
+        # seventh of a build after one edit, when the collector is back and at the end.
+        gc.disable()
+        with Observer(console) as observer:
             report = _build_in_turn(make_order(arguments, observer))
+        gc.freeze()
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
@@ -44,22 +45,6 @@ def run(arguments: argparse.Namespace) -> int:
         f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
     )
     return 0
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Spare a process that ends with its build the search through all that it has made.
-
-    That would take a seventh of a build after one edit: when the collector is back, and at the end.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
 
 
 def _build_in_turn(order: BuildOptions) -> Report:
@@ -85,8 +70,3 @@ def make_order(arguments: argparse.Namespace, observer: Observer) -> BuildOption
         strict=arguments.strict,
         observer=observer,
     )
-
-
-def watch_progress(console: Console) -> AbstractContextManager[Observer]:
-    """Show progress as fits the console."""
-    return Bar(console) if console.is_terminal else nullcontext(Lines(console))

@@ -14,13 +14,12 @@ from socket import socket
 from rich.console import Console
 
 from site_build import options
-from site_build.cli.build import watch_progress
 from site_build.cli.terminal import count, open_console
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources, read_dialect
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
-from site_build.progress import Place, Request
+from site_build.progress import Observer, Place, Request
 
 _FOLDER = ".preview"
 _EVERYTHING = datetime.max.replace(tzinfo=UTC)
@@ -57,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
         if not is_loopback(listening):
             sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
         sources = list_sources(arguments.content)
-        with watch_progress(console) as observer:
+        with Observer(console) as observer:
             dialect = read_dialect(arguments.content, origin)
             folder = arguments.output / _FOLDER
             place = Place(folder / "site", folder)
