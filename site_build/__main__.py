@@ -1,28 +1,17 @@
-"""The command line of the site build: `python -m site_build COMMAND`.
+"""The command line of the site build: `python -m site_build COMMAND`, and `fore-edge` of both.
 
 Only the module of the command that is asked for is imported: to import the preview takes longer
 than to build a small site.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, TypeAlias, cast
+from types import ModuleType
+from typing import Any, TypeAlias
 
 from site_build.errors import BuildError
 from site_build.options import Parser, read_settings
-
-
-class Command(Protocol):
-    """What a module of `site_build.cli` that holds a command offers."""
-
-    def add_options(self, parser: argparse.ArgumentParser, settings: Mapping[str, str], /) -> None:
-        """Declare the command's options."""
-
-    def run(self, arguments: argparse.Namespace, /) -> int:
-        """Run it and return the exit status."""
-
 
 _PROG = "python -m site_build"
 Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
@@ -53,6 +42,14 @@ COMMANDS: Commands = {
     ),
 }
 """Each command's module in `site_build.cli`, summary, and example of the words after its name."""
+_OWN = {
+    "init": ("init", "make a journal in a folder, also from a Pelican site", "mysite --run"),
+    "deploy": ("deploy", "serve a journal at a domain, with systemd and nginx", "journal.example"),
+    "run": ("run", "build the journal, serve it, and publish what changes", ""),
+}
+"""Those that `fore-edge` has besides."""
+_RENAMED = {"serve": "preview"}
+"""Commands of the site build whose names the edge has too."""
 
 
 def main(
@@ -62,7 +59,7 @@ def main(
     words = sys.argv[1:] if words is None else words
     try:
         arguments = make_parser(words, read_settings(), prog, commands).parse_args(words)
-        return _load(commands[arguments.command][0]).run(arguments)
+        return int(_load(commands[arguments.command][0]).run(arguments))
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
@@ -92,8 +89,21 @@ def make_parser(
     return parser
 
 
-def _load(module: str) -> Command:
-    return cast("Command", import_module(f"site_build.cli.{module}"))
+def _load(module: str) -> ModuleType:
+    return import_module(f"site_build.cli.{module}")
+
+
+def fore_edge() -> int:
+    """Run a command of either program; the edge is imported by name, and only for its commands."""
+    words = sys.argv[1:]
+    called = next((word for word in words if word[:1] != "-"), None)
+    commands = _OWN | {_RENAMED.get(name, name): each for name, each in COMMANDS.items()}
+    if called not in commands:
+        edge: Any = import_module("edge_api.__main__")
+        if called in edge.COMMANDS:
+            return int(edge.main(words, "fore-edge"))
+        commands |= {name: ("", *command) for name, command in edge.COMMANDS.items()}
+    return main(words, "fore-edge", commands)
 
 
 if __name__ == "__main__":

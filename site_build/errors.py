@@ -33,6 +33,12 @@ class BusyError(BuildError):
     exitcode = 2
 
 
+class UsageError(BuildError):
+    """What was asked for cannot be done as it was asked."""
+
+    exitcode = 2
+
+
 class ContentError(BuildError):
     """The content has defects that a build must not publish; `findings` has them all."""
 
