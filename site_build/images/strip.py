@@ -7,12 +7,12 @@ thumbnails, and data behind the picture's end. Only the orientation is written b
 import io
 import re
 import struct
+import zlib
 from collections.abc import Iterator
 
 from PIL import ExifTags, Image
 
-from site_build.images.png import SIGNATURE, frame_chunk
-
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
 """What ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
 _JPEG_START, _JPEG_END, _JPEG_SCAN = 0xD8, 0xD9, 0xDA
@@ -100,6 +100,12 @@ def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:
         if name[:1].isupper() or name in _PNG_KEPT | _PNG_FRAMES:
             yield data[at:end]
         at = len(data) if name == b"IEND" else end
+
+
+def frame_chunk(name: bytes, content: bytes) -> bytes:
+    """Return a chunk of a PNG (ISO/IEC 15948, section 5.3)."""
+    named = name + content
+    return struct.pack(">I", len(content)) + named + struct.pack(">I", zlib.crc32(named))
 
 
 def _list_webp(chunks: bytes, exif: bytes) -> Iterator[bytes]:
