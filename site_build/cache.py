@@ -9,13 +9,15 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Self, TypeVar
 
 _Value = TypeVar("_Value")
 
+IMAGES = "plate"
+"""The stage of pictures."""
 _VERSION = 1
 _PATIENCE = 30.0
 """Seconds to wait for another build that writes to the same cache."""
@@ -163,23 +165,3 @@ def _unpack(packed: object) -> object | None:
 
 def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_CHECKSUM_SIZE).digest()
-
-
-IMAGES = "plate"
-
-
-class ImageCache:
-    """Pictures by key, through the cache; `fresh` holds what the cache did not know."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-        self.fresh: list[tuple[bytes, bytes]] = []
-
-    def fetch(self, key: bytes, make: Callable[[], bytes]) -> bytes:
-        """Return the picture kept for `key`, else what `make` returns; raises what it raises."""
-        kept = self._cache.get(IMAGES, key)
-        if isinstance(kept, bytes):
-            return kept
-        data = make()
-        self.fresh.append((key, data))
-        return data

@@ -60,7 +60,7 @@ from site_build.build.text_targets import (
     make_text,
     read_lines,
 )
-from site_build.cache import IMAGES, Cache, ImageCache, make_key
+from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import TEXTS, Content, Text, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import develop
@@ -140,19 +140,22 @@ class SiteBuild:
         self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
+        place = request.place
+        self._output = OutputFolder(place.site, self._before, is_checked=self._is_output_checked)
+        self._index = IndexFile(place.state, self._before, request.before)
         looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
         self._context = TargetContext(
             self.texts,
             self.content.image_set,
-            ImageCache(self._cache),
+            self._cache,
+            [],
             InputDigest(),
             {document.path: document for document in self.content.documents},
             self.looked_up,
             make_key(code, looks, style.settings, style.once).hex(),
+            self._output,
+            self._index,
         )
-        place = request.place
-        self._output = OutputFolder(place.site, self._before, is_checked=self._is_output_checked)
-        self._index = IndexFile(place.state, self._before, request.before)
         self._take_others()
 
     def _relate(
@@ -265,7 +268,7 @@ class SiteBuild:
         yield from list_records(site, content.minutes)
         has_leaves = site.identity.addresses.has_leaves and self._leaf_size
         size = self._leaf_size if has_leaves else len(site.posts)
-        yield from list_outputs(site, size, content.image_set)
+        yield from list_outputs(site, size, content.image_set, self.texts)
         yield from list_notices(site.identity, self._policy, now)
 
     def _note(self, result: Result) -> None:
@@ -278,7 +281,7 @@ class SiteBuild:
         """Take over what is as it was, and return the others: after an edit these are few."""
         stale = []
         for target in targets:
-            if kept := target.recall(self._context, self._output, self._index):
+            if kept := target.recall(self._context):
                 self._note(kept)
             else:
                 stale.append(target)
@@ -298,16 +301,16 @@ class SiteBuild:
 
     def _run_group(self, targets: Sequence[Target]) -> _Yield:
         """Make the files of one folder; return also what the cache does not know yet."""
-        results = [target.run(self._context, self._output, self._index) for target in targets]
+        results = [target.run(self._context) for target in targets]
         return results, *self._take_fresh()
 
     def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
         """Return texts and pictures that the cache does not know, and let go of large ones."""
         develop.cache_clear()  # the last picture, up to 240 megabytes
         read_lines.cache_clear()
-        made = self._context.images
+        made = self._context.fresh_images
         texts, self.texts.fresh = self.texts.fresh, []
-        images, made.fresh = made.fresh, []
+        images, made[:] = made[:], []
         return texts, images
 
     def _keep(self, texts: list[tuple[bytes, Text]], images: list[tuple[bytes, bytes]]) -> None:

@@ -17,7 +17,7 @@ from jinja2.exceptions import TemplateSyntaxError
 from site_build import addresses
 from site_build.build.index_file import IndexFile, make_record
 from site_build.build.manifest import Entry, Line, OutputFolder
-from site_build.cache import ImageCache, make_key
+from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import Texts
 from site_build.errors import BuildError
 from site_build.images.encode import clean
@@ -33,7 +33,9 @@ class TargetContext:
 
     texts: Texts
     image_set: ImageSet
-    images: ImageCache
+    cache: Cache
+    fresh_images: list[tuple[bytes, bytes]]
+    """Pictures that the cache did not know, by their keys."""
     input_digest: InputDigest
     documents: dict[str, Document]
     """By path."""
@@ -41,6 +43,8 @@ class TargetContext:
     """Names that templates have looked up since it was cleared."""
     method: str
     """Digest of how files are made: code, theme and settings."""
+    output: OutputFolder
+    index: IndexFile
 
 
 Result = Entry | Line
@@ -64,20 +68,18 @@ class Target:
         """Return the file."""
         raise NotImplementedError
 
-    def recall(
-        self, context: TargetContext, output: OutputFolder, _index: IndexFile
-    ) -> Result | None:
+    def recall(self, context: TargetContext) -> Result | None:
         """Take the file over from the build before, where what it is made from is as it was."""
-        before = output.recall(self.path)
+        before = context.output.recall(self.path)
         if before is None or not before.key:
             return None
         is_same = before.key == self.find_key(context, before.names, before.texts)
-        return before if is_same and output.keep(before) else None
+        return before if is_same and context.output.keep(before) else None
 
-    def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
+    def run(self, context: TargetContext) -> Result:
         """Make and write the file; return what the manifest has to know."""
         key = self.find_key(context, "", "")
-        return output.write(self.path, self.make(context), key)
+        return context.output.write(self.path, self.make(context), key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,19 +114,19 @@ class TemplateTarget(Target):
         context.texts.asked.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
-    def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
+    def run(self, context: TargetContext) -> Result:
         """Do as for any file; what was looked up is known once the page is rendered."""
         data = self.make(context)
         names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
         key = self.find_key(context, names, texts)
-        return output.write(self.path, data, key, names, texts)
+        return context.output.write(self.path, data, key, names, texts)
 
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
     """A file that a renderer makes; without `sources` it is made every time."""
 
-    render: Callable[[Texts], str | bytes]
+    render: Callable[[], str | bytes]
     sources: Callable[[], bytes] | None = None
     """Gives the digest of all that it is made from."""
 
@@ -132,9 +134,9 @@ class TextTarget(Target):
         """Return the digest of the sources."""
         return make_key(context.method, self.path, self.sources()).hex() if self.sources else ""
 
-    def make(self, context: TargetContext) -> bytes:
+    def make(self, _context: TargetContext) -> bytes:
         """Return what the renderer returns."""
-        data = self.render(context.texts)
+        data = self.render()
         return data.encode() if isinstance(data, str) else data
 
 
@@ -165,7 +167,12 @@ class ImageTarget(Target):
 
     def make(self, context: TargetContext) -> bytes:
         """Return the picture from the cache, or made anew."""
-        return context.images.fetch(self.key, self.build)
+        kept = context.cache.get(IMAGES, self.key)
+        if isinstance(kept, bytes):
+            return kept
+        data = self.build()
+        context.fresh_images.append((self.key, data))
+        return data
 
 
 RECORD = ".record"
@@ -198,16 +205,14 @@ class RecordTarget(Target):
         record = make_record(document, markdown, html, self.minutes, self.url)
         return record.model_dump_json().encode()
 
-    def recall(
-        self, context: TargetContext, _output: OutputFolder, index: IndexFile
-    ) -> Result | None:
+    def recall(self, context: TargetContext) -> Result | None:
         """Take the line over from the index of the build before."""
-        return index.recall(self.document.slug, self.find_key(context, "", ""))
+        return context.index.recall(self.document.slug, self.find_key(context, "", ""))
 
-    def run(self, context: TargetContext, _output: OutputFolder, index: IndexFile) -> Result:
+    def run(self, context: TargetContext) -> Result:
         """Put a new line down."""
         key = self.find_key(context, "", "")
-        return index.spool(self.document.slug, self.make(context), key)
+        return context.index.spool(self.document.slug, self.make(context), key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:

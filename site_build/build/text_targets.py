@@ -42,11 +42,11 @@ def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarge
         yield RecordTarget(path, post, minutes[post.path], url)
 
 
-def list_outputs(site: Site, size: int, image_set: ImageSet) -> Iterator[Target]:
+def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:
     """Yield a task for every text of the site; `size` is how many posts a page of a list has."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.posts + site.pages:
-        yield _make_alternate(site, document, image_set)
+        yield _make_alternate(site, document, image_set, texts)
     for former, present, document in list_moves(site):
         moved = markdown.render_moved(identity, document.title, present)
         yield make_text(addresses.name_file(former), moved)
@@ -59,8 +59,8 @@ def list_outputs(site: Site, size: int, image_set: ImageSet) -> Iterator[Target]
     }
     for path, render in overviews.items():
         if path is not None:
-            yield _make_later(addresses.name_alternate(path), render)
-    yield _make_later(addresses.LLMS, partial(agents.render_llms, site))
+            yield TextTarget(addresses.name_alternate(path), render)
+    yield TextTarget(addresses.LLMS, partial(agents.render_llms, site))
     if lists.journal:
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in site.tags:
@@ -116,22 +116,16 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
 
 def make_text(path: str, text: str | bytes) -> Target:
     """Return the task of a file whose text is known."""
-    return TextTarget(path, lambda _: text)
+    return TextTarget(path, lambda: text)
 
 
-def _make_later(
-    path: str, render: Callable[[], str | bytes], sources: Callable[[], bytes] | None = None
-) -> TextTarget:
-    return TextTarget(path, lambda _: render(), sources)
-
-
-def _make_alternate(site: Site, document: Document, image_set: ImageSet) -> Target:
+def _make_alternate(site: Site, document: Document, image_set: ImageSet, texts: Texts) -> Target:
     path, links = document.address, image_set.links.get(document.path, {})
     facts = [f"Author: {document.author}"] if document.author else []
     if part := site.parts.get(document.path):
         facts.append(f"Series: {part.series}, part {part.number} of {len(part.posts)}")
 
-    def render(texts: Texts) -> str:
+    def render() -> str:
         text = link_markdown(texts.read(document).markdown, links)
         alternate = markdown.render_document(site.identity, document, text, path, facts)
         return (
@@ -153,7 +147,7 @@ def _list_pages(
         path = addresses.name_alternate(addresses.locate_leaf(folder, number))
         shown = [(post.digest, post.address) for post in group]
         sources = partial(make_key, title, len(groups), shown)
-        yield _make_later(path, partial(markdown.render_leaf, identity, leaf), sources)
+        yield TextTarget(path, partial(markdown.render_leaf, identity, leaf), sources)
 
 
 class _Selection(NamedTuple):
@@ -199,7 +193,7 @@ def list_full_texts(
     newest = select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,
-        lambda _: agents.render_llms_full(identity, newest.read(), count),
+        lambda: agents.render_llms_full(identity, newest.read(), count),
         partial(newest.make_key, count),
     )
     journal = open_journal(site, has_cards=has_cards)
@@ -217,4 +211,4 @@ def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
         def render(write: Callable[[Channel, list[Item]], bytes] = write) -> bytes:
             return write(channel, newest.read())
 
-        yield _make_later(path, render, sources)
+        yield TextTarget(path, render, sources)
