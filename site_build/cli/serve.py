@@ -8,6 +8,7 @@ import webbrowser
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
 
@@ -17,7 +18,7 @@ from site_build import options
 from site_build.cli.terminal import count, open_console
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources, read_dialect
-from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
+from site_build.preview.server import DEFAULT_PORT, Preview, listen, name_origin
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
 from site_build.progress import Observer, Place, Request
 
@@ -53,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     console = open_console()
     with closing(listen(arguments.host, arguments.port)) as listening:
         origin = name_origin(listening)
-        if not is_loopback(listening):
+        if not ip_address(listening.getsockname()[0]).is_loopback:
             sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
         sources = list_sources(arguments.content)
         with Observer(console) as observer:
@@ -86,7 +87,7 @@ async def _serve_until_told(preview: Preview, listening: socket, sources: list[P
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)
-    await serve(preview, listening, sources, ending)
+    await preview.serve(listening, sources, ending)
 
 
 def _chronicle(console: Console, content: Path) -> Callable[[State], None]:

@@ -130,11 +130,11 @@ def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> Non
     if title:
         write_line(sheet, (_MARGIN, _MARGIN), site, small)
     write_line(sheet, (_MARGIN, SIZE[1] - _MARGIN + 20), card.day, small)
-    fitted = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
-    top = _TITLE_TOP + round(fitted.size * 0.74)
-    for number, line in enumerate(fitted.lines):
-        place = (_MARGIN, top + number * line_height(fitted.size))
-        write_line(sheet, place, line, Pen(font, fitted.size, _RAMP - 1))
+    size, lines = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
+    top = _TITLE_TOP + round(size * 0.74)
+    for number, line in enumerate(lines):
+        place = (_MARGIN, top + number * line_height(size))
+        write_line(sheet, place, line, Pen(font, size, _RAMP - 1))
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:

@@ -130,11 +130,6 @@ def name_origin(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def is_loopback(listening: socket.socket) -> bool:
-    """Return whether only this machine can reach the socket."""
-    return ip_address(listening.getsockname()[0]).is_loopback
-
-
 def admits(host_header: str, chosen: str) -> bool:
     """Return whether a request for this host may be answered; `chosen` is the host of `--host`."""
     try:
@@ -205,6 +200,33 @@ class Preview:
             return _file(*known)
         return await self._show(request.path)
 
+    async def serve(
+        self, listening: socket.socket, places: Sequence[Path], ending: asyncio.Event
+    ) -> None:
+        """Answer on a socket and follow changes until `ending` is set."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self.answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
+        await runner.setup()
+        site = web.SockSite(runner, listening)
+        await site.start()
+        following = asyncio.create_task(self.follow(places))
+        stopping = asyncio.create_task(ending.wait())
+        try:
+            await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                following.result()
+        finally:
+            await site.stop()
+            following.cancel()
+            stopping.cancel()
+            self._is_ending = True  # which ends every stream
+            self._news.set()
+            await asyncio.gather(following, stopping, return_exceptions=True)
+            await runner.cleanup()
+            # No request follows; nobody waits for what is under way.
+            self._hand.shutdown(wait=False, cancel_futures=True)
+
     async def follow(self, places: Sequence[Path]) -> None:
         """Take in every change of these files and folders, until cancelled.
 
@@ -217,15 +239,6 @@ class Preview:
                 if changes is None and self._told is before:
                     await self._ask(self._stage.settle)
                     await self._ask(self._stage.check)
-
-    def end(self) -> None:
-        """Let every stream end."""
-        self._is_ending = True
-        self._news.set()
-
-    def dismiss(self) -> None:
-        """Begin no work any more, and do not wait for what is under way; no request may follow."""
-        self._hand.shutdown(wait=False, cancel_futures=True)
 
     async def _ask(self, question: Callable[..., T], *values: object) -> T:
         """Have the stage do something, and tell of its state where that is another now."""
@@ -286,32 +299,6 @@ class Preview:
                     async with asyncio.timeout(_HEARTBEAT_SECONDS):
                         await news.wait()
         return response
-
-
-async def serve(
-    preview: Preview, listening: socket.socket, places: Sequence[Path], ending: asyncio.Event
-) -> None:
-    """Answer on a socket and follow changes until `ending` is set."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", preview.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
-    await runner.setup()
-    site = web.SockSite(runner, listening)
-    await site.start()
-    following = asyncio.create_task(preview.follow(places))
-    stopping = asyncio.create_task(ending.wait())
-    try:
-        await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
-            following.result()
-    finally:
-        await site.stop()
-        following.cancel()
-        stopping.cancel()
-        preview.end()
-        await asyncio.gather(following, stopping, return_exceptions=True)
-        await runner.cleanup()
-        preview.dismiss()
 
 
 def _file(kind: str, data: bytes) -> web.Response:
