@@ -19,7 +19,7 @@ from site_build.cache import make_key
 from site_build.content.sources import Texts
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, link_markdown
-from site_build.outputs import agents, crawlers, markdown
+from site_build.outputs import agents, markdown
 from site_build.outputs.feed import (
     Channel,
     Item,
@@ -65,13 +65,13 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in site.tags:
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
-    yield make_text(addresses.SITEMAP, crawlers.render_sitemap(site))
+    yield make_text(addresses.SITEMAP, agents.render_sitemap(site))
 
 
 def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
-    yield make_text(addresses.ROBOTS, crawlers.render_robots(identity, policy))
-    yield make_text(addresses.SECURITY, crawlers.render_security(identity, policy, now))
+    yield make_text(addresses.ROBOTS, agents.render_robots(identity, policy))
+    yield make_text(addresses.SECURITY, agents.render_security(identity, policy, now))
     yield make_text(addresses.AUTH, agents.render_auth(identity, policy))
     for path, text in agents.render_skills(identity).items():
         yield make_text(path, text)
