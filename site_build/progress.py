@@ -95,8 +95,6 @@ class Report:
     """Public files, compressed forms among them."""
     size: int
     """Bytes of all public files."""
-    kept: int
-    """Public files taken over from the build before."""
     sources: int
     hits: int
     """Source files that the cache knew."""

@@ -31,7 +31,7 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, make_head
+from site_build.build.index_file import IndexFile, make_head, read_records
 from site_build.build.manifest import (
     EMPTY,
     Entry,
@@ -58,7 +58,6 @@ from site_build.build.text_targets import (
     list_outputs,
     list_records,
     make_text,
-    read_lines,
 )
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import TEXTS, Content, Text, Texts
@@ -307,7 +306,7 @@ class SiteBuild:
     def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
         """Return texts and pictures that the cache does not know, and let go of large ones."""
         develop.cache_clear()  # the last picture, up to 240 megabytes
-        read_lines.cache_clear()
+        read_records.cache_clear()
         made = self._context.fresh_images
         texts, self.texts.fresh = self.texts.fresh, []
         images, made[:] = made[:], []
@@ -349,19 +348,13 @@ class SiteBuild:
         write_manifest(place.state, self.manifest, self._before, self.request.before)
 
     def _report(self, build_id: str) -> Report:
-        entries, before, now = self._entries.values(), self._before.entries, self.request.now
-        kept = (
-            each
-            for each in entries
-            if each.path in before and before[each.path].mtimes == each.mtimes
-        )
+        entries, now = self._entries.values(), self.request.now
         return Report(
             build_id=build_id,
             built_for=now,
             posts=len(self.site.posts),
             files=sum(entry.count_forms() for entry in entries),
             size=sum(sum(entry.sizes) for entry in entries),
-            kept=sum(entry.count_forms() for entry in kept),
             sources=self.content.sources,
             hits=self.content.hits,
             next_instant=find_next_instant(self.content.documents, now),

@@ -7,9 +7,10 @@ file, not through memory: ten thousand posts fill a quarter of a gibibyte.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
@@ -131,10 +132,11 @@ def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: in
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
-def read_records(pieces: Iterable[Line]) -> list[PostRecord]:
-    """Return the records of a few pieces."""
+@lru_cache(maxsize=2)
+def read_records(pieces: tuple[Line, ...]) -> tuple[PostRecord, ...]:
+    """Return the records of a few pieces; the forms of a feed are made one after the other."""
     with _Sources() as sources:
-        return [PostRecord.model_validate_json(sources.read(piece)) for piece in pieces]
+        return tuple(PostRecord.model_validate_json(sources.read(piece)) for piece in pieces)
 
 
 class _Sources(ExitStack):

@@ -7,10 +7,9 @@ when one of their posts has changed: a journal has a feed for each of its tags.
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
-from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.build.index_file import read_records
 from site_build.build.manifest import Entry, Line
@@ -168,7 +167,7 @@ class _Selection(NamedTuple):
 
     def read(self) -> list[Item]:
         """Return the posts."""
-        records = read_lines(tuple(self.lines[post.slug] for post in self.posts))
+        records = read_records(tuple(self.lines[post.slug] for post in self.posts))
         return [Item(record, *more) for record, more in zip(records, self._tell(), strict=True)]
 
     def _tell(self) -> list[tuple[str, str, str]]:
@@ -176,12 +175,6 @@ class _Selection(NamedTuple):
             (post.lang or self.lang, post.author, next(iter(list_former_slugs(post)), ""))
             for post in self.posts
         ]
-
-
-@lru_cache(maxsize=2)
-def read_lines(pieces: tuple[Line, ...]) -> tuple[PostRecord, ...]:
-    """Return what the lines say; the forms of a feed are made one after the other."""
-    return tuple(read_records(pieces))
 
 
 def list_full_texts(

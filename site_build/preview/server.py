@@ -9,7 +9,7 @@ import json
 import os
 import re
 import socket
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
@@ -165,8 +165,6 @@ _LONGEST_BURST = 100
 """Milliseconds after which it is taken for over in any case."""
 _GLANCE = 1000
 """Milliseconds without a change after which every file is looked at."""
-Changes = frozenset[str] | None
-"""Paths that have changed, absolute; None where it is not known which."""
 
 
 class Preview:
@@ -230,10 +228,20 @@ class Preview:
     async def follow(self, places: Sequence[Path]) -> None:
         """Take in every change of these files and folders, until cancelled.
 
-        What can wait is done in the first quiet second after a change, whoever saw that first.
+        Every second they are all looked at, so a change is seen also on a disk that reports none,
+        and in a folder that was replaced. What can wait is done in the first quiet second after a
+        change, whoever saw that first.
         """
-        async with aclosing(watch(places)) as glances:
-            async for changes in glances:
+        notices = awatch(
+            *(place for place in places if place.exists()),
+            debounce=_LONGEST_BURST,
+            step=_CALM,
+            rust_timeout=_GLANCE,
+            yield_on_timeout=True,
+        )
+        async with aclosing(notices):
+            async for notice in notices:
+                changes = frozenset(path for _, path in notice) or None
                 before = self._told
                 await self._ask(self._stage.refresh, changes)
                 if changes is None and self._told is before:
@@ -308,20 +316,3 @@ def _file(kind: str, data: bytes) -> web.Response:
 def _page(html: str, status: int, **headers: str) -> web.Response:
     headers = {**_HEADERS, **headers, "Content-Type": "text/html; charset=utf-8"}
     return web.Response(status=status, body=html.encode(), headers=headers)
-
-
-async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
-    """Yield what has changed in these files and folders, and once a second that it is not known.
-
-    So a change is seen also on a disk that reports none, and in a folder that was replaced. It goes
-    on until it is closed.
-    """
-    notices = awatch(
-        *(place for place in places if place.exists()),
-        debounce=_LONGEST_BURST,
-        step=_CALM,
-        rust_timeout=_GLANCE,
-        yield_on_timeout=True,
-    )
-    async for notice in notices:
-        yield frozenset(path for _, path in notice) or None
