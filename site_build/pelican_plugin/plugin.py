@@ -36,8 +36,7 @@ from site_build.build.assets import find_card
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
-from site_build.build.memory import BuildMemory, Bytecode
-from site_build.build.preview_build import PreviewBuild
+from site_build.build.memory import BuildMemory, Bytecode, PreviewBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
 from site_build.errors import BuildError, ContentError, Diagnostic

@@ -16,8 +16,7 @@ from typing import NamedTuple
 from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
-from site_build.build.memory import Bytecode
-from site_build.build.preview_build import PreviewBuild
+from site_build.build.memory import Bytecode, PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
