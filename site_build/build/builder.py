@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from edge_api.schema.index import INDEX_FORMAT
-from edge_api.schema.page_templates import CONTACT_PAGE, Frame
+from edge_api.schema.page_templates import CONTACT_PAGE
 from site_build import addresses
 from site_build.build.assets import (
     Assets,
@@ -185,10 +185,6 @@ class SiteBuild:
             self.add(target)
         self._stale = self._recall(self._targets.values())
         self._others_count = len(self._targets)
-
-    def add_frame(self, frame: Frame, built: str) -> None:
-        """Hand over a frame of the edge's pages, as it was built; raises BuildError."""
-        self.edge_templates = self.edge_templates.with_frame(frame, built)
 
     def use_fallback_templates(self, environment: Environment) -> None:
         """Take each page of a lent template from our own theme, frame and all."""

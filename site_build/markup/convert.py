@@ -12,7 +12,7 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 from functools import lru_cache
 from html import escape
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element, SubElement
 
@@ -68,14 +68,6 @@ class Dialect(NamedTuple):
 HOUSE = Dialect()
 
 
-class _TocEntry(TypedDict):
-    """A heading as Python-Markdown's `toc` extension tells it."""
-
-    id: str
-    name: str
-    children: list["_TocEntry"]
-
-
 @dataclass(frozen=True, slots=True)
 class Conversion:
     """A document's text as HTML."""
@@ -127,8 +119,8 @@ class Converter:
         """Return the HTML of the document's text; raises what extensions raise, or TooDeepError."""
         html = self._markdown.reset().convert(document.markdown)
         faults = self._github.find_faults(document.markdown, html) if self._github else ()
-        tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))
-        return Conversion(html, _render_toc(tokens), tuple(faults))
+        toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
+        return Conversion(html, toc, tuple(faults))
 
 
 def _choose_formatter(**options: Any) -> CodeFormatter:
@@ -147,8 +139,8 @@ def _name_heading(text: str, separator: str) -> str:
     return f"{name}{separator}section" if name in THEME_IDS else name
 
 
-def _render_toc(entries: list[_TocEntry]) -> str:
-    """Return the entries as a nested list; names come escaped from the extension."""
+def _render_toc(entries: list[dict[str, Any]]) -> str:
+    """Return the entries of the extension as a nested list; names come escaped from it."""
     if not entries:
         return ""
     items = "".join(

@@ -227,7 +227,7 @@ class Outputs(Generator):  # type: ignore[misc]
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
-                build.add_frame(frame, render_page(template, values, frame.file))
+                build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
                 if not is_fallback_template(template) or build.theme == HOUSE_THEME:
@@ -235,7 +235,7 @@ class Outputs(Generator):  # type: ignore[misc]
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
                 template = environment.get_template(frame.file)
-                build.add_frame(frame, render_page(template, values, frame.file))
+                build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
                 build.use_fallback_templates(environment)
         pages = build.make_pages()
         if signals.content_written.receivers:
