@@ -1,10 +1,9 @@
 """Social cards, the paint of fore-edges, and PNG (ISO/IEC 15948) packed in little time.
 
-A card stands for a post where somebody shares it: paper, ink, and the fore-edge painted in the hues
-of the post's tags, as on the page. It has few colours and large even areas: each row is written as
-its difference from the one above, which is nothing nearly everywhere. To pack runs of nothing needs
-no search for repetitions, and that is what takes other packers long. Rows are packed a strip at a
-time, so that what cards have in common is packed once.
+A card stands for a post where somebody shares it: paper, ink, and the fore-edge in the hues of the
+post's tags. Each row is written as its difference from the one above, nothing nearly everywhere. To
+pack runs of nothing needs no search for repetitions, which takes other packers long; a strip of
+rows is packed at a time, so that what cards have in common is packed once.
 """
 
 import hashlib

@@ -3,9 +3,8 @@
 `auth.md` and the skills (agentskills.io) are written beside this module, with a `$name` for
 whatever a site decides. The index of the skills is that of Agent Skills Discovery 0.2.0.
 
-Crawlers read `robots.txt` (RFC 9309), the sitemap, and `security.txt` (RFC 9116). Those of models
-are named by what they fetch for, since many obey a group of their own alone; the content signals
-(contentsignals.org) say the same to all others.
+Crawlers read `robots.txt` (RFC 9309), which names those of models by what they fetch for, the
+sitemap, and `security.txt` (RFC 9116).
 """
 
 import json
@@ -220,7 +219,8 @@ AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
 )
 """Crawlers by the content signal under which they fetch, as their operators state it.
 
-Longer names come first: some crawlers take the first group whose name begins as theirs does.
+Many obey a group of their own alone; the content signals (contentsignals.org) tell all others. Longer
+names come first: some crawlers take the first group whose name begins as theirs does.
 """
 
 _SENSE = (
