@@ -219,8 +219,8 @@ AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
 )
 """Crawlers by the content signal under which they fetch, as their operators state it.
 
-Many obey a group of their own alone; the content signals (contentsignals.org) tell all others. Longer
-names come first: some crawlers take the first group whose name begins as theirs does.
+Many obey a group of their own alone; the content signals (contentsignals.org) tell all others.
+Longer names come first: some crawlers take the first group whose name begins as theirs does.
 """
 
 _SENSE = (
