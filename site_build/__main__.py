@@ -90,6 +90,11 @@ def make_parser(
 
 
 def _load(module: str) -> ModuleType:
+    """Return the module of a command.
+
+    Its `add_options` declares options on a parser, whose defaults are the settings; its `run` takes
+    the parsed arguments and returns the exit status.
+    """
     return import_module(f"site_build.cli.{module}")
 
 

@@ -9,15 +9,16 @@ import hashlib
 import os
 import pickle
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 _Value = TypeVar("_Value")
 
 IMAGES = "plate"
 """The stage of pictures."""
+
 _VERSION = 1
 _PATIENCE = 30.0
 """Seconds to wait for another build that writes to the same cache."""
@@ -41,7 +42,7 @@ def locate_cache(output: Path) -> Path:
 
 
 class Cache:
-    """A store of pickled values by stage and key; processes forked from its owner may read it.
+    """A store of pickled values by stage and key; processes forked from its owner may use it.
 
     It is open inside `with`, any number of times; outside, nothing counts as kept.
     """
@@ -91,6 +92,14 @@ class Cache:
         except sqlite3.Error:
             return None
         return _unpack(row[0]) if row else None
+
+    def fetch(self, stage: str, key: bytes, make: Callable[[], _Value]) -> _Value:
+        """Return the value kept for `key`, else what `make` returns, and keep that."""
+        kept = self.get(stage, key)
+        if kept is None:
+            kept = make()
+            self.put(stage, [(key, kept)])
+        return cast("_Value", kept)
 
     def recall(
         self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]

@@ -57,21 +57,14 @@ class Observer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a build lies."""
-
-    site: Path
-    """Its public files; before it, those of the build before, if they are to be taken over."""
-    state: Path
-    """Never public: the posts index and the manifest."""
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """What to build, where to, and for which instant."""
 
     content: Path
-    place: Place
+    site_folder: Path
+    """Its public files; before it, those of the build before, if they are to be taken over."""
+    state: Path
+    """Never public: the posts index and the manifest."""
     before: Path
     """The state of the build before; may be the same folder, or hold nothing."""
     cache: Path | None

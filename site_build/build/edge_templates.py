@@ -53,7 +53,7 @@ class EdgeTemplates:
         return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
 
     def add_frame(self, frame: Frame, built: str) -> None:
-        """Take a frame, as it was built; raises BuildError for one of no use."""
+        """Hand over a frame, as it was built; raises BuildError for one of no use."""
         lacking = [mark for mark in frame.placeholders if mark not in built]
         if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(

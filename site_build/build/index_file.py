@@ -92,9 +92,7 @@ class IndexFile:
     def recall(self, slug: str, key: str) -> Line | None:
         """Return the post's line of the build before, when it was made from the same."""
         line = self._lines.get(slug)
-        if line is None or line.key != key:
-            return None
-        return line._replace(source=self._old)
+        return line._replace(source=self._old) if line and line.key == key else None
 
     def spool(self, slug: str, line: bytes, key: str) -> Line:
         """Put a new line down in a file of this process."""
@@ -102,23 +100,23 @@ class IndexFile:
         with path.open("ab") as file:
             offset = file.tell()
             file.write(line)
-        return make_piece(slug, key, line, os.fspath(path), offset)
+        return make_line(slug, key, line, os.fspath(path), offset)
 
-    def assemble(self, head: IndexHead, pieces: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
-        """Write the index: the head, then the pieces in their order, a line each."""
+    def assemble(self, head: IndexHead, lines: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
+        """Write the index: the head, then the lines in their order; return where they are now."""
         partial = self._folder / f".{INDEX_FILE}"
-        lines = {}
+        placed = {}
         with partial.open("wb") as target, _Sources() as sources:
             target.write(INDEX_START + head.model_dump_json().encode() + INDEX_SEPARATOR)
             offset = target.tell()
-            for number, piece in enumerate(pieces, start=1):
-                target.write(sources.read(piece) + (b",\n" if number < len(pieces) else b"\n"))
-                lines[piece.slug] = piece._replace(offset=offset, source="")
-                offset += piece.length + len(b",\n")
+            for number, line in enumerate(lines, start=1):
+                target.write(sources.read(line) + (b",\n" if number < len(lines) else b"\n"))
+                placed[line.slug] = line._replace(source="", offset=offset)
+                offset += line.length + len(b",\n")
             target.write(INDEX_END)
         partial.replace(self._folder / INDEX_FILE)
         found = (self._folder / INDEX_FILE).stat()
-        return Stamp("", found.st_size, found.st_mtime_ns), lines
+        return Stamp("", found.st_size, found.st_mtime_ns), placed
 
     def discard(self) -> None:
         """Remove what was put down on the way."""
@@ -127,29 +125,29 @@ class IndexFile:
                 path.unlink()
 
 
-def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
-    """Return a line that lies in `source`."""
+def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
+    """Return what there is to know of a line that lies in `source`."""
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
 @lru_cache(maxsize=2)
-def read_records(pieces: tuple[Line, ...]) -> tuple[PostRecord, ...]:
-    """Return the records of a few pieces; the forms of a feed are made one after the other."""
+def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
+    """Return the records of a few lines; the forms of a feed are made one after the other."""
     with _Sources() as sources:
-        return tuple(PostRecord.model_validate_json(sources.read(piece)) for piece in pieces)
+        return tuple(PostRecord.model_validate_json(sources.read(line)) for line in lines)
 
 
 class _Sources(ExitStack):
-    """The files that pieces lie in, each opened once."""
+    """The files that lines lie in, each opened once."""
 
     def __init__(self) -> None:
         super().__init__()
         self._open: dict[str, int] = {}
 
-    def read(self, piece: Line) -> bytes:
-        if isinstance(piece.source, bytes):
-            return piece.source
-        if piece.source not in self._open:
-            self._open[piece.source] = os.open(piece.source, os.O_RDONLY)
-            self.callback(os.close, self._open[piece.source])
-        return os.pread(self._open[piece.source], piece.length, piece.offset)
+    def read(self, line: Line) -> bytes:
+        if isinstance(line.source, bytes):
+            return line.source
+        if line.source not in self._open:
+            self._open[line.source] = os.open(line.source, os.O_RDONLY)
+            self.callback(os.close, self._open[line.source])
+        return os.pread(self._open[line.source], line.length, line.offset)

@@ -90,7 +90,7 @@ class Entry(NamedTuple):
 
 
 class Line(NamedTuple):
-    """One post's line in the posts index, wherever it lies for now."""
+    """One post's line in the posts index."""
 
     slug: str
     key: str
@@ -102,7 +102,7 @@ class Line(NamedTuple):
     length: int
     """Bytes, without the line end."""
     source: str | bytes = ""
-    """Path of the file that holds it, or the line itself; empty: the index of its build."""
+    """Path of the file that holds it, or the line itself; empty: the index of its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +224,7 @@ def write_manifest(
         new = [(each.path, orjson.dumps(tuple(each))) for each in fresh]
         opened.executemany("INSERT INTO entry VALUES (?, ?)", new)
         index = orjson.dumps(tuple(manifest.index)) if manifest.index else b""
-        lines = orjson.dumps([each[:-1] for each in manifest.lines.values()])
+        lines = orjson.dumps([tuple(each) for each in manifest.lines.values()])
         total = _add_digests(total, [*old, *(row for _, row in new), *blobs, index, lines])
         opened.execute("DELETE FROM head")
         opened.execute("INSERT INTO head VALUES (?, ?, ?, ?)", (FORMAT, total, index, lines))
@@ -276,8 +276,10 @@ class OutputFolder:
         full = f"{self._root}/{entry.path}"
         return self._is_checked or all(stamp.fits(full) for stamp in entry.list_stamps())
 
-    def write(self, path: str, data: bytes, key: str, names: str = "", texts: str = "") -> Entry:
-        """Put `data` at `path`, and its compressed forms beside it; the others are as in Entry."""
+    def write(
+        self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
+    ) -> Entry:
+        """Put `data` at `path`, and its compressed forms beside it; the rest is for the entry."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):

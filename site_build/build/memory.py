@@ -10,12 +10,9 @@ from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
-from jinja2 import BytecodeCache
-from jinja2.bccache import Bucket
-
-from site_build.build.builder import KnownContent, SiteBuild
+from site_build.build.builder import KnownContent, SiteBuild, free_memory
 from site_build.build.fingerprint import Style, fingerprint_code
-from site_build.build.index_file import make_piece
+from site_build.build.index_file import make_line
 from site_build.build.manifest import EMPTY, Line, Manifest, identify_manifest, read_manifest
 from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
 from site_build.build.text_targets import list_full_texts, list_records
@@ -27,27 +24,10 @@ from site_build.progress import Request
 from site_build.site import Identity, find_next_instant
 
 
-class Bytecode(BytecodeCache):
-    """Compiled templates; Jinja tells by a checksum when a source has changed."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket where its template is known."""
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled."""
-        self._kept[bucket.key] = bucket.bytecode_to_string()
-
-
 class BuildMemory:
     """What the last build read and wrote, so that the next one reads only what changed."""
 
     def __init__(self) -> None:
-        self.bytecode = Bytecode()
         self._library: ContentLibrary | None = None
         self._made_for: tuple[object, Dialect] | None = None
         self._manifest: tuple[tuple[int, ...], Manifest] = (), EMPTY
@@ -96,7 +76,7 @@ class BuildMemory:
 
     def keep(self, build: SiteBuild) -> None:
         """Keep the manifest of a finished build."""
-        self._manifest = identify_manifest(build.request.place.state), build.manifest
+        self._manifest = identify_manifest(build.request.state), build.manifest
         self._is_output_checked = True
 
 
@@ -130,7 +110,7 @@ class PreviewBuild(SiteBuild):
                 data = target.make(self._context)
             except OSError as error:
                 raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
-            self._keep(*self._take_fresh())
+            free_memory()
             return data
 
     @cached_property
@@ -157,7 +137,7 @@ class _Lines(dict[str, Line]):
 
     def __missing__(self, slug: str) -> Line:
         line = self._targets[slug].make(self._context)
-        self[slug] = make_piece(slug, "", line, line)
+        self[slug] = make_line(slug, "", line, line)
         return self[slug]
 
 

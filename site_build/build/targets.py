@@ -34,8 +34,6 @@ class TargetContext:
     texts: Texts
     image_set: ImageSet
     cache: Cache
-    fresh_images: list[tuple[bytes, bytes]]
-    """Pictures that the cache did not know, by their keys."""
     input_digest: InputDigest
     documents: dict[str, Document]
     """By path."""
@@ -124,9 +122,9 @@ class TemplateTarget(Target):
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
-    """A file that a renderer makes; without `sources` it is made every time."""
+    """A text, or what makes it; without `sources` it is made every time."""
 
-    render: Callable[[], str | bytes]
+    text: str | bytes | Callable[[], str | bytes]
     sources: Callable[[], bytes] | None = None
     """Gives the digest of all that it is made from."""
 
@@ -135,8 +133,8 @@ class TextTarget(Target):
         return make_key(context.method, self.path, self.sources()).hex() if self.sources else ""
 
     def make(self, _context: TargetContext) -> bytes:
-        """Return what the renderer returns."""
-        data = self.render()
+        """Return the text."""
+        data = self.text() if callable(self.text) else self.text
         return data.encode() if isinstance(data, str) else data
 
 
@@ -167,12 +165,7 @@ class ImageTarget(Target):
 
     def make(self, context: TargetContext) -> bytes:
         """Return the picture from the cache, or made anew."""
-        kept = context.cache.get(IMAGES, self.key)
-        if isinstance(kept, bytes):
-            return kept
-        data = self.build()
-        context.fresh_images.append((self.key, data))
-        return data
+        return context.cache.fetch(IMAGES, self.key, self.build)
 
 
 RECORD = ".record"

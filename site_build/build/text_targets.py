@@ -48,7 +48,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
         yield _make_alternate(site, document, image_set, texts)
     for former, present, document in list_moves(site):
         moved = markdown.render_moved(identity, document.title, present)
-        yield make_text(addresses.name_file(former), moved)
+        yield TextTarget(addresses.name_file(former), moved)
     overviews: dict[str | None, Callable[[], str]] = {
         addresses.HOME: partial(markdown.render_home, site),
         lists.tags: partial(markdown.render_tags, identity, site.tags),
@@ -64,16 +64,16 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in site.tags:
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
-    yield make_text(addresses.SITEMAP, agents.render_sitemap(site))
+    yield TextTarget(addresses.SITEMAP, agents.render_sitemap(site))
 
 
 def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
-    yield make_text(addresses.ROBOTS, agents.render_robots(identity, policy))
-    yield make_text(addresses.SECURITY, agents.render_security(identity, policy, now))
-    yield make_text(addresses.AUTH, agents.render_auth(identity, policy))
+    yield TextTarget(addresses.ROBOTS, agents.render_robots(identity, policy))
+    yield TextTarget(addresses.SECURITY, agents.render_security(identity, policy, now))
+    yield TextTarget(addresses.AUTH, agents.render_auth(identity, policy))
     for path, text in agents.render_skills(identity).items():
-        yield make_text(path, text)
+        yield TextTarget(path, text)
 
 
 def list_gone(
@@ -111,11 +111,6 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
         return True
     heads = (form.partition("{")[0] for form in (lists.tag, lists.category, lists.author))
     return any(head and path.startswith(head) for head in heads)
-
-
-def make_text(path: str, text: str | bytes) -> Target:
-    """Return the task of a file whose text is known."""
-    return TextTarget(path, lambda: text)
 
 
 def _make_alternate(site: Site, document: Document, image_set: ImageSet, texts: Texts) -> Target:
@@ -178,11 +173,11 @@ class _Selection(NamedTuple):
 
 
 def list_full_texts(
-    site: Site, pieces: Mapping[str, Line], *, has_cards: bool
+    site: Site, lines: Mapping[str, Line], *, has_cards: bool
 ) -> Iterator[TextTarget]:
-    """Yield a task for each such file; `pieces` has the line of every post by its slug."""
+    """Yield a task for each such file; `lines` has the line of every post by its slug."""
     identity, count = site.identity, len(site.posts)
-    select = partial(_Selection, lines=pieces, lang=identity.lang)
+    select = partial(_Selection, lines=lines, lang=identity.lang)
     newest = select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,

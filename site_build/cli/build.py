@@ -27,17 +27,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Build and print the outcome; return 1 for bad content. Raises BuildError for all else."""
     began = time.monotonic()
     console = open_console()
+    # This process ends with its build: the search through all that it made, after the build and at
+    # the end, would take a seventh of a build after one edit.
+    gc.disable()
     try:
-        # The process ends with its build: a search through all that it has made would take a
-        # seventh of a build after one edit, when the collector is back and at the end.
-        gc.disable()
         with Observer(console) as observer:
             report = _build_in_turn(make_order(arguments, observer))
-        gc.freeze()
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
+    finally:
+        gc.freeze()
     print_findings(console, arguments.content, report.findings)
     console.print(
         f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "

@@ -1,9 +1,7 @@
-"""Social cards, the paint of fore-edges, and PNG (ISO/IEC 15948) packed in little time.
+"""Social cards, each the picture of a post where somebody shares it, and the paint of fore-edges.
 
-A card stands for a post where somebody shares it: paper, ink, and the fore-edge in the hues of the
-post's tags. Each row is written as its difference from the one above, nothing nearly everywhere. To
-pack runs of nothing needs no search for repetitions, which takes other packers long; a strip of
-rows is packed at a time, so that what cards have in common is packed once.
+Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the page. It knows
+values alone, and nothing of posts.
 """
 
 import hashlib
@@ -69,16 +67,6 @@ _SOFT = 178
 _TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
 _TITLE_TOP = 162
 _TITLE_BOX = (SIZE[0] - _EDGE - 2 * _MARGIN, 360)
-
-_INDEXED = 3
-"""Colour type of pictures whose pixels are numbers of colours."""
-_UP = 2
-"""The filter that takes the row above away; every row begins with its number."""
-_STRIP = 42
-"""Rows."""
-_ZLIB_HEAD = b"\x78\x01"
-_LAST_BLOCK = b"\x03\x00"
-"""An empty block that says it is the last (RFC 1951, section 3.2.3)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +195,21 @@ def _encode(light: float) -> int:
     light = min(1.0, max(0.0, light))
     channel = 12.92 * light if light <= _DARK else 1.055 * light ** (1 / 2.4) - 0.055
     return round(channel * 255)
+
+
+# A card has few colours and large even areas. Each row is written as its difference from the one
+# above, which is nothing nearly everywhere. To pack runs of nothing needs no search for
+# repetitions, which takes other packers long. Rows are packed a strip at a time, so that what cards
+# have in common is packed once.
+_INDEXED = 3
+"""Colour type of pictures whose pixels are numbers of colours."""
+_UP = 2
+"""The filter that takes the row above away; every row begins with its number."""
+_STRIP = 42
+"""Rows."""
+_ZLIB_HEAD = b"\x78\x01"
+_LAST_BLOCK = b"\x03\x00"
+"""An empty block that says it is the last (RFC 1951, section 3.2.3)."""
 
 
 def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:

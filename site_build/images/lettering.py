@@ -82,9 +82,10 @@ def keep_writable(text: str, font: Font) -> str | None:
 def fit(
     text: str, font: Font, sizes: Sequence[int], box: tuple[int, int]
 ) -> tuple[int, tuple[str, ...]]:
-    """Return the largest size that fits into a box of (width, height), and the lines of `text`.
+    """Return the size at which `text` fits into a box of (width, height), and its lines.
 
-    `sizes` come largest first; where none fits, the text is cut. `line_height` gives heights.
+    `sizes` come largest first; the text is cut where it fits at none. A line takes as much height
+    as `line_height` says.
     """
     for size in sizes:  # A smaller one may spare a word from being broken.
         width = box[0] / size

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from PIL import ExifTags, Image
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+"""How every PNG begins."""
+
 _JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
 """What ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
 _JPEG_START, _JPEG_END, _JPEG_SCAN = 0xD8, 0xD9, 0xDA
@@ -88,6 +90,12 @@ def _frame_segment(marker: int, content: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
 
 
+def frame_chunk(name: bytes, content: bytes) -> bytes:
+    """Return a chunk of a PNG (ISO/IEC 15948, section 5.3)."""
+    named = name + content
+    return struct.pack(">I", len(content)) + named + struct.pack(">I", zlib.crc32(named))
+
+
 def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:
     """Yield the chunks that are kept: the critical ones, colours, frames."""
     at = len(SIGNATURE)
@@ -100,12 +108,6 @@ def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:
         if name[:1].isupper() or name in _PNG_KEPT | _PNG_FRAMES:
             yield data[at:end]
         at = len(data) if name == b"IEND" else end
-
-
-def frame_chunk(name: bytes, content: bytes) -> bytes:
-    """Return a chunk of a PNG (ISO/IEC 15948, section 5.3)."""
-    named = name + content
-    return struct.pack(">I", len(content)) + named + struct.pack(">I", zlib.crc32(named))
 
 
 def _list_webp(chunks: bytes, exif: bytes) -> Iterator[bytes]:

@@ -10,7 +10,6 @@ import json
 import re
 from collections.abc import Container
 from dataclasses import dataclass, field
-from functools import lru_cache
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -98,7 +97,7 @@ class Converter:
                 "codehilite": {
                     "guess_lang": False,
                     "css_class": "highlight",
-                    "pygments_formatter": _choose_formatter,
+                    "pygments_formatter": CodeFormatter,
                 },
                 "pymdownx.tilde": {"subscript": False},
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
@@ -121,17 +120,6 @@ class Converter:
         faults = self._github.find_faults(document.markdown, html) if self._github else ()
         toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
         return Conversion(html, toc, tuple(faults))
-
-
-def _choose_formatter(**options: Any) -> CodeFormatter:
-    """Return what writes code in HTML; to make it takes as long as to use it, so it is kept."""
-    plain = ((name, tuple(v) if isinstance(v, list) else v) for name, v in options.items())
-    return _make_formatter(tuple(plain))
-
-
-@lru_cache(maxsize=64)  # Lines to be marked may differ for ever.
-def _make_formatter(options: tuple[tuple[str, Any], ...]) -> CodeFormatter:
-    return CodeFormatter(**dict(options))
 
 
 def _name_heading(text: str, separator: str) -> str:

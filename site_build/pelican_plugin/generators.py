@@ -79,8 +79,7 @@ class TargetWriter(Writer):  # type: ignore[misc]
         own = url or path
         feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
         if path:
-            text = feed.writeString("utf-8")
-            find_build(self.settings).add(TextTarget(path, lambda: text))
+            find_build(self.settings).add(TextTarget(path, feed.writeString("utf-8")))
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 
@@ -246,7 +245,7 @@ class Outputs(Generator):  # type: ignore[misc]
         for target in pages:
             copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(build.request.place.site / target.path, copy)
+            copyfile(build.request.site_folder / target.path, copy)
             signals.content_written.send(str(copy), context=target.list_values())
 
 

@@ -25,7 +25,7 @@ from watchfiles import awatch
 from edge_api.schema.site_policy import SAME_ORIGIN_RESOURCE, SITE_HEADERS, media_type
 from site_build import addresses
 from site_build.checks.facts import is_of_edge
-from site_build.errors import UsageError
+from site_build.errors import BuildError
 from site_build.preview.session import PreviewSession, State, describe_state
 from site_build.site import Document
 
@@ -109,18 +109,19 @@ DEFAULT_PORT = 8001
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 is any free one. Raises UsageError."""
+    """Return a socket that listens; port 0 is any free one. Raises BuildError."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except socket.gaierror:
-        raise UsageError(f"there is no host {host!r} here; try --host 127.0.0.1") from None
+        raise BuildError(f"there is no host {host!r} here; try --host 127.0.0.1", 2) from None
     except (OSError, UnicodeError) as error:
         number = getattr(error, "errno", None)
         reason = os.strerror(number) if number else "it is no host"
-        raise UsageError(
+        raise BuildError(
             f"the preview cannot listen on {host} port {port} ({reason}); "
-            "name another with --port or --host"
+            "name another with --port or --host",
+            2,
         ) from None
 
 

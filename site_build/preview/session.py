@@ -16,8 +16,9 @@ from typing import NamedTuple
 from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
-from site_build.build.memory import Bytecode, PreviewBuild
+from site_build.build.memory import PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
+from site_build.content.sources import Stamp, stamp
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import build_preview
@@ -72,7 +73,7 @@ class PreviewSession:
         self._watched = watched
         self._session, self._number = secrets.token_hex(4), 0
         self._library = ContentLibrary(request, fingerprint_code(), dialect)
-        self._site_url, self._bytecode = dialect.site_url, Bytecode()
+        self._site_url = dialect.site_url
         self._good: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False
         self._theme = _stamp(watched)
@@ -130,6 +131,7 @@ class PreviewSession:
     def show(self, path: str) -> tuple[bytes | None, State]:
         """Return a file of the site, None where is none, and the state that it is of.
 
+        Whether the site has changed is looked at before.
         What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
         """
         if path.endswith(".html"):
@@ -169,7 +171,7 @@ class PreviewSession:
         self._is_whole = related is None
         try:
             known = KnownContent(content, related)
-            self._build = build_preview(self._request, self._site_url, self._bytecode, known)
+            self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
@@ -182,18 +184,9 @@ class PreviewSession:
         return f"{self._session}-{self._number}"
 
 
-def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
+def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
     """Return how every file looks, so that a change shows."""
-    files = (file for place in places for file in (place, *place.rglob("*")))
-    found = {}
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        # The last: permissions, too, keep a file from being read.
-        found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ctime_ns
-    return found
+    return {file: stamp(file) for place in places for file in (place, *place.rglob("*"))}
 
 
 def read_sentence(sentence: str) -> Problem:
