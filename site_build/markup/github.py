@@ -103,27 +103,6 @@ _LONGEST_RANGE: Final = 999
 _RUN: Final = re.compile("`{3,}")
 
 
-class CodeBlocks:
-    """Makes code blocks with Python-Markdown's `fenced_code`, which gets one block at a time."""
-
-    def __init__(self, md: Markdown) -> None:
-        self._markdown = md
-        self._fences = md.preprocessors["fenced_code_block"]
-        md.preprocessors.deregister("fenced_code_block")
-
-    def make(self, info: str, code: str) -> str:
-        """Return what stands for a block in a line; `info` stands behind the opening fence."""
-        title, opening = _read_info(info)
-        fence = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(code))])
-        text = f"{fence}{opening}\n{code}{fence}"
-        (placeholder,) = filter(None, self._fences.run(text.split("\n")))
-        if title:
-            stash = self._markdown.htmlStash.rawHtmlBlocks
-            caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
-            stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
-        return placeholder
-
-
 def _read_info(info: str) -> tuple[str, str]:
     """Return the title in the line that opens a fence, and that line as `fenced_code` takes it."""
     if info.startswith("{") and info.endswith("}") and not _RANGES.fullmatch(info):
@@ -241,14 +220,17 @@ class GitHub(Extension):
 
 
 class Blocks(Preprocessor):
-    """Writes the blocks of a text in the form that Python-Markdown reads."""
+    """Writes the blocks of a text in the form that Python-Markdown reads.
+
+    Code is made by Python-Markdown's `fenced_code`, which gets one block at a time.
+    """
 
     def __init__(self, md: Markdown, formulas: Formulas) -> None:
         super().__init__(md)
         self._reader = BlockReader()
-        self._formulas = formulas
-        code = CodeBlocks(md)
-        self._makers = Makers(md.htmlStash.store, code.make, formulas.make)
+        self._fences = md.preprocessors["fenced_code_block"]
+        md.preprocessors.deregister("fenced_code_block")
+        self._makers = Makers(md.htmlStash.store, self._make_code, formulas.make)
         self.reading = Reading([], [], [])
         """Of the text that was converted last."""
 
@@ -256,6 +238,18 @@ class Blocks(Preprocessor):
         """Return the lines of a text, written anew; raises TooDeepError."""
         self.reading = self._reader.read(lines, self._makers)
         return self.reading.lines
+
+    def _make_code(self, info: str, code: str) -> str:
+        """Return what stands for a block in a line; `info` stands behind the opening fence."""
+        title, opening = _read_info(info)
+        fence = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(code))])
+        text = f"{fence}{opening}\n{code}{fence}"
+        (placeholder,) = filter(None, self._fences.run(text.split("\n")))
+        if title:
+            stash = self.md.htmlStash.rawHtmlBlocks
+            caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
+            stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
+        return placeholder
 
 
 class QuickInline(treeprocessors.InlineProcessor):

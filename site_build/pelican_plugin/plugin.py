@@ -37,11 +37,11 @@ from site_build.build.assets import find_card
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
-from site_build.build.memory import BuildMemory
-from site_build.build.preview_build import PreviewBuild
+from site_build.build.memory import BuildMemory, PreviewBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
 from site_build.errors import NO_ROOM, BuildError, ContentError, Diagnostic, find_fix
+from site_build.images.card import choose_hue
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
@@ -56,7 +56,6 @@ from site_build.pelican_plugin.settings import read_dialect as read_settings_dia
 from site_build.pelican_plugin.structured_data import StructuredData
 from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
-from site_build.tag_colours import choose_hue
 from site_build.template_objects import track_lookups
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}

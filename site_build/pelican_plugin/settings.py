@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from pelican import settings as of_pelican  # type: ignore[import-untyped]
@@ -165,9 +165,8 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
     zone = settings.get("TIMEZONE", "UTC")
     try:
         ZoneInfo(zone)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError):
         _refuse("TIMEZONE", f"is {zone!r}, which is no time zone; write one such as Europe/Rome")
-        raise AssertionError from error
     moved = {}
     for source, said in settings["EXTRA_PATH_METADATA"].items():
         if set(said) != {"path"}:
@@ -285,7 +284,7 @@ def _list_folders(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple("" if path in {"", "."} else posixpath.normpath(path).strip("/") for path in paths)
 
 
-def _refuse(name: str, fault: str) -> None:
+def _refuse(name: str, fault: str) -> NoReturn:
     raise BuildError(f"{SETTINGS_FILE.name}: {name} {fault}")
 
 

@@ -10,7 +10,7 @@ from aiohttp import ClientSession
 
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
-from site_build.preview.server import Preview, listen, name_origin, serve, watch
+from site_build.preview.server import Preview, listen, name_origin, watch
 from site_build.preview.session import PreviewSession, State
 from site_build.progress import Request
 from tests.site_build.workbench import Desk, FleetingPath
@@ -30,7 +30,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
     stage = PreviewSession(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
     told: asyncio.Queue[State] = asyncio.Queue()
     preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
-    serving = asyncio.create_task(serve(preview, listening, (), ending))
+    serving = asyncio.create_task(preview.serve(listening, (), ending))
     async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(PATIENCE):
         for number in range(3):
             desk.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
