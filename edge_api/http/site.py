@@ -13,7 +13,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options_response, preflight_response
 from edge_api.http.headers import PAGE_HEADERS
-from edge_api.http.pages import Reference, RenderContext
+from edge_api.http.pages import Reference
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, close_if_last
 from edge_api.http.static import (
@@ -70,10 +70,10 @@ class SitePages:
         """Copy what is needed from the build, which may be closed before this."""
         self.build_files = build.files
         self.files = {**build.files, **reference.files}
-        self._folder = build.folder / SITE_FOLDER
+        self._folder = build.folder
         self._moved = dict(list_redirects(build.head.moved, self.files))
         self._reference = reference
-        self._context = RenderContext(build.folder, build.newest_slug)
+        self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
         self._suggesting: SingleFlight[PathSuggester] = SingleFlight()
@@ -142,12 +142,12 @@ class SitePages:
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
         head = ResponseHead(choice.status, tuple(headers))
-        if self._reference.has(choice.file):
-            body = await self._reference.read(choice.file, self._context)
+        if choice.file in self._reference.files.values():
+            body = await self._reference.read(choice.file, self._folder, self._newest_slug)
             representation = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
         else:
             representation = await asyncio.to_thread(
-                load, self._folder, choice.file, choice.coding, head
+                load, self._folder / SITE_FOLDER, choice.file, choice.coding, head
             )
         size = _UNCACHED_SIZE if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
