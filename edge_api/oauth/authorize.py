@@ -4,7 +4,6 @@ If nobody may be sent back to the client, a page says why (RFC 6749, section 4.1
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -39,15 +38,6 @@ _RESOURCES: Final[Mapping[str, str]] = {
     AUDIENCES["rest"]: "the REST API",
     AUDIENCES["mcp"]: "the MCP endpoint",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One scope in the form."""
-
-    name: str
-    description: str
-    checked: bool
 
 
 async def show_consent(service: Service, request: OperationRequest[None, None]) -> OperationResult:
@@ -127,8 +117,8 @@ async def _consent_page(
             consent.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
         ),
         scopes=[
-            Choice(name, SCOPES[name], name in chosen if error else True)
-            for name in SCOPES
+            {"name": name, "description": text, "checked": not error or name in chosen}
+            for name, text in SCOPES.items()
             if name in consent.scopes
         ],
         fault=error,

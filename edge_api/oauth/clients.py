@@ -96,25 +96,24 @@ class RegisteredClient:
     secret: str | None
 
 
-class ClientRows:
-    """The rows of the clients of one store. Every method may raise Problem `unavailable`."""
+class Clients:
+    """The clients of one store. `schemes` are private-use schemes that redirects may have.
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    Anyone who asks for a consent page makes this service fetch the document of a client, so it
+    fetches seldom: one request an address at a time, few in all, and after a failure not again for
+    a while. Every method may raise Problem `unavailable`.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, fetch: Fetch, schemes: tuple[str, ...] = ()
+    ) -> None:
         self._store = store
         self._clock = clock
-
-    async def row(self, client_id: str) -> Row | None:
-        """Return a client's row, also if it is revoked."""
-        where = (Filter("id", "eq", client_id),)
-        (result,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
-        return result.rows[0] if result.rows else None
-
-    async def require_row(self, client_id: str) -> Row:
-        """Return a client's row. Raises Problem `not_found`."""
-        row = await self.row(client_id)
-        if row is None:
-            raise Problem("not_found", f"There is no client {client_id}")
-        return row
+        self._fetch = fetch
+        self._schemes = schemes
+        self._fetches: SingleFlight[Row] = SingleFlight()
+        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
 
     async def all(self) -> list[Row]:
         """Return every client, newest first."""
@@ -122,20 +121,131 @@ class ClientRows:
         (result,) = await self._store.run(Read(OAUTH_CLIENTS, order=order))
         return result.rows
 
-    async def add(self, given: Row, actor: Actor) -> Row:
+    async def look_up(self, client_id: str) -> Client | None:
+        """Return a stored client that is not revoked, without fetching. Raises Problem."""
+        row = await self._row(client_id)
+        return Client(row) if row is not None and row["revoked_at"] is None else None
+
+    async def find(self, client_id: str) -> Client | None:
+        """Return an unrevoked client; fetch its document if stale. Raises Problem `invalid`."""
+        row = await self._row(client_id)
+        if row is not None and row["revoked_at"] is not None:
+            return None
+        if is_document_id(client_id):
+            row = await self._find_document(client_id, row)
+        return Client(row) if row else None
+
+    async def register(self, new: NewClient) -> RegisteredClient:
+        """Store a client of the operator. Raises Problem `invalid`, naming what is wrong."""
+        new.check(self._schemes)
+        secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
+        given = {
+            "id": str(uuid4()),
+            "kind": "registered",
+            "name": new.name,
+            "auth_method": new.auth_method,
+            "secret_digest": hash_secret(secret) if secret else None,
+            "secret_last_four": last_four(secret) if secret else None,
+            "redirect_uris": " ".join(new.redirect_uris),
+            "grant_types": " ".join(new.grant_types),
+            "scopes": " ".join(new.scopes),
+            "jwks": new.jwks,
+        }
+        return RegisteredClient(await self._add(given, OPERATOR), secret)
+
+    async def register_dynamic(self, metadata: Any) -> Mapping[str, Any]:
+        """Store a public client that registers itself; return the answer (RFC 7591, 3.2.1).
+
+        Raises Problem with the codes of section 3.2.2, and `unavailable` if there are too many.
+        """
+        checked = read_metadata(metadata, self._schemes)
+        row = await self._add_unvetted(public_client(str(uuid4()), checked))
+        return registration_response(row, int(self._clock().timestamp()))
+
+    async def rotate(self, client_id: str) -> RegisteredClient:
+        """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
+        row = await self._require_row(client_id)
+        if row["auth_method"] not in SECRET_METHODS:
+            raise Problem("invalid", f"{client_id} has no secret")
+        secret = mint("client_secret")
+        values = {"secret_digest": hash_secret(secret), "secret_last_four": last_four(secret)}
+        await self._change(client_id, "rotate", values, OPERATOR)
+        return RegisteredClient({**row, **values}, secret)
+
+    async def revoke(self, client_id: str) -> None:
+        """Revoke a client and all that it was granted. Raises Problem `not_found`."""
+        await self._require_row(client_id)
+        now = self._clock()
+        timestamp = format_instant(now)
+        where = (Filter("id", "eq", client_id), NOT_REVOKED)
+        await self._store.run(
+            Update(OAUTH_CLIENTS, {"revoked_at": timestamp}, where),
+            revoke_grants(Filter("client_id", "eq", client_id), timestamp),
+            audit_entry(OPERATOR, AuditChange("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
+        )
+
+    async def _find_document(self, url: str, stored: Row | None) -> Row:
+        """Return the client of the document at `url`, fetched again if it is stale.
+
+        An unreachable document is used for `STALE_TTL`; an invalid one is not. Raises
+        Problem `invalid` that says what is wrong with it.
+        """
+        now = self._clock()
+        if stored is not None and _is_fresh(stored, now):
+            return stored
+        failed = self._failures.get(url)
+        try:
+            if failed is not None and now < failed[0] + FAILURE_TTL:
+                raise failed[1].with_traceback(None)
+            return await self._fetches.run(url, partial(self._update, url, stored))
+        except UnreachableError:
+            if stored is not None and _is_fresh(stored, self._clock() - STALE_TTL):
+                return stored
+            raise
+
+    async def _update(self, url: str, stored: Row | None) -> Row:
+        """Fetch a document and store its client; cache a failure."""
+        try:
+            async with self._slots:
+                given = await fetch_metadata(self._fetch, url, self._schemes)
+            given["fresh_until"] = format_instant(self._clock() + DOCUMENT_TTL)
+            if stored is None:
+                return await self._add_unvetted(given)
+            values = {name: given[name] for name in given if name != "id"}
+            await self._change(url, "update", values, SERVICE)
+        except Problem as problem:
+            if problem.code == "invalid":
+                self._failures.put(url, (self._clock(), problem), 1)
+            raise
+        return {**stored, **given}
+
+    async def _row(self, client_id: str) -> Row | None:
+        """Return a client's row, also if it is revoked."""
+        where = (Filter("id", "eq", client_id),)
+        (result,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
+        return result.rows[0] if result.rows else None
+
+    async def _require_row(self, client_id: str) -> Row:
+        """Return a client's row. Raises Problem `not_found`."""
+        row = await self._row(client_id)
+        if row is None:
+            raise Problem("not_found", f"There is no client {client_id}")
+        return row
+
+    async def _add(self, given: Row, actor: Actor) -> Row:
         """Store a new client from its given columns, unless its id is known; return the row."""
         now = self._clock()
         row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
         audit = audit_entry(actor, AuditChange("register", OAUTH_CLIENTS, 1), now)
         is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
-        return row if is_new else await self.require_row(row["id"])
+        return row if is_new else await self._require_row(row["id"])
 
-    async def add_unvetted(self, given: Row) -> Row:
+    async def _add_unvetted(self, given: Row) -> Row:
         """Store an unvetted client. Raises Problem `unavailable` if there are too many."""
         await self._make_room()
-        return await self.add(given, client_actor(Client({**given, "scopes": ""})))
+        return await self._add(given, client_actor(Client({**given, "scopes": ""})))
 
-    async def change(
+    async def _change(
         self, client_id: str, verb: str, values: Mapping[str, Any], actor: Actor
     ) -> None:
         """Change a client. Raises Problem `conflict` if it is revoked."""
@@ -170,134 +280,6 @@ async def delete_clients(store: Store, where: Where, now: datetime) -> None:
     """Delete clients, and audit how many. Raises Problem."""
     change = AuditChange("forget", OAUTH_CLIENTS, RowCount(0))
     await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, change, now))
-
-
-class Clients(ClientRows):
-    """The clients of one store. `schemes` are private-use schemes that redirects may have."""
-
-    def __init__(
-        self, store: Store, clock: Clock, fetch: Fetch, schemes: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(store, clock)
-        self._schemes = schemes
-        self._documents = DocumentClients(self, clock, fetch, schemes)
-
-    async def look_up(self, client_id: str) -> Client | None:
-        """Return a stored client that is not revoked, without fetching. Raises Problem."""
-        row = await self.row(client_id)
-        return Client(row) if row is not None and row["revoked_at"] is None else None
-
-    async def find(self, client_id: str) -> Client | None:
-        """Return an unrevoked client; fetch its document if stale. Raises Problem `invalid`."""
-        row = await self.row(client_id)
-        if row is not None and row["revoked_at"] is not None:
-            return None
-        if is_document_id(client_id):
-            row = await self._documents.find(client_id, row)
-        return Client(row) if row else None
-
-    async def register(self, new: NewClient) -> RegisteredClient:
-        """Store a client of the operator. Raises Problem `invalid`, naming what is wrong."""
-        new.check(self._schemes)
-        secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
-        given = {
-            "id": str(uuid4()),
-            "kind": "registered",
-            "name": new.name,
-            "auth_method": new.auth_method,
-            "secret_digest": hash_secret(secret) if secret else None,
-            "secret_last_four": last_four(secret) if secret else None,
-            "redirect_uris": " ".join(new.redirect_uris),
-            "grant_types": " ".join(new.grant_types),
-            "scopes": " ".join(new.scopes),
-            "jwks": new.jwks,
-        }
-        return RegisteredClient(await self.add(given, OPERATOR), secret)
-
-    async def register_dynamic(self, metadata: Any) -> Mapping[str, Any]:
-        """Store a public client that registers itself; return the answer (RFC 7591, 3.2.1).
-
-        Raises Problem with the codes of section 3.2.2, and `unavailable` if there are too many.
-        """
-        checked = read_metadata(metadata, self._schemes)
-        row = await self.add_unvetted(public_client(str(uuid4()), checked))
-        return registration_response(row, int(self._clock().timestamp()))
-
-    async def rotate(self, client_id: str) -> RegisteredClient:
-        """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
-        row = await self.require_row(client_id)
-        if row["auth_method"] not in SECRET_METHODS:
-            raise Problem("invalid", f"{client_id} has no secret")
-        secret = mint("client_secret")
-        values = {"secret_digest": hash_secret(secret), "secret_last_four": last_four(secret)}
-        await self.change(client_id, "rotate", values, OPERATOR)
-        return RegisteredClient({**row, **values}, secret)
-
-    async def revoke(self, client_id: str) -> None:
-        """Revoke a client and all that it was granted. Raises Problem `not_found`."""
-        await self.require_row(client_id)
-        now = self._clock()
-        timestamp = format_instant(now)
-        where = (Filter("id", "eq", client_id), NOT_REVOKED)
-        await self._store.run(
-            Update(OAUTH_CLIENTS, {"revoked_at": timestamp}, where),
-            revoke_grants(Filter("client_id", "eq", client_id), timestamp),
-            audit_entry(OPERATOR, AuditChange("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
-        )
-
-
-class DocumentClients:
-    """The clients of one store that have metadata documents, fetched again when they are stale.
-
-    Anyone who asks for a consent page makes this service fetch an address, so it fetches seldom:
-    one request an address at a time, few in all, and after a failure not again for a while.
-    """
-
-    def __init__(
-        self, rows: ClientRows, clock: Clock, fetch: Fetch, schemes: tuple[str, ...]
-    ) -> None:
-        self._rows = rows
-        self._clock = clock
-        self._fetch = fetch
-        self._schemes = schemes
-        self._fetches: SingleFlight[Row] = SingleFlight()
-        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
-
-    async def find(self, url: str, stored: Row | None) -> Row:
-        """Return the client of the document at `url`, fetched again if it is stale.
-
-        An unreachable document is used for `STALE_TTL`; an invalid one is not. Raises
-        Problem `invalid` that says what is wrong with it.
-        """
-        now = self._clock()
-        if stored is not None and _is_fresh(stored, now):
-            return stored
-        failed = self._failures.get(url)
-        try:
-            if failed is not None and now < failed[0] + FAILURE_TTL:
-                raise failed[1].with_traceback(None)
-            return await self._fetches.run(url, partial(self._update, url, stored))
-        except UnreachableError:
-            if stored is not None and _is_fresh(stored, self._clock() - STALE_TTL):
-                return stored
-            raise
-
-    async def _update(self, url: str, stored: Row | None) -> Row:
-        """Fetch a document and store its client; cache a failure."""
-        try:
-            async with self._slots:
-                given = await fetch_metadata(self._fetch, url, self._schemes)
-            given["fresh_until"] = format_instant(self._clock() + DOCUMENT_TTL)
-            if stored is None:
-                return await self._rows.add_unvetted(given)
-            values = {name: given[name] for name in given if name != "id"}
-            await self._rows.change(url, "update", values, SERVICE)
-        except Problem as problem:
-            if problem.code == "invalid":
-                self._failures.put(url, (self._clock(), problem), 1)
-            raise
-        return {**stored, **given}
 
 
 def _is_fresh(row: Row, now: datetime) -> bool:
