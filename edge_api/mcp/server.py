@@ -47,7 +47,7 @@ from edge_api.mcp.resources import (
     actor_of,
     reject_cursor,
 )
-from edge_api.mcp.tools import BoundTool, Toolbox
+from edge_api.mcp.tools import BoundTool, bind_tools
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
 
@@ -152,7 +152,7 @@ _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_sc
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
     """Return the server of the declared operations."""
     journal = Journal(service, operations)
-    tools = ToolHandlers(service, Toolbox(operations))
+    tools = ToolHandlers(service, bind_tools(operations))
     resources = ResourceHandlers(journal, service.settings.site_url)
     prompts = PromptHandlers(journal, resources)
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
@@ -220,24 +220,25 @@ def matching(values: Iterable[str], typed: str) -> list[str]:
 
 
 class ToolHandlers:
-    """Lists and calls the tools of a toolbox."""
+    """Lists and calls tools."""
 
-    def __init__(self, service: Service, toolbox: Toolbox) -> None:
+    def __init__(self, service: Service, tools: Mapping[str, BoundTool]) -> None:
         self._service = service
-        self._toolbox = toolbox
-        self._listed = {name: _describe(tool) for name, tool in toolbox.tools.items()}
+        self._tools = tools
+        self._listed = {name: _describe(tool) for name, tool in tools.items()}
 
     async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """List the tools that the caller may call."""
         reject_cursor(params)
-        offered = self._toolbox.offered(actor_of(context))
-        return ListToolsResult(tools=[self._listed[item.tool.name] for item in offered])
+        allowed = (None, *actor_of(context).scopes)
+        listed = [self._listed[name] for name, tool in self._tools.items() if tool.scope in allowed]
+        return ListToolsResult(tools=listed)
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool; errors of arguments are results. Raises MCPError and Problem."""
-        tool = self._toolbox.tools.get(params.name)
+        tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         try:

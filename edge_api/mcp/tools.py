@@ -243,23 +243,17 @@ async def run_operation(
     return orjson.loads(value) if isinstance(value, bytes) else value
 
 
-class Toolbox:
-    """Every tool of a list of operations, in the order of the list."""
-
-    def __init__(self, operations: Iterable[AnyOperation]) -> None:
-        grouped: dict[str, dict[str, AnyOperation]] = defaultdict(dict)
-        tools: dict[str, Tool] = {}
-        for operation in operations:
-            for tool in operation.tools:
-                choice = operation.path.rpartition("/")[2] if tool.discriminator else ""
-                grouped[tool.name][choice] = operation
-                tools.setdefault(tool.name, tool)
-        self.tools: Mapping[str, BoundTool] = {
-            name: BoundTool(tool, chosen, tool_inputs(tool, next(iter(chosen.values()))))
-            for name, tool in tools.items()
-            if (chosen := grouped[name])
-        }
-
-    def offered(self, actor: Actor) -> list[BoundTool]:
-        """Return the tools that the actor's scopes allow."""
-        return [tool for tool in self.tools.values() if tool.scope in (None, *actor.scopes)]
+def bind_tools(operations: Iterable[AnyOperation]) -> Mapping[str, BoundTool]:
+    """Return every tool of a list of operations by its name, in the order of the list."""
+    grouped: dict[str, dict[str, AnyOperation]] = defaultdict(dict)
+    tools: dict[str, Tool] = {}
+    for operation in operations:
+        for tool in operation.tools:
+            choice = operation.path.rpartition("/")[2] if tool.discriminator else ""
+            grouped[tool.name][choice] = operation
+            tools.setdefault(tool.name, tool)
+    return {
+        name: BoundTool(tool, chosen, tool_inputs(tool, next(iter(chosen.values()))))
+        for name, tool in tools.items()
+        if (chosen := grouped[name])
+    }
