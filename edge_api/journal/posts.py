@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -190,25 +190,16 @@ def read_text(body: bytes) -> SearchText:
     )
 
 
-class PlainText(NamedTuple):
-    """Two texts with single spaces."""
-
-    prose: str
-    """With captions, tables, and code that stands within a sentence."""
-    code: str
-    """Blocks of code."""
-
-
-def plain_text(html: str) -> PlainText:
-    """Return the text of a post without its markup, as search indexes and shows it."""
+def plain_text(html: str) -> tuple[str, str]:
+    """Return the text of a post without markup, with single spaces, and that of its code blocks."""
     body = LexborHTMLParser(_BREAK.sub(" <", html)).body
     if body is None:
-        return PlainText("", "")
+        return "", ""
     blocks = body.css("pre") if "<pre" in html else []
     code = _collapse_spaces(" ".join(block.text() for block in blocks))
     for block in blocks:
         block.decompose()
-    return PlainText(_collapse_spaces(body.text()), code)
+    return _collapse_spaces(body.text()), code
 
 
 def _collapse_spaces(text: str) -> str:
