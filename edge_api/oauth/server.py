@@ -1,6 +1,5 @@
 """The authorization server: its parts, its metadata, and the deletion of expired rows."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -12,11 +11,8 @@ from edge_api.db.oauth_tables import (
     OAUTH_CLIENTS,
     OAUTH_GRANTS,
     REFRESH_TOKENS,
-    REVOKED_TOKENS,
-    USED_ASSERTIONS,
 )
 from edge_api.db.query import Delete, Filter, Read, Store
-from edge_api.db.table import Table
 from edge_api.db.transfer import read_pages
 from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import (
@@ -43,27 +39,11 @@ from edge_api.schema.paths import (
     Audience,
 )
 
-RETENTION_AFTER_EXPIRY: Final[Mapping[Table, timedelta]] = {
-    # As long as something that a replay would revoke may live.
-    AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
-    REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
-    REVOKED_TOKENS: timedelta(0),
-    USED_ASSERTIONS: timedelta(0),
-}
-"""The time that a row is stored after it expired."""
 UNUSED_CLIENT_RETENTION: Final = timedelta(days=1)
 """The time that an unvetted client without a token is stored."""
 IDLE_CLIENT_RETENTION: Final = timedelta(days=180)
 """The time that an unvetted client is stored after its last token."""
 GRANT_BATCH: Final = 500
-
-
-async def _delete_expired(store: Store, now: datetime) -> None:
-    for table, retention in RETENTION_AFTER_EXPIRY.items():
-        expired = (Filter("expires_at", "lte", format_instant(now - retention)),)
-        (result,) = await store.run(Read(table, ("id",), expired, limit=1))
-        if result.rows:  # no write without need
-            await store.run(Delete(table, expired))
 
 
 async def _delete_idle_clients(store: Store, now: datetime) -> None:
@@ -116,11 +96,10 @@ class OAuthServer:
         self._store = store
         self._clock = clock
 
-    async def delete_expired(self) -> None:
-        """Rotate signing keys, and delete idle clients and expired rows. Raises Problem."""
+    async def maintain(self) -> None:
+        """Rotate signing keys, and delete idle clients. Raises Problem."""
         await self.keys.maintain()
         await _delete_idle_clients(self._store, self._clock())
-        await _delete_expired(self._store, self._clock())
 
     async def sweep(self) -> None:
         """Delete unused grants. This reads all grants, so run it seldom. Raises Problem."""

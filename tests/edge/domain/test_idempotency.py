@@ -7,6 +7,7 @@ import pytest
 
 from edge_api import background as background_jobs
 from edge_api.auth.actor import system_clock
+from edge_api.background import delete_expired
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
@@ -138,7 +139,7 @@ async def test_what_has_expired_is_forgotten_by_itself(
     await idempotency.once(claim(key="another"), doer)
     clock.move(hours=12)
 
-    await idempotency.delete_expired()
+    await delete_expired(store, clock)
 
     (result,) = await store.run(Read(IDEMPOTENCY_KEYS))
     assert [row["id"] for row in result.rows] == [claim(key="another").id]

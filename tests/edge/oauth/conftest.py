@@ -13,6 +13,7 @@ import pytest
 from edge_api.auth.actor import Actor
 from edge_api.auth.credentials import Authenticator
 from edge_api.auth.keys import Keys, NewKey
+from edge_api.background import delete_expired
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.oauth.clients import AuthMethod, NewClient
@@ -51,6 +52,11 @@ class World:
     authenticator: Authenticator
     keys: Keys
     fetched: Fetched
+
+    async def delete_expired(self) -> None:
+        """Do what is done every minute."""
+        await self.oauth.maintain()
+        await delete_expired(self.store, self.clock)
 
     async def holder(self, *scopes: str) -> tuple[str, Actor]:
         """Return a new API key and who holds it; without scopes, one that may do everything."""

@@ -39,7 +39,7 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
 
     world.clock.move(minutes=59)
     assert await world.authenticator.authenticate(old)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     late = await token(world)
     world.clock.move(minutes=1)
     assert (await world.oauth.keys.signing_key()).kid == kid
@@ -48,7 +48,7 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
     assert await world.authenticator.authenticate(new)
 
     world.clock.move(hours=2)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     assert [row["id"] for row in await world.rows(SIGNING_KEYS)] == [kid]
 
 
@@ -57,7 +57,7 @@ async def test_a_key_that_has_had_its_time_is_rotated(world: World) -> None:
     await token(world)
     world.clock.move(days=90)
     for _ in range(3):
-        await world.oauth.delete_expired()
+        await world.delete_expired()
 
     assert len(await world.rows(SIGNING_KEYS)) == 2
 
