@@ -37,9 +37,9 @@ from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
 from edge_api.desk.sessions import Sessions
 from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
-from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
+from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager

@@ -18,11 +18,11 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
-from edge_api.cli.logs import configure_logging
 from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
+from edge_api.http.logs import configure_logging
 from edge_api.http.server import (
     Server,
     close_all,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from edge_api.cli.doctor import check_units
-from edge_api.cli.logs import configure_logging
+from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
