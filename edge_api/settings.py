@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
     MAX_PORT,
-    DotenvError,
+    SettingsError,
     read_boolean,
     read_database,
     read_dotenv,
@@ -29,14 +29,6 @@ HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
 """How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
 _REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
 """The URL schemes that Litestream 0.5 writes to."""
-
-
-class SettingsError(Exception):
-    """One or more settings are wrong; `errors` has a sentence for each."""
-
-    def __init__(self, errors: list[str]) -> None:
-        self.errors = errors
-        super().__init__("; ".join(errors))
 
 
 def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
@@ -279,7 +271,7 @@ def is_loopback(host: str) -> bool:
 
 def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
     """Return the settings, all checked. Raises SettingsError with every error at once."""
-    given = {**_read_file(dotenv), **environment}
+    given = {**(read_dotenv(dotenv) if dotenv else {}), **environment}
     values: dict[str, Any] = {}
     errors: list[str] = []
     for name, setting in SETTINGS.items():
@@ -307,11 +299,3 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'
         )
-
-
-def _read_file(path: Path | None) -> Mapping[str, str]:
-    """Return the values of a `.env` file. Raises SettingsError."""
-    try:
-        return {} if path is None else read_dotenv(path)
-    except DotenvError as error:
-        raise SettingsError(error.errors) from None
