@@ -51,7 +51,7 @@ from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_handler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
-from edge_api.oauth.server import OAuthConfig, OAuthServer
+from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
@@ -102,9 +102,7 @@ async def assemble(
         publishing = PublishingMonitor(settings.build_dir, settings.content_dir, clock, installed)
         await publishing.refresh()
         secret = secret_key(settings)
-        schemes = settings.redirect_schemes
-        config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
-        oauth = OAuthServer(config)
+        oauth = OAuthServer(settings, store, clock, secret, fetch=Fetcher())
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
@@ -132,16 +130,8 @@ async def assemble(
             make_documents(settings),
             EdgePages(builds),
             parts_by_class(
-                *(
-                    health,
-                    builds,
-                    oauth,
-                    analyst,
-                    mailing.links,
-                    mailing.outbox,
-                    mailing.desk_links,
-                    *metrics,
-                ),
+                *(health, builds, oauth, analyst, *metrics),
+                *(mailing.links, mailing.outbox, mailing.desk_links),
                 Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
                 AccessRequests(store, clock, limiter, secret, mailing.outbox),
                 Rows(store, clock),

@@ -1,6 +1,5 @@
 """The authorization server: its parts, its metadata, and the deletion of expired rows."""
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -38,6 +37,7 @@ from edge_api.schema.paths import (
     TOKEN,
     Audience,
 )
+from edge_api.settings import Settings
 
 UNUSED_CLIENT_RETENTION: Final = timedelta(days=1)
 """The time that an unvetted client without a token is stored."""
@@ -69,29 +69,18 @@ async def _delete_grants(store: Store, now: datetime) -> None:
             await store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", unused),)))
 
 
-@dataclass(frozen=True, slots=True)
-class OAuthConfig:
-    """The configuration of an authorization server."""
-
-    store: Store
-    clock: Clock
-    site_url: str
-    secret: bytes
-    fetch: Fetch  # fetches documents of clients
-    redirect_schemes: tuple[str, ...] = ()  # private-use schemes that redirects may have
-
-
 class OAuthServer:
-    """One authorization server."""
+    """One authorization server; `fetch` fetches documents of clients."""
 
-    def __init__(self, config: OAuthConfig) -> None:
-        store, clock = config.store, config.clock
-        self.issuer = Issuer(config.site_url)
-        self.clients = Clients(store, clock, config.fetch, config.redirect_schemes)
-        self.keys = SigningKeys(store, clock, config.secret)
+    def __init__(
+        self, settings: Settings, store: Store, clock: Clock, secret: bytes, *, fetch: Fetch
+    ) -> None:
+        self.issuer = Issuer(settings.site_url)
+        self.clients = Clients(store, clock, fetch, settings.redirect_schemes)
+        self.keys = SigningKeys(store, clock, secret)
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
-        self.csrf = ConsentCsrf(config.secret)
+        self.csrf = ConsentCsrf(secret)
         self.token_validator = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock

@@ -8,8 +8,8 @@ import pytest
 
 from edge_api.auth.tokens import AccessToken, SigningKeys, read, sign
 from edge_api.db.oauth_tables import SIGNING_KEYS
-from edge_api.oauth.server import OAuthConfig, OAuthServer
-from tests.edge.oauth.conftest import SITE, World, basic, refusal
+from edge_api.oauth.server import OAuthServer
+from tests.edge.oauth.conftest import SETTINGS, SITE, World, basic, refusal
 
 
 async def token(world: World) -> str:
@@ -64,8 +64,7 @@ async def test_a_key_that_has_had_its_time_is_rotated(world: World) -> None:
 
 async def test_two_edges_over_one_store_believe_each_other(world: World) -> None:
     """A key that one made signs at the other."""
-    ground = OAuthConfig(world.store, world.clock, SITE, b"s" * 32, world.fetched)
-    other = OAuthServer(ground)
+    other = OAuthServer(SETTINGS, world.store, world.clock, b"s" * 32, fetch=world.fetched)
     text = await token(world)
 
     bearer = await other.token_validator.find(text)
