@@ -7,7 +7,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
@@ -15,34 +15,17 @@ Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
 """The columns of a list by head: the name of a member, or a function of the row."""
 
 
-class Subparsers(Protocol):
-    """The result of `add_subparsers`, for which argparse has no public name."""
-
-    def add_parser(
-        self,
-        name: str,
-        *,
-        help: str,  # noqa: A002  so argparse calls it
-        description: str,
-        epilog: str,
-    ) -> argparse.ArgumentParser:
-        """Add the parser of one subcommand."""
-
-
-def add_command(
-    commands: Subparsers, name: str, summary: str, example: str
-) -> argparse.ArgumentParser:
-    """Add a command with its summary and an example, the words after its name."""
-    return commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"example: %(prog)s {example}",
+def add_command(commands: Any, name: str, summary: str, example: str) -> argparse.ArgumentParser:
+    """Add a command to what `add_subparsers` returned; `example` is the words after its name."""
+    description, epilog = f"{summary[0].upper()}{summary[1:]}.", f"example: %(prog)s {example}"
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=summary, description=description, epilog=epilog
     )
+    return parser
 
 
 def add_id_command(
-    commands: Subparsers, name: str, summary: str, help_text: str, metavar: str | None = None
+    commands: Any, name: str, summary: str, help_text: str, metavar: str | None = None
 ) -> argparse.ArgumentParser:
     """Add a command that takes one id."""
     parser = add_command(commands, name, summary, EXAMPLE_ID)
@@ -50,7 +33,7 @@ def add_id_command(
     return parser
 
 
-def add_list(commands: Subparsers, summary: str) -> argparse.ArgumentParser:
+def add_list(commands: Any, summary: str) -> argparse.ArgumentParser:
     """Add the command `list`, which prints a table or JSON."""
     parser = add_command(commands, "list", summary, "--json")
     add_json(parser, "a JSON array")

@@ -9,7 +9,6 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import DEFAULT_KEY_SCOPES, IssuedKey, Keys, NewKey, key_state
 from edge_api.cli import (
     Columns,
-    Subparsers,
     add_command,
     add_id_command,
     add_json,
@@ -84,7 +83,7 @@ async def _revoke(keys: Keys, arguments: argparse.Namespace) -> None:
 _ACTIONS = {"issue": _issue, "list": _list, "rotate": _rotate, "revoke": _revoke}
 
 
-def _add_issue(actions: Subparsers) -> None:
+def _add_issue(actions: Any) -> None:
     example = '--name "my client" --scopes posts:read --expires 2027-01-31'
     parser = add_command(actions, "issue", "make a key and print it, once", example)
     parser.add_argument("--name", required=True, help="who or what will use it")

@@ -4,7 +4,6 @@ import asyncio
 import gzip
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Final, Literal, NamedTuple
 
 import brotli
@@ -32,7 +31,6 @@ def etag_matches(condition: str, etag: str) -> bool:
     return etag.removeprefix("W/") in _opaque_tags(condition)
 
 
-@lru_cache(256)
 def _opaque_tags(condition: str) -> frozenset[str]:
     tags: set[str] = set()
     position = 0

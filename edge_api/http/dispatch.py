@@ -8,10 +8,9 @@ import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -53,13 +52,8 @@ class Route:
     """The operation that the sender must be allowed to call; `None`: no check."""
 
 
-class Observer(Protocol):
-    """Is notified of each request once its response is made."""
-
-    def __call__(
-        self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
-    ) -> None:
-        """Record one request."""
+Observer = Callable[[Request, str, web.StreamResponse, float], None]
+"""Is notified of each request, its route and its seconds, once its response is made."""
 
 
 class Resource:
@@ -218,6 +212,5 @@ def _decode(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 
-@lru_cache(64)
 def _host_of(authority: str) -> str:
     return re.sub(r":[0-9]*\Z", "", authority).lower()

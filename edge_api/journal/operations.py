@@ -185,23 +185,24 @@ def _as_document(value: Json) -> Json:
     }
 
 
-def list_tool(schema: Json) -> Tool:
-    """Return the tool `list_posts`; `schema` is that of the list which REST answers."""
-    members = {name: item for name, item in schema["properties"].items() if name != "next"}
-    cursor = {"type": "string", "description": "Give it back as `cursor` to go on; absent at last."}
-    return Tool(
-        name="list_posts",
-        title="List posts",
-        description="List the journal's posts, newest first, without their text. Narrow the list "
-        "by tag, words or date; page through it with the cursor of the answer before.",
-        defaults={"limit": DEFAULT_LIST_LIMIT},
-        schemas={
-            "cursor": {"type": "string", "description": "`next_cursor` of the answer before."}
-        },
-        to_result=_list_as_pages,
-        output={**schema, "properties": {**members, "next_cursor": cursor}},
-    )
-
+_LIST: Final = output_schema(PostList)
+_LIST_MEMBERS: Final = {
+    **{name: item for name, item in _LIST["properties"].items() if name != "next"},
+    "next_cursor": {
+        "type": "string",
+        "description": "Give it back as `cursor` to go on; absent at last.",
+    },
+}
+LIST: Final = Tool(
+    name="list_posts",
+    title="List posts",
+    description="List the journal's posts, newest first, without their text. Narrow the list "
+    "by tag, words or date; page through it with the cursor of the answer before.",
+    defaults={"limit": DEFAULT_LIST_LIMIT},
+    schemas={"cursor": {"type": "string", "description": "`next_cursor` of the answer before."}},
+    to_result=_list_as_pages,
+    output={**_LIST, "properties": _LIST_MEMBERS},
+)
 
 SEARCH: Final = Tool(
     name="search",
@@ -259,8 +260,6 @@ FETCH: Final = Tool(
     },
 )
 
-_LIST = output_schema(PostList)
-
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="list_posts",
@@ -274,7 +273,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=list_posts,
         query=ListQuery,
         responses=cacheable("Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-        tools=(list_tool(_LIST),),
+        tools=(LIST,),
     ),
     Operation(
         name="get_post",

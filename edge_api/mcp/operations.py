@@ -5,7 +5,6 @@ self-description name it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -153,7 +152,6 @@ REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "202
 """Supported revisions of the protocol, the oldest first."""
 NAME: Final = "fore-edge"
 TITLE: Final = "Journal"  # the title while there is no build that names the site
-_MAX_TITLES: Final = 4  # whose documents are cached: a build may change the title
 SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
@@ -196,13 +194,11 @@ def _name_host(site_url: str) -> str:
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
-@lru_cache(_MAX_TITLES)
 def server_card(site_url: str, title: str) -> Document:
     """Return the server card (SEP-2127), which describes how to connect."""
-    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE)
+    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE, is_cached=False)
 
 
-@lru_cache(_MAX_TITLES)
 def well_known_card(site_url: str, title: str) -> Document:
     """Return the card with members for clients of drafts of the extension."""
     card = _describe_server(site_url, title)
@@ -211,7 +207,7 @@ def well_known_card(site_url: str, title: str) -> Document:
         "transport": {"type": "streamable-http", "endpoint": f"{site_url}{PATH}"},
         "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
     }
-    return Document(orjson.dumps({**card, **earlier}))
+    return Document(orjson.dumps({**card, **earlier}), is_cached=False)
 
 
 def _describe_server(site_url: str, title: str) -> dict[str, Any]:
@@ -232,7 +228,6 @@ def _describe_server(site_url: str, title: str) -> dict[str, Any]:
     }
 
 
-@lru_cache(_MAX_TITLES)
 def ai_catalog(site_url: str, title: str) -> Document:
     """Return the catalog that links to the server card."""
     host = _name_host(site_url)
@@ -255,7 +250,7 @@ def ai_catalog(site_url: str, title: str) -> Document:
         },
         "entries": [entry],
     }
-    return Document(orjson.dumps(catalog), CATALOG_TYPE)
+    return Document(orjson.dumps(catalog), CATALOG_TYPE, is_cached=False)
 
 
 Handler = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]
