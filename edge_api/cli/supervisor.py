@@ -16,7 +16,7 @@ import time
 from asyncio.subprocess import Process
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Self
 
 from edge_api.metrics import mark_worker_dead
@@ -234,13 +234,12 @@ MAX_PAUSE_SECONDS: Final = 30.0
 STANDARD_INPUT: Final = 0  # may be a terminal
 
 
+@dataclass(slots=True, eq=False)
 class _WorkerSlot:
     """The slot of a worker; `lock` is held while the worker is replaced."""
 
-    def __init__(self, number: int, worker: WorkerProcess) -> None:
-        self.number = number
-        self.worker = worker
-        self.lock = asyncio.Lock()
+    worker: WorkerProcess
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
 class Supervisor:
@@ -294,10 +293,8 @@ class Supervisor:
         first = await self._start(1, announce=True)
         if not first.is_serving:
             return self._give_up(first, await first.wait())
-        self._slots.append(_WorkerSlot(1, first))
-        rest = [self._start(number) for number in range(2, count + 1)]
-        for worker in await asyncio.gather(*rest):
-            self._slots.append(_WorkerSlot(worker.number, worker))
+        rest = await asyncio.gather(*(self._start(number) for number in range(2, count + 1)))
+        self._slots = [_WorkerSlot(worker) for worker in (first, *rest)]
         async with asyncio.TaskGroup() as group:
             for slot in self._slots:
                 group.create_task(self._respawn(slot))
@@ -337,9 +334,9 @@ class Supervisor:
                 pause = FIRST_PAUSE_SECONDS * 2 ** (early_exits - 1) if early_exits else 0.0
                 await asyncio.sleep(min(MAX_PAUSE_SECONDS, pause))
                 try:
-                    slot.worker = await self._start(slot.number)
+                    slot.worker = await self._start(worker.number)
                 except OSError as error:  # the system cannot start one now
-                    _log.error("worker %d cannot be started: %s", slot.number, error.strerror)
+                    _log.error("worker %d cannot be started: %s", worker.number, error.strerror)
                     await asyncio.sleep(MAX_PAUSE_SECONDS)
 
     def _give_up(self, worker: WorkerProcess, status: int) -> None:
@@ -365,7 +362,7 @@ class Supervisor:
     async def _replace(self, slot: _WorkerSlot) -> bool:
         """Start another worker for a slot, and retire the old one if the new one is ready."""
         async with slot.lock:
-            new = await self._start_ready(slot.number)
+            new = await self._start_ready(slot.worker.number)
             if new.error not in ("", slot.worker.error):
                 _log.error("the other workers stay as they are: %s is not ready", new.name)
                 new.stop()

@@ -19,7 +19,6 @@ from edge_api.http.response import PreparedResponse, close_if_last
 from edge_api.http.static import (
     SHORT_LIVED,
     Representation,
-    ResponseHead,
     allows_any_origin,
     answer_file,
     canonical_address,
@@ -28,6 +27,7 @@ from edge_api.http.static import (
     list_redirects,
     load,
     markdown_alternate,
+    represent,
 )
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import PathSuggester, SiteFile
@@ -140,15 +140,14 @@ class SitePages:
         return self._suggester
 
     async def _prepare(self, choice: _Choice) -> Representation:
-        headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
-        head = ResponseHead(choice.status, tuple(headers))
-        if choice.file in self._reference.files.values():
-            body = await self._reference.read(choice.file, self._folder, self._newest_slug)
-            representation = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
+        file, coding = choice.file, choice.coding
+        if file in self._reference.files.values():
+            body = await self._reference.read(file, self._folder, self._newest_slug)
+            content = await asyncio.to_thread(encode, file, body, coding)
         else:
-            representation = await asyncio.to_thread(
-                load, self._folder / SITE_FOLDER, choice.file, choice.coding, head
-            )
+            content = await asyncio.to_thread(load, self._folder / SITE_FOLDER, file, coding)
+        headers = file_headers(self.files, file, negotiated=choice.negotiated)
+        representation = represent(content, coding, choice.status, headers)
         size = _UNCACHED_SIZE if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation

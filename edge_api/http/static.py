@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from aiohttp import web
@@ -143,13 +143,6 @@ _OMITTED: Final = frozenset({"Content-Type", "Link"})
 """Headers that a 304 leaves out (RFC 9110, section 15.4.5)."""
 
 
-class ResponseHead(NamedTuple):
-    """Headers of a response before its representation is chosen."""
-
-    status: int
-    headers: Headers
-
-
 @dataclass(frozen=True, slots=True)
 class Representation:
     """One representation of a file: its bytes in one content coding, with headers."""
@@ -167,33 +160,36 @@ class Representation:
     not_modified: PreparedResponse
 
 
-def load(folder: Path, file: SiteFile, coding: str, head: ResponseHead) -> Representation:
-    """Read one representation of a file; called in a thread. Raises OSError."""
+Content = tuple[Path, str, int, bytes | None]
+"""Path, ETag, size and bytes of a `Representation`."""
+
+
+def load(folder: Path, file: SiteFile, coding: str) -> Content:
+    """Read a file in one coding; called in a thread. Raises OSError."""
     path = folder / f"{file.name}{CODINGS.get(coding, '')}"
-    return _represent(path, *_read(path), coding, head)
+    return path, *_read(path)
 
 
-def encode(file: SiteFile, body: bytes, coding: str, head: ResponseHead) -> Representation:
-    """Return a representation of a rendered file, compressed here; called in a thread."""
+def encode(file: SiteFile, body: bytes, coding: str) -> Content:
+    """Return a rendered file, compressed here; called in a thread."""
     if coding:
         body = ENCODERS[coding](body)
-    etag = _quote(sha256(body).hexdigest())
-    return _represent(Path(file.name), etag, len(body), body, coding, head)
+    return Path(file.name), _quote(sha256(body).hexdigest()), len(body), body
 
 
-def _represent(  # noqa: PLR0913, PLR0917  the parts of a representation
-    path: Path, etag: str, size: int, body: bytes | None, coding: str, head: ResponseHead
-) -> Representation:
+def represent(content: Content, coding: str, status: int, headers: Headers) -> Representation:
+    """Return the representation of a content, whose headers `headers` begin."""
+    path, etag, size, body = content
     coded: Headers = (("Content-Encoding", coding),) if coding else ()
-    headers = (*head.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
+    headers = (*headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
     return Representation(
         path=path,
         size=size,
         etag=etag,
-        status=head.status,
+        status=status,
         headers=headers,
         body=body,
-        full_response=None if body is None else PreparedResponse(head.status, headers, body),
+        full_response=None if body is None else PreparedResponse(status, headers, body),
         not_modified=PreparedResponse(304, [each for each in headers if each[0] not in _OMITTED]),
     )
 

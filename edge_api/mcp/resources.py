@@ -239,7 +239,22 @@ class ResourceHandlers:
         reject_cursor(params)
         if not self._journal.can_read(actor_of(context)):
             return ListResourceTemplatesResult(resource_templates=[])
-        return ListResourceTemplatesResult(resource_templates=self._templates())
+        post = "One post in Markdown, with its date, tags and address."
+        tag = "The posts with one tag, newest first, as a list in Markdown."
+        templates = [
+            ResourceTemplate(
+                name=name,
+                title=name.title(),
+                uri_template=template,
+                description=description,
+                mime_type=MARKDOWN,
+            )
+            for name, template, description in (
+                ("post", self.post_template, post),
+                ("tag", self.tag_template, tag),
+            )
+        ]
+        return ListResourceTemplatesResult(resource_templates=templates)
 
     async def read(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Return a page in Markdown. Raises MCPError if it is missing, and Problem."""
@@ -281,23 +296,6 @@ class ResourceHandlers:
         except ValueError:
             return ""
         return "" if parts.query or parts.fragment else unquote(parts.path)
-
-    def _templates(self) -> list[ResourceTemplate]:
-        post = "One post in Markdown, with its date, tags and address."
-        tag = "The posts with one tag, newest first, as a list in Markdown."
-        return [
-            ResourceTemplate(
-                name=name,
-                title=name.title(),
-                uri_template=template,
-                description=description,
-                mime_type=MARKDOWN,
-            )
-            for name, template, description in (
-                ("post", self.post_template, post),
-                ("tag", self.tag_template, tag),
-            )
-        ]
 
 
 class PromptHandlers:

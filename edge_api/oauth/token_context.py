@@ -91,12 +91,8 @@ class TokenContext:
         return self.credential["revoked_at"] is None and (expiry is None or expiry > self.timestamp)
 
 
-@dataclass(frozen=True, slots=True)
-class PresentedSecret:
-    """The code or refresh token of a request: one only, so that it belongs to the grant."""
-
-    kind: Literal["code", "refresh_token", "nothing"]
-    secret: str | None
+PresentedSecret = tuple[Literal["code", "refresh_token", "nothing"], str | None]
+"""The code or refresh token of a request: one only, so that it belongs to the grant."""
 
 
 async def read_context(
@@ -104,8 +100,8 @@ async def read_context(
 ) -> TokenContext:
     """Read the context of a request. Raises Problem `unavailable`."""
     named = {name: await find(name) for name in client_ids(request)}
-    digest = hash_secret(presented.secret) if presented.secret else None
-    kind = presented.kind
+    kind, secret = presented
+    digest = hash_secret(secret) if secret else None
     code = await _find(store, AUTHORIZATION_CODES, digest if kind == "code" else None)
     token = await _find(store, REFRESH_TOKENS, digest if kind == "refresh_token" else None)
     source = code or token

@@ -64,7 +64,7 @@ class TokenEndpoint:
         token = read(text, self.issuer.url, verification_keys) if verification_keys else None
 
         def presented(request: AuthRequest) -> PresentedSecret:
-            return PresentedSecret("refresh_token", request.form.get("token"))
+            return "refresh_token", request.form.get("token")
 
         await self._run(pairs, headers, partial(_revoke, token), presented)
 
@@ -112,10 +112,10 @@ class TokenEndpoint:
 def _presented(request: AuthRequest) -> PresentedSecret:
     match request.payload.grant_type:
         case "authorization_code":
-            return PresentedSecret("code", request.form.get("code"))
+            return "code", request.form.get("code")
         case "refresh_token":
-            return PresentedSecret("refresh_token", request.form.get("refresh_token"))
-    return PresentedSecret("nothing", None)
+            return "refresh_token", request.form.get("refresh_token")
+    return "nothing", None
 
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:
