@@ -290,18 +290,13 @@ async def listen(host: str, port: int) -> list[socket.socket]:
             sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
         except OSError as error:
             if error.errno not in _UNAVAILABLE_ADDRESS:
-                close_all(sockets)
+                for each in sockets:
+                    each.close()
                 raise
             missing = error
     if missing and not sockets:
         raise missing
     return sockets
-
-
-def close_all(sockets: Sequence[socket.socket]) -> None:
-    """Close sockets; those of other processes on the same port go on."""
-    for each in sockets:
-        each.close()
 
 
 async def start_server(

@@ -7,7 +7,7 @@ operations of REST.
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
@@ -138,8 +138,7 @@ NOT_FOUND = -32002
 def actor_of(context: Context) -> Actor:
     """Return the actor of a request."""
     caller: Any = context.request
-    actor: Actor = caller.actor
-    return actor
+    return cast("Actor", caller.actor)
 
 
 def reject_cursor(params: PaginatedRequestParams | None) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -144,7 +145,6 @@ address. create_lead stores a real enquiry that a person will answer: ask before
 Tools are listed only as far as your token's scopes reach. All times are UTC."""
 MAX_VALUES: Final = 100  # the protocol's bound
 
-Source = Callable[[], Iterable[str]]
 _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
 """Problems that other arguments would not fix: reported to the client, not to the model."""
 
@@ -173,43 +173,38 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         on_read_resource=resources.read,
         on_list_prompts=prompts.list_prompts,
         on_get_prompt=prompts.get,
-        on_completion=CompletionHandler(journal, resources).complete,
+        on_completion=partial(complete, journal, resources),
         on_subscriptions_listen=ChangeNotifier(service, journal).listen,
     )
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
     return server
 
 
-class CompletionHandler:
-    """Completes arguments of prompts and variables of templates."""
+async def complete(
+    journal: Journal, resources: ResourceHandlers, context: Context, params: CompleteRequestParams
+) -> CompleteResult:
+    """Complete an argument of a prompt, or a variable of a template: return the matching values.
 
-    def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
-        self._journal, self._resources = journal, resources
-
-    def _sources(self) -> Mapping[tuple[str, str], Source]:
-        """Return the function that lists the values of each argument and variable."""
-        journal = self._journal
-        return {
-            (SUMMARIZE.name, "slug"): journal.slugs,
-            (DIGEST.name, "tag"): journal.tags,
-            (DIGEST.name, "since"): list,  # any instant will do
-            (self._resources.post_template, "slug"): journal.slugs,
-            (self._resources.tag_template, "tag"): journal.tag_slugs,
-        }
-
-    async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Return the matching values, best first. Raises MCPError and Problem."""
-        self._journal.require_scope(actor_of(context))
-        ref = params.ref
-        name = ref.name if isinstance(ref, PromptReference) else ref.uri
-        source = self._sources().get((name, params.argument.name))
-        if source is None:
-            raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
-        values = matching(source(), params.argument.value)
-        some = values[:MAX_VALUES]
-        return CompleteResult(
-            completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
-        )
+    The best come first. Raises MCPError and Problem.
+    """
+    journal.require_scope(actor_of(context))
+    sources: Mapping[tuple[str, str], Callable[[], Iterable[str]]] = {
+        (SUMMARIZE.name, "slug"): journal.slugs,
+        (DIGEST.name, "tag"): journal.tags,
+        (DIGEST.name, "since"): list,  # any instant will do
+        (resources.post_template, "slug"): journal.slugs,
+        (resources.tag_template, "tag"): journal.tag_slugs,
+    }
+    ref = params.ref
+    name = ref.name if isinstance(ref, PromptReference) else ref.uri
+    source = sources.get((name, params.argument.name))
+    if source is None:
+        raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
+    values = matching(source(), params.argument.value)
+    some = values[:MAX_VALUES]
+    return CompleteResult(
+        completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
+    )
 
 
 def matching(values: Iterable[str], typed: str) -> list[str]:
