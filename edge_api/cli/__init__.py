@@ -15,17 +15,25 @@ Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
 """The columns of a list by head: the name of a member, or a function of the row."""
 
 
-def add_command(commands: Any, name: str, summary: str, example: str) -> argparse.ArgumentParser:
-    """Add a command to what `add_subparsers` returned; `example` is the words after its name."""
-    description, epilog = f"{summary[0].upper()}{summary[1:]}.", f"example: %(prog)s {example}"
+Subparsers: TypeAlias = Any
+"""The result of `add_subparsers`, for which argparse has no public name."""
+
+
+def add_command(
+    commands: Subparsers, name: str, summary: str, example: str
+) -> argparse.ArgumentParser:
+    """Add a command with its summary and an example, the words after its name."""
     parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=summary, description=description, epilog=epilog
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=f"example: %(prog)s {example}",
     )
     return parser
 
 
 def add_id_command(
-    commands: Any, name: str, summary: str, help_text: str, metavar: str | None = None
+    commands: Subparsers, name: str, summary: str, help_text: str, metavar: str | None = None
 ) -> argparse.ArgumentParser:
     """Add a command that takes one id."""
     parser = add_command(commands, name, summary, EXAMPLE_ID)
@@ -33,7 +41,7 @@ def add_id_command(
     return parser
 
 
-def add_list(commands: Any, summary: str) -> argparse.ArgumentParser:
+def add_list(commands: Subparsers, summary: str) -> argparse.ArgumentParser:
     """Add the command `list`, which prints a table or JSON."""
     parser = add_command(commands, "list", summary, "--json")
     add_json(parser, "a JSON array")

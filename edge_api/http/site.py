@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -22,10 +22,8 @@ from edge_api.http.static import (
     allows_any_origin,
     answer_file,
     canonical_address,
-    encode,
     file_headers,
     list_redirects,
-    load,
     markdown_alternate,
     represent,
 )
@@ -70,14 +68,12 @@ class SitePages:
         """Copy what is needed from the build, which may be closed before this."""
         self.build_files = build.files
         self.files = {**build.files, **reference.files}
-        self._folder = build.folder
+        self._folder = build.folder / SITE_FOLDER
         self._moved = dict(list_redirects(build.head.moved, self.files))
         self._reference = reference
         self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
-        self._suggesting: SingleFlight[PathSuggester] = SingleFlight()
-        self._suggester: PathSuggester | None = None  # made on the first request that needs it
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
@@ -122,32 +118,29 @@ class SitePages:
 
     async def _closest_addresses(self, path: str) -> bytes:
         """Return Markdown with links to the addresses that are closest to a missing one."""
-        suggester = self._suggester or await self._suggesting.run("", self._prepare_suggester)
-        closest = await asyncio.to_thread(suggester.find, path, _MAX_SUGGESTIONS)
+        closest = await asyncio.to_thread(self._find_closest, path)
         lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
         return near.encode()
 
-    async def _prepare_suggester(self) -> PathSuggester:
-        paths = (
-            path
-            for path, file in self.build_files.items()
-            if path.endswith("/")
-            and _PAGINATION not in path
-            and markdown_alternate(self.build_files, file)
-        )
-        self._suggester = await asyncio.to_thread(PathSuggester, paths)
-        return self._suggester
+    def _find_closest(self, path: str) -> list[str]:
+        return self._suggester.find(path, _MAX_SUGGESTIONS)
+
+    @cached_property
+    def _suggester(self) -> PathSuggester:
+        files = self.build_files
+        pages = (path for path in files if path.endswith("/") and _PAGINATION not in path)
+        return PathSuggester(path for path in pages if markdown_alternate(files, files[path]))
 
     async def _prepare(self, choice: _Choice) -> Representation:
-        file, coding = choice.file, choice.coding
-        if file in self._reference.files.values():
-            body = await self._reference.read(file, self._folder, self._newest_slug)
-            content = await asyncio.to_thread(encode, file, body, coding)
-        else:
-            content = await asyncio.to_thread(load, self._folder / SITE_FOLDER, file, coding)
-        headers = file_headers(self.files, file, negotiated=choice.negotiated)
-        representation = represent(content, coding, choice.status, headers)
+        headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
+        body = None
+        if choice.file in self._reference.files.values():
+            body = await self._reference.read(choice.file, self._folder.parent, self._newest_slug)
+        path, coding = self._folder / choice.file.name, choice.coding
+        representation = await asyncio.to_thread(
+            represent, path, body, coding, choice.status, headers
+        )
         size = _UNCACHED_SIZE if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation

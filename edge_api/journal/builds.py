@@ -203,8 +203,9 @@ class Build:
         return self.posts.entries[0].cursor.slug if self.posts.entries else None
 
 
-_BuildState = tuple[Path, tuple[int, ...], tuple[int, ...]]
-"""The target of `current` and the state of its index and its site, which differ for each build."""
+_FileState = tuple[int, ...]
+_BuildState = tuple[Path, _FileState, _FileState]
+"""The target of `current` and the state of its files, which differ for each build and fix."""
 
 
 class BuildManager:
@@ -319,7 +320,7 @@ def _read_state(link: Path) -> _BuildState | None:
     return folder, _file_state(folder / INDEX_FILE), _file_state(folder / SITE_FOLDER)
 
 
-def _file_state(path: Path) -> tuple[int, ...]:
+def _file_state(path: Path) -> _FileState:
     try:
         found = path.stat()
     except OSError:

@@ -1,10 +1,9 @@
-"""Reads one MCP message as its revision requires, and answers it with an SDK server.
+"""Parses one MCP message, as its revision requires, and answers it with an SDK server.
 
-The SDK classifies requests and runs them, so that the protocol's rules are the SDK's; HTTP, streams
-and credentials are ours. The SDK takes long to load: nothing that starts the service may import
-this module. Revisions up to 2025-11-25 open with a handshake, which is forgotten at once; from
-2026-07-28 on each request has all about itself in its body, and again in its headers. The header
-alone decides which of both is meant.
+Revisions up to 2025-11-25 open with a handshake, which is forgotten at once; from 2026-07-28 on
+each request has all about itself in its body and its headers. The protocol's rules are the SDK's;
+HTTP, streams and credentials are ours. The SDK takes long to load: nothing that starts the service
+may import this module.
 """
 
 from collections.abc import Mapping
@@ -68,6 +67,8 @@ _BATCH: Final = (
 )
 _ID: Final = f"id: must be an integer of 64 bits, or a string of {MAX_ID_LEN} characters or fewer"
 
+Headers = CIMultiDictProxy[str]
+
 
 class Rejection(Exception):  # noqa: N818  a rejected message is no error of ours
     """A rejected message: the error, and the id if it is known."""
@@ -90,14 +91,12 @@ class Call:
 
     def connection(self) -> Connection:
         """Return the SDK's connection, which lasts for this request."""
-        if self.route is None:
-            return Connection.from_envelope(self.version, None, None)
-        return Connection.from_envelope(
-            self.version, self.route.client_info, self.route.client_capabilities
-        )
+        route = self.route
+        about = (route.client_info, route.client_capabilities) if route else (None, None)
+        return Connection.from_envelope(self.version, *about)
 
 
-def read_message(message: Any, headers: CIMultiDictProxy[str], server: Server[Any]) -> Call | None:
+def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
     """Return the request, or `None` for a notification. Raises Rejection."""
     if not isinstance(message, dict):
         raise Rejection(ErrorData(code=INVALID_REQUEST, message=_FORMAT))
@@ -120,7 +119,7 @@ def read_message(message: Any, headers: CIMultiDictProxy[str], server: Server[An
     raise Rejection(_error(route), request.id)
 
 
-def decode(raw: bytes, headers: CIMultiDictProxy[str]) -> Any:
+def decode(raw: bytes, headers: Headers) -> Any:
     """Return the message of a body, or the list of a batch (2025-03-26). Raises Rejection."""
     try:
         decoded = orjson.loads(raw)
@@ -147,7 +146,7 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
         raise Rejection(error.model_copy(update={"data": data}), request_id)
 
 
-def _check_notification(message: Mapping[str, Any], headers: CIMultiDictProxy[str]) -> None:
+def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
     """Raise Rejection for an invalid notification; without a session it has no effect."""
     try:
         JSONRPCNotification.model_validate(message)
@@ -175,7 +174,7 @@ def _check_request(message: Mapping[str, Any]) -> JSONRPCRequest:
 
 
 def _route(
-    message: Mapping[str, Any], headers: CIMultiDictProxy[str]
+    message: Mapping[str, Any], headers: Headers
 ) -> InboundModernRoute | InboundLadderRejection:
     """Return the route of a request, or a rejection if its body and its headers disagree."""
     repeated = find_duplicated_routing_header(headers.items())
@@ -186,7 +185,7 @@ def _route(
 
 
 def _compare_arguments(
-    request: JSONRPCRequest, headers: CIMultiDictProxy[str], server: Server[Any]
+    request: JSONRPCRequest, headers: Headers, server: Server[Any]
 ) -> InboundLadderRejection | None:
     """Return the error of headers that repeat arguments of a tool, if there is one."""
     find, params = server.get_tool_input_schema, request.params or {}

@@ -99,9 +99,8 @@ class RegisteredClient:
 class Clients:
     """The clients of one store. `schemes` are private-use schemes that redirects may have.
 
-    Anyone who asks for a consent page makes this service fetch the document of a client, so it
-    fetches seldom: one request an address at a time, few in all, and after a failure not again for
-    a while. Every method may raise Problem `unavailable`.
+    Anyone who asks for a consent page makes this service fetch a document, so it fetches seldom:
+    one request an address at a time, few in all, and after a failure not again for a while.
     """
 
     def __init__(
@@ -115,20 +114,76 @@ class Clients:
         self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
 
+    async def row(self, client_id: str) -> Row | None:
+        """Return a client's row, also if it is revoked."""
+        where = (Filter("id", "eq", client_id),)
+        (result,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
+        return result.rows[0] if result.rows else None
+
+    async def require_row(self, client_id: str) -> Row:
+        """Return a client's row. Raises Problem `not_found`."""
+        row = await self.row(client_id)
+        if row is None:
+            raise Problem("not_found", f"There is no client {client_id}")
+        return row
+
     async def all(self) -> list[Row]:
         """Return every client, newest first."""
         order = (Order("created_at", descending=True), Order("id"))
         (result,) = await self._store.run(Read(OAUTH_CLIENTS, order=order))
         return result.rows
 
+    async def add(self, given: Row, actor: Actor) -> Row:
+        """Store a new client from its given columns, unless its id is known; return the row."""
+        now = self._clock()
+        row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
+        audit = audit_entry(actor, AuditChange("register", OAUTH_CLIENTS, 1), now)
+        is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
+        return row if is_new else await self.require_row(row["id"])
+
+    async def add_unvetted(self, given: Row) -> Row:
+        """Store an unvetted client. Raises Problem `unavailable` if there are too many."""
+        await self._make_room()
+        return await self.add(given, client_actor(Client({**given, "scopes": ""})))
+
+    async def change(
+        self, client_id: str, verb: str, values: Mapping[str, Any], actor: Actor
+    ) -> None:
+        """Change a client. Raises Problem `conflict` if it is revoked."""
+        update = Update(
+            OAUTH_CLIENTS, values, (Filter("id", "eq", client_id), NOT_REVOKED), at_least=1
+        )
+        audit = audit_entry(
+            actor, AuditChange(verb, OAUTH_CLIENTS, RowCount(0), ("id",)), self._clock()
+        )
+        if not await run_unless_conflict(self._store, update, audit):
+            raise Problem("conflict", f"The client {client_id} is revoked")
+
+    async def _make_room(self) -> None:
+        """Delete the oldest unvetted clients without a token if there are too many.
+
+        An honest client gets a token within minutes, so nobody can block others for long.
+        """
+        count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, with_total=True)
+        (result,) = await self._store.run(count)
+        if (result.total or 0) < MAX_UNVETTED_CLIENTS:
+            return
+        oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETE_BATCH)
+        (result,) = await self._store.run(oldest)
+        if not result.rows:
+            message = "Too many clients were registered recently: try again tomorrow"
+            raise Problem("unavailable", message, headers={"Retry-After": "3600"})
+        chosen = Filter("id", "in", tuple(row["id"] for row in result.rows))
+        await delete_clients(self._store, (*UNUSED, chosen), self._clock())
+
     async def look_up(self, client_id: str) -> Client | None:
         """Return a stored client that is not revoked, without fetching. Raises Problem."""
-        row = await self._row(client_id)
+        row = await self.row(client_id)
         return Client(row) if row is not None and row["revoked_at"] is None else None
 
     async def find(self, client_id: str) -> Client | None:
         """Return an unrevoked client; fetch its document if stale. Raises Problem `invalid`."""
-        row = await self._row(client_id)
+        row = await self.row(client_id)
         if row is not None and row["revoked_at"] is not None:
             return None
         if is_document_id(client_id):
@@ -151,7 +206,7 @@ class Clients:
             "scopes": " ".join(new.scopes),
             "jwks": new.jwks,
         }
-        return RegisteredClient(await self._add(given, OPERATOR), secret)
+        return RegisteredClient(await self.add(given, OPERATOR), secret)
 
     async def register_dynamic(self, metadata: Any) -> Mapping[str, Any]:
         """Store a public client that registers itself; return the answer (RFC 7591, 3.2.1).
@@ -159,22 +214,22 @@ class Clients:
         Raises Problem with the codes of section 3.2.2, and `unavailable` if there are too many.
         """
         checked = read_metadata(metadata, self._schemes)
-        row = await self._add_unvetted(public_client(str(uuid4()), checked))
+        row = await self.add_unvetted(public_client(str(uuid4()), checked))
         return registration_response(row, int(self._clock().timestamp()))
 
     async def rotate(self, client_id: str) -> RegisteredClient:
         """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
-        row = await self._require_row(client_id)
+        row = await self.require_row(client_id)
         if row["auth_method"] not in SECRET_METHODS:
             raise Problem("invalid", f"{client_id} has no secret")
         secret = mint("client_secret")
         values = {"secret_digest": hash_secret(secret), "secret_last_four": last_four(secret)}
-        await self._change(client_id, "rotate", values, OPERATOR)
+        await self.change(client_id, "rotate", values, OPERATOR)
         return RegisteredClient({**row, **values}, secret)
 
     async def revoke(self, client_id: str) -> None:
         """Revoke a client and all that it was granted. Raises Problem `not_found`."""
-        await self._require_row(client_id)
+        await self.require_row(client_id)
         now = self._clock()
         timestamp = format_instant(now)
         where = (Filter("id", "eq", client_id), NOT_REVOKED)
@@ -210,70 +265,14 @@ class Clients:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
             given["fresh_until"] = format_instant(self._clock() + DOCUMENT_TTL)
             if stored is None:
-                return await self._add_unvetted(given)
+                return await self.add_unvetted(given)
             values = {name: given[name] for name in given if name != "id"}
-            await self._change(url, "update", values, SERVICE)
+            await self.change(url, "update", values, SERVICE)
         except Problem as problem:
             if problem.code == "invalid":
                 self._failures.put(url, (self._clock(), problem), 1)
             raise
         return {**stored, **given}
-
-    async def _row(self, client_id: str) -> Row | None:
-        """Return a client's row, also if it is revoked."""
-        where = (Filter("id", "eq", client_id),)
-        (result,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
-        return result.rows[0] if result.rows else None
-
-    async def _require_row(self, client_id: str) -> Row:
-        """Return a client's row. Raises Problem `not_found`."""
-        row = await self._row(client_id)
-        if row is None:
-            raise Problem("not_found", f"There is no client {client_id}")
-        return row
-
-    async def _add(self, given: Row, actor: Actor) -> Row:
-        """Store a new client from its given columns, unless its id is known; return the row."""
-        now = self._clock()
-        row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
-        audit = audit_entry(actor, AuditChange("register", OAUTH_CLIENTS, 1), now)
-        is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
-        return row if is_new else await self._require_row(row["id"])
-
-    async def _add_unvetted(self, given: Row) -> Row:
-        """Store an unvetted client. Raises Problem `unavailable` if there are too many."""
-        await self._make_room()
-        return await self._add(given, client_actor(Client({**given, "scopes": ""})))
-
-    async def _change(
-        self, client_id: str, verb: str, values: Mapping[str, Any], actor: Actor
-    ) -> None:
-        """Change a client. Raises Problem `conflict` if it is revoked."""
-        update = Update(
-            OAUTH_CLIENTS, values, (Filter("id", "eq", client_id), NOT_REVOKED), at_least=1
-        )
-        audit = audit_entry(
-            actor, AuditChange(verb, OAUTH_CLIENTS, RowCount(0), ("id",)), self._clock()
-        )
-        if not await run_unless_conflict(self._store, update, audit):
-            raise Problem("conflict", f"The client {client_id} is revoked")
-
-    async def _make_room(self) -> None:
-        """Delete the oldest unvetted clients without a token if there are too many.
-
-        An honest client gets a token within minutes, so nobody can block others for long.
-        """
-        count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, with_total=True)
-        (result,) = await self._store.run(count)
-        if (result.total or 0) < MAX_UNVETTED_CLIENTS:
-            return
-        oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETE_BATCH)
-        (result,) = await self._store.run(oldest)
-        if not result.rows:
-            message = "Too many clients were registered recently: try again tomorrow"
-            raise Problem("unavailable", message, headers={"Retry-After": "3600"})
-        chosen = Filter("id", "in", tuple(row["id"] for row in result.rows))
-        await delete_clients(self._store, (*UNUSED, chosen), self._clock())
 
 
 async def delete_clients(store: Store, where: Where, now: datetime) -> None:

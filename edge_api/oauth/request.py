@@ -196,9 +196,9 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
                 message = "scope: names nothing that can be granted"
                 raise Problem("invalid", message, oauth="invalid_scope")
             lists["scope"] = [" ".join(names)]
-        self.payload: Any = BasicOAuth2Payload({name: values[0] for name, values in lists.items()})
+        self.payload: Any = BasicOAuth2Payload({name: each[0] for name, each in lists.items()})
         self.resources = lists.get("resource", [])
-        """The resources that the token is to be for (RFC 8707, section 2)."""
+        """What the token is to be for (RFC 8707, section 2)."""
 
     @property
     def form(self) -> Mapping[str, str]:

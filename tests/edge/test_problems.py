@@ -127,7 +127,7 @@ async def table_not_allowed(edge: Any, operation: AnyOperation) -> Answer:
 async def unavailable(edge: Any, operation: AnyOperation) -> Answer:
     """Ask while the store is gone, or the workers or the index, where only these are needed."""
     if operation.name == "analyze":
-        await edge.service[Analyst].close()
+        await edge.service[Analyst].pool.close()
         return await ask(edge, operation, None)
     if operation.tag == "search":
         await edge.service[BuildManager].build().search.close()
