@@ -57,7 +57,7 @@ from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
-from edge_api.operation.service import ApiDocuments, Service, parts_by_class
+from edge_api.operation.service import ApiDocuments, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
@@ -121,6 +121,15 @@ async def assemble(
         }
         metrics = [Metrics()] if settings.metrics == "on" else []
         health = Health(store, builds, clock, VERSION, health_checks)
+        parts = (
+            *(health, builds, oauth, analyst, *metrics),
+            *(mailing.links, mailing.outbox, mailing.desk_links),
+            Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
+            AccessRequests(store, clock, limiter, secret, mailing.outbox),
+            Rows(store, clock),
+            Sessions(store, clock),
+            Feedback(store, clock, secret),
+        )
         service = Service(
             settings,
             clock,
@@ -129,15 +138,7 @@ async def assemble(
             limiter,
             make_documents(settings),
             EdgePages(builds),
-            parts_by_class(
-                *(health, builds, oauth, analyst, *metrics),
-                *(mailing.links, mailing.outbox, mailing.desk_links),
-                Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
-                AccessRequests(store, clock, limiter, secret, mailing.outbox),
-                Rows(store, clock),
-                Sessions(store, clock),
-                Feedback(store, clock, secret),
-            ),
+            {type(part): part for part in parts},
         )
         stack.push_async_callback(authenticator.flush)
         # A command dispatches nothing, and ends soon.

@@ -164,16 +164,17 @@ async def background_jobs(
 ) -> AsyncIterator[None]:
     """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
-    tasks = [
-        *(asyncio.create_task(loop()) for loop in loops),
-        _start(REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
-        _start(FLUSH_SECONDS, service.authenticator.flush),
-        _start(EXPIRY_SECONDS, partial(delete_expired, service.store, service.clock)),
-        _start(EXPIRY_SECONDS, service[OAuthServer].maintain),
-        _start(EXPIRY_SECONDS, service[Sessions].delete_expired),
-        _start(SWEEPING_SECONDS, service[OAuthServer].sweep),
-        _start(SWEEPING_SECONDS, retention.apply),
-    ]
+    jobs: tuple[tuple[float, Callable[[], Awaitable[object]]], ...] = (
+        (REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
+        (FLUSH_SECONDS, service.authenticator.flush),
+        (EXPIRY_SECONDS, partial(delete_expired, service.store, service.clock)),
+        (EXPIRY_SECONDS, service[OAuthServer].maintain),
+        (EXPIRY_SECONDS, service[Sessions].delete_expired),
+        (SWEEPING_SECONDS, service[OAuthServer].sweep),
+        (SWEEPING_SECONDS, retention.apply),
+    )
+    works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
     finally:
@@ -213,10 +214,6 @@ async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
                 _log.warning("background work waits: %s: %s", name, problem.message)
         except Exception:  # noqa: BLE001  the next turn may succeed
             _log.exception("background work failed; it will be tried again")
-
-
-def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
-    return asyncio.create_task(every(seconds, work))
 
 
 async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:

@@ -25,7 +25,7 @@ from edge_api.http.endpoint import Endpoint, options_response, preflight_respons
 from edge_api.http.errors import error_page, error_response, report_internal_error
 from edge_api.http.headers import transport_headers
 from edge_api.http.request import Request, assign_request_id, joined_header
-from edge_api.http.response import PreparedResponse, close_if_last, header_lines, move_limit_headers
+from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
@@ -132,8 +132,9 @@ class App:
             response = await self._on_error(problem, route, request)
         except Exception as error:  # noqa: BLE001  the last place that can answer
             response = await self._on_error(report_internal_error(error), route, request)
-        if isinstance(response, PreparedResponse):
-            response = close_if_last(response, request)
+        is_open = request.version.minor and request.keep_alive and not request.closes_connection
+        if not is_open and isinstance(response, PreparedResponse):
+            response = response.closing()
         for observe in self._observers:
             observe(request, route.name, response, perf_counter() - started)
         return response

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from edge_api.http.request import Request, RequestIdFilter
+from edge_api.http.request import Request, add_request_id
 from edge_api.http.response import PreparedResponse
 
 _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
@@ -50,7 +50,7 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
         formatter = logging.Formatter(_TEXT.format(prefix), "%Y-%m-%dT%H:%M:%SZ")
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
-    handler.addFilter(RequestIdFilter())
+    handler.addFilter(add_request_id)
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     access = logging.getLogger("edge_api.access")
     access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
