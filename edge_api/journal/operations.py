@@ -26,6 +26,7 @@ from edge_api.operation.model import (
     Parameter,
     Tool,
     cacheable,
+    object_schema,
     output_schema,
 )
 from edge_api.operation.result import Document, OperationResult
@@ -145,11 +146,7 @@ MAX_SEARCH_RESULTS: Final = 50
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
 _RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
-_RESULT: Final = {
-    "type": "object",
-    "properties": _RESULT_PROPERTIES,
-    "required": list(_RESULT_PROPERTIES),
-}
+_RESULT: Final = object_schema(_RESULT_PROPERTIES, *_RESULT_PROPERTIES)
 
 
 def next_cursor(value: Json) -> str | None:
@@ -220,17 +217,16 @@ SEARCH: Final = Tool(
     },
     defaults={"limit": MAX_SEARCH_RESULTS},
     to_result=_as_results,
-    output={
-        "type": "object",
-        "properties": {
+    output=object_schema(
+        {
             "results": {"type": "array", "items": _RESULT},
             "suggestion": {
                 "type": "string",
                 "description": "The query in another spelling; absent where none is likely.",
             },
         },
-        "required": ["results"],
-    },
+        "results",
+    ),
 )
 
 GET: Final = Tool(
@@ -246,15 +242,14 @@ FETCH: Final = Tool(
     description="Read the whole text of one post as Markdown, by the id that search has given.",
     arguments={"id": "slug"},
     to_result=_as_document,
-    output={
-        "type": "object",
-        "properties": {
+    output=object_schema(
+        {
             **_RESULT_PROPERTIES,
             "text": _POST["content"],
             "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
         },
-        "required": ["id", "title", "text", "url"],
-    },
+        *("id", "title", "text", "url"),
+    ),
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (

@@ -22,6 +22,7 @@ from edge_api.operation.model import (
     OperationRequest,
     SuccessResponse,
     cacheable,
+    object_schema,
 )
 from edge_api.operation.result import JSON, Document, OperationResult
 from edge_api.operation.service import Service
@@ -44,105 +45,70 @@ _URI: Final = {"type": "string", "format": "uri"}
 _STRING: Final = {"type": "string"}
 _PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
 _METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
-_MESSAGE: Final = {
-    "type": "object",
-    "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
-    "required": ["jsonrpc", "method"],
-    "properties": {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
-}
-_ANSWER: Final = {
-    "type": "object",
-    "description": "A JSON-RPC 2.0 response: a result, or an error of the method.",
-    "required": ["jsonrpc", "id"],
-    "properties": {
+_MESSAGE: Final = object_schema(
+    {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
+    *("jsonrpc", "method"),
+    description="A JSON-RPC 2.0 request, or without `id` a notification.",
+)
+_ERROR: Final = object_schema(
+    {"code": {"type": "integer"}, "message": _STRING, "data": {}}, "code", "message"
+)
+_ANSWER: Final = object_schema(
+    {
         "jsonrpc": {"const": "2.0"},
         "id": {"type": ["string", "integer", "null"]},
         "result": {"type": "object"},
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": {}},
-        },
+        "error": _ERROR,
     },
-    "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
-    "additionalProperties": False,
-}
+    *("jsonrpc", "id"),
+    description="A JSON-RPC 2.0 response: a result, or an error of the method.",
+    oneOf=[{"required": ["result"]}, {"required": ["error"]}],
+    additionalProperties=False,
+)
 MESSAGE_SCHEMA: Final[dict[str, Any]] = {
     "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}}]
 }
 """One message, or a batch; an invalid item of a batch gets an error."""
 ANSWER_SCHEMA: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
-CARD_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["$schema", "name", "version", "description", "remotes"],
-    "properties": {
-        "$schema": _URI,
-        "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
-        "version": _STRING,
-        "title": _STRING,
-        "description": {"type": "string", "maxLength": 100},
-        "websiteUrl": _URI,
-        "remotes": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["type", "url", "supportedProtocolVersions"],
-                "properties": {
-                    "type": {"const": "streamable-http"},
-                    "url": _URI,
-                    "supportedProtocolVersions": {"type": "array", "items": _STRING},
-                },
-            },
-        },
-    },
-    "additionalProperties": False,
+_STRINGS: Final = {"type": "array", "items": _STRING}
+_REMOTE_MEMBERS: Final = {
+    "type": {"const": "streamable-http"},
+    "url": _URI,
+    "supportedProtocolVersions": _STRINGS,
 }
-WELL_KNOWN_CARD_SCHEMA: Final[dict[str, Any]] = {
-    **CARD_SCHEMA,
-    "required": [*CARD_SCHEMA["required"], "serverInfo", "transport", "capabilities"],
-    "properties": {
-        **CARD_SCHEMA["properties"],
-        **{name: {"type": "object"} for name in ("serverInfo", "transport", "capabilities")},
-    },
+_CARD_MEMBERS: Final = {
+    "$schema": _URI,
+    "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+    "version": _STRING,
+    "title": _STRING,
+    "description": {"type": "string", "maxLength": 100},
+    "websiteUrl": _URI,
+    "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
-CATALOG_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["specVersion", "entries"],
-    "properties": {
-        "specVersion": _STRING,
-        "host": {
-            "type": "object",
-            "required": ["displayName"],
-            "properties": {
-                "displayName": _STRING,
-                "identifier": _STRING,
-                "documentationUrl": _URI,
-            },
-        },
-        "entries": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["identifier", "displayName", "type", "url"],
-                "properties": {
-                    "identifier": {"type": "string", "pattern": "^urn:air:"},
-                    "displayName": _STRING,
-                    "type": _STRING,
-                    "url": _URI,
-                    "description": _STRING,
-                    "version": _STRING,
-                    "tags": {"type": "array", "items": _STRING},
-                    "representativeQueries": {
-                        "type": "array",
-                        "minItems": 2,
-                        "maxItems": 5,
-                        "items": _STRING,
-                    },
-                },
-            },
-        },
+_CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
+CARD_SCHEMA: Final = object_schema(_CARD_MEMBERS, *_CARD_REQUIRED, additionalProperties=False)
+_EARLIER: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
+WELL_KNOWN_CARD_SCHEMA: Final = object_schema(
+    {**_CARD_MEMBERS, **_EARLIER}, *_CARD_REQUIRED, *_EARLIER, additionalProperties=False
+)
+_ENTRY: Final = object_schema(
+    {
+        "identifier": {"type": "string", "pattern": "^urn:air:"},
+        **dict.fromkeys(("displayName", "type"), _STRING),
+        "url": _URI,
+        **dict.fromkeys(("description", "version"), _STRING),
+        "tags": _STRINGS,
+        "representativeQueries": {**_STRINGS, "minItems": 2, "maxItems": 5},
     },
-}
+    *("identifier", "displayName", "type", "url"),
+)
+_HOST: Final = object_schema(
+    {"displayName": _STRING, "identifier": _STRING, "documentationUrl": _URI}, "displayName"
+)
+CATALOG_SCHEMA: Final = object_schema(
+    {"specVersion": _STRING, "host": _HOST, "entries": {"type": "array", "items": _ENTRY}},
+    *("specVersion", "entries"),
+)
 
 
 PATH: Final = AUDIENCES["mcp"]

@@ -21,6 +21,7 @@ from edge_api.operation.model import (
     authorise,
     check_body,
     check_query,
+    object_schema,
 )
 from edge_api.operation.openapi import non_null_schema
 from edge_api.operation.result import Document, OperationResult
@@ -164,12 +165,7 @@ class BoundTool:
             choice = {"type": "string", "enum": list(self.operations)}
             properties = {self.tool.discriminator: choice, **properties}
             required = [self.tool.discriminator, *required]
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        }
+        return object_schema(properties, *required, additionalProperties=False)
 
     @property
     def output_schema(self) -> Json:
