@@ -4,7 +4,8 @@ The endpoint speaks JSON-RPC and has a handler of its own; it is declared so tha
 self-description name it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -219,16 +220,11 @@ def ai_catalog(site_url: str, title: str) -> Document:
     return Document(orjson.dumps(catalog), CATALOG_TYPE, is_cached=False)
 
 
-Handler = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]
-
-
-def _document_handler(make: Callable[[str, str], Document]) -> Handler:
-    """Return the handler of a document about the site."""
-
-    async def handle(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-        return OperationResult(make(service.settings.site_url, site_title(service)))
-
-    return handle
+async def answer_document(
+    make: Callable[[str, str], Document], service: Service, _: OperationRequest[None, None]
+) -> OperationResult:
+    """Return a document about the site."""
+    return OperationResult(make(service.settings.site_url, site_title(service)))
 
 
 def check_origin(service: Service, headers: Mapping[str, str], _peer: str) -> None:
@@ -304,7 +300,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=SERVER_CARD,
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
-        handler=_document_handler(server_card),
+        handler=partial(answer_document, server_card),
         responses=cacheable("The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
     ),
     Operation(
@@ -312,7 +308,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=WELL_KNOWN_CARD,
         summary="The server card for clients that look for it in the root",
         tag="mcp",
-        handler=_document_handler(well_known_card),
+        handler=partial(answer_document, well_known_card),
         responses=cacheable("The card", WELL_KNOWN_CARD_SCHEMA),
     ),
     Operation(
@@ -320,7 +316,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=AI_CATALOG,
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
-        handler=_document_handler(ai_catalog),
+        handler=partial(answer_document, ai_catalog),
         responses=cacheable("The catalog", CATALOG_SCHEMA, media_types=(CATALOG_TYPE,)),
     ),
 )

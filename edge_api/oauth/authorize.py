@@ -22,6 +22,7 @@ from edge_api.operation.model import (
     Parameter,
     Schema,
     SuccessResponse,
+    object_schema,
     page,
 )
 from edge_api.operation.result import FORM, HtmlResult, OperationResult
@@ -178,10 +179,8 @@ _PARAMETERS: Final = (
     _parameter("resource", "What the token is to be for (RFC 8707)."),
 )
 _UNCHANGED: Final = "Unchanged from the authorization request."
-_ANSWER_FORM: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["decision", "seal", "client_id"],
-    "properties": {
+_ANSWER_FORM: Final = object_schema(
+    {
         "client_id": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "redirect_uri": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "decision": {"enum": ["allow", "deny"]},
@@ -189,7 +188,8 @@ _ANSWER_FORM: Final[dict[str, Any]] = {
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
         "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
-}
+    *("decision", "seal", "client_id"),
+)
 _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
     "answer": {
         "decision": "deny",

@@ -1,6 +1,7 @@
 """Operations of the authorization server for programs: metadata, keys, tokens, registration."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
@@ -97,13 +98,11 @@ async def describe_server(service: Service, _: OperationRequest[None, None]) -> 
     return _public(server_metadata(issuer, agent_auth(issuer)))
 
 
-def describe_resource(audience: Audience | None) -> Any:
-    """Return the handler that gives the metadata of an audience, or of the whole origin."""
-
-    async def describe(service: Service, _: OperationRequest[None, None]) -> OperationResult:
-        return _public(resource_metadata(service[OAuthServer].issuer, audience))
-
-    return describe
+async def describe_resource(
+    audience: Audience | None, service: Service, _: OperationRequest[None, None]
+) -> OperationResult:
+    """Return the metadata of an audience, or of the whole origin."""
+    return _public(resource_metadata(service[OAuthServer].issuer, audience))
 
 
 async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
@@ -224,7 +223,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
         path=path,
         summary="Which server issues tokens for this resource (RFC 9728)",
         tag=_TAG,
-        handler=describe_resource(audience),
+        handler=partial(describe_resource, audience),
         responses=cacheable("The metadata", output_schema(ResourceMetadata)),
     )
 
