@@ -16,7 +16,8 @@ from typing import Any
 from edge_api.cli import add_command
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
-from edge_api.settings import SettingsError, read_settings
+from edge_api.schema.environment import SettingsError
+from edge_api.settings import read_settings
 
 _PROG = "python -m edge_api"
 COMMANDS: Mapping[str, tuple[str, str]] = {

@@ -163,10 +163,8 @@ def _age_gauges(service: Service) -> Iterator[Gauge]:
 
 
 async def _check_gauges(health: Health) -> list[Gauge]:
-    about, checks = (
-        "Checks of readiness: 0 passes, 1 warns, 2 fails.",
-        (await health.report())["checks"],
-    )
+    about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
+    checks = (await health.report())["checks"]
     return [
         ("edge_check", about, {"check": name}, float(SEVERITY.index(check["status"])))
         for name, check in checks.items()

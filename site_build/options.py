@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from edge_api.schema import environment as origin
-from edge_api.schema.environment import DotenvError, read_dotenv
+from edge_api.schema.environment import SettingsError, read_dotenv
 from site_build.content.front_matter import parse_instant
 from site_build.errors import BuildError
 
@@ -32,7 +32,7 @@ def read_settings() -> dict[str, str]:
     """Return the settings of the environment and `.env` without empty ones; raises BuildError."""
     try:
         given = {**read_dotenv(Path(".env")), **os.environ}
-    except DotenvError as error:
+    except SettingsError as error:
         raise BuildError(str(error)) from None
     return {name: value for name, value in given.items() if value}
 

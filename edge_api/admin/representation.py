@@ -37,9 +37,9 @@ def negotiate_media_type(accept: str | None) -> str:
     """
     wanted = accept or "*/*"
     weights = {JSON: media_weight(wanted, JSON), CSV: 0.0, SINGLE: 0.0}
-    for preference in preferences(wanted):
-        if preference.name in (CSV, SINGLE):
-            weights[preference.name] = max(weights[preference.name], preference.weight)
+    for name, _, weight in preferences(wanted):
+        if name in (CSV, SINGLE):
+            weights[name] = max(weights[name], weight)
     return max(weights, key=lambda media_type: weights[media_type])
 
 

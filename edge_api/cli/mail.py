@@ -77,7 +77,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _run(settings: Settings) -> int:
     """Send queued mail until SIGTERM or SIGINT; finish the current message first."""
     # Both import aiohttp, which the other subcommands do not need.
-    from edge_api.cli.logs import configure_logging  # noqa: PLC0415
+    from edge_api.http.logs import configure_logging  # noqa: PLC0415
     from edge_api.http.server import handle_signals  # noqa: PLC0415
 
     if settings.smtp_url is None:

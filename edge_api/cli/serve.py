@@ -21,14 +21,13 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
-from edge_api.cli.logs import configure_logging
-from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
+from edge_api.cli.supervisor import INHERITED, ControlSocket, InheritedFds, Supervisor
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
+from edge_api.http.logs import configure_logging
 from edge_api.http.server import (
     Server,
-    close_all,
     handle_signals,
     listen,
     raise_descriptor_limit,
@@ -79,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     workers = "processes that serve; more than 1 needs PostgreSQL (default: 1)"
     parser.add_argument("--workers", type=int, default=1, help=workers)
-    add_option(parser)
+    parser.add_argument(INHERITED, type=InheritedFds.read, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -156,7 +155,8 @@ async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
         try:
             return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
         finally:
-            close_all(sockets)
+            for each in sockets:
+                each.close()
 
 
 async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:

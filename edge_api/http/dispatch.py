@@ -9,10 +9,9 @@ import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -27,7 +26,7 @@ from edge_api.http.endpoint import Endpoint, options_response, preflight_respons
 from edge_api.http.errors import error_page, error_response, report_internal_error
 from edge_api.http.headers import transport_headers
 from edge_api.http.request import Request, assign_request_id, joined_header
-from edge_api.http.response import PreparedResponse, close_if_last, header_lines, move_limit_headers
+from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
@@ -62,13 +61,8 @@ class Route:
     """The operation that the sender must be allowed to call; `None`: no check."""
 
 
-class Observer(Protocol):
-    """Is notified of each request once its response is made."""
-
-    def __call__(
-        self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
-    ) -> None:
-        """Record one request."""
+Observer = Callable[[Request, str, web.StreamResponse, float], None]
+"""Is notified of each request, its route and its seconds, once its response is made."""
 
 
 class Resource:
@@ -151,8 +145,9 @@ class App:
             response = await self._on_error(problem, route, request)
         except Exception as error:  # noqa: BLE001  the last place that can answer
             response = await self._on_error(report_internal_error(error), route, request)
-        if isinstance(response, PreparedResponse):
-            response = close_if_last(response, request)
+        is_open = request.version.minor and request.keep_alive and not request.closes_connection
+        if not is_open and isinstance(response, PreparedResponse):
+            response = response.closing()
         for observe in self._observers:
             observe(request, route.name, response, perf_counter() - started)
         return response
@@ -238,6 +233,5 @@ def _decode(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 
-@lru_cache(64)
 def _host_of(authority: str) -> str:
     return re.sub(r":[0-9]*\Z", "", authority).lower()

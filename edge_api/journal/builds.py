@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 from pydantic import ValidationError
@@ -156,14 +156,8 @@ class Search(Protocol):
         """Close the index."""
 
 
-class BuildContents(NamedTuple):
-    """The contents of a build without its search."""
-
-    head: IndexHead
-    posts: Posts
-    files: Mapping[str, SiteFile]
-
-
+BuildContents = tuple[IndexHead, Posts, Mapping[str, SiteFile]]
+"""The contents of a build without its search: its head, its posts, and its files by path."""
 SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search]]
 """Opens the search of the build in a folder while its contents are being read."""
 
@@ -329,7 +323,7 @@ def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:
         raise BuildRefusal("pages of its site are missing: build again")
     # Pages at former addresses are for servers that cannot redirect.
     files = {path: file for path, file in files.items() if path not in head.moved}
-    return BuildContents(head, posts, files)
+    return head, posts, files
 
 
 def _read_state(link: Path) -> _BuildState | None:

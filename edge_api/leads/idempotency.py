@@ -132,13 +132,6 @@ class Idempotency:
             return stored, True
         return StoredResponse(claim.request_digest, response), False
 
-    async def delete_expired(self) -> None:
-        """Delete expired answers: they contain personal data. Raises Problem."""
-        expired = self._expired()
-        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
-        if result.rows:  # nothing is written for nothing
-            await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
-
     async def _find(self, claim: IdempotentRequest) -> StoredResponse | None:
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))

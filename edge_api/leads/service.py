@@ -98,10 +98,6 @@ class Leads:
         quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
-    async def delete_expired(self) -> None:
-        """Delete expired answers of idempotency keys. Raises Problem."""
-        await self._idempotency.delete_expired()
-
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
         return await self._lists.get(limit, partial(self._read_recent, limit))

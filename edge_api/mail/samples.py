@@ -20,8 +20,9 @@ from edge_api.mail.messages import (
     TemplateName,
     compose,
 )
+from edge_api.schema.environment import SettingsError
 from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
-from edge_api.settings import Settings, SettingsError
+from edge_api.settings import Settings
 
 _LEAD: Final[Mapping[str, Any]] = {
     "name": "Ada Lovelace",

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
-from edge_api.schema.environment import DotenvError, read_dotenv
+from edge_api.schema.environment import SettingsError, read_dotenv
 from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
 from site_build.content.front_matter import KEYS
 from site_build.errors import BuildError
@@ -26,7 +26,7 @@ from site_build.template_objects import Article
 _REPOSITORY = Path(__file__).resolve().parents[2]
 try:
     _given = {**read_dotenv(Path(".env")), **os.environ}
-except DotenvError:  # The commands say so themselves.
+except SettingsError:  # The commands say so themselves.
     _given = dict(os.environ)
 _here = Path("pelicanconf.py")
 _found = _here if _here.is_file() else _REPOSITORY / _here

@@ -19,7 +19,7 @@ import pytest
 
 from edge_api.cli import serve
 from edge_api.cli.doctor import check_units
-from edge_api.cli.logs import configure_logging
+from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import PATIENCE, ROOT, Installation, ServedEdge, free_port

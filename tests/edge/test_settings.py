@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from edge_api.schema.credentials import read_limit
-from edge_api.schema.environment import redact_database
-from edge_api.settings import SETTINGS, SettingsError, read_settings
+from edge_api.schema.environment import SettingsError, redact_database
+from edge_api.settings import SETTINGS, read_settings
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.each_engine]
 

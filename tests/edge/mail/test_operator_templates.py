@@ -8,7 +8,8 @@ import pytest
 
 from edge_api.mail.messages import MailTemplates
 from edge_api.mail.samples import open_templates, sample_message
-from edge_api.settings import Settings, SettingsError, read_settings
+from edge_api.schema.environment import SettingsError
+from edge_api.settings import Settings, read_settings
 
 MakeFolder = Callable[..., Settings]
 

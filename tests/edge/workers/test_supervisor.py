@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from edge_api.__main__ import main
-from edge_api.cli.logs import JsonFormatter
+from edge_api.http.logs import JsonFormatter
 from edge_api.journal.search_index_files import MIN_POSTS_FOR_INDEX_FILE
 from tests.edge.edge_process import PATIENCE, Installation
 from tests.edge.ledger import Difference, compare, stored_leads
