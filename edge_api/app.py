@@ -62,9 +62,8 @@ from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure,
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
-from edge_api.webhooks.dispatcher import Dispatcher
+from edge_api.webhooks.dispatcher import Dispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
-from edge_api.webhooks.sender import make_sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,9 @@ async def assemble(
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
-        webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
+        webhooks = Dispatcher(
+            store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(is_local=settings.is_loopback)
+        )
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.close)

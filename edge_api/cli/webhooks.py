@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SecretBox
@@ -20,21 +20,25 @@ from edge_api.cli import (
     add_list,
     print_list,
 )
+from edge_api.db.table import Row
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
     KEY_PURPOSE,
     SECRET_ROTATION_OVERLAP,
     Endpoints,
-    EndpointStatus,
-    EndpointWithSecret,
-    EventSender,
 )
+
+if TYPE_CHECKING:
+    from edge_api.webhooks.dispatcher import WebhookSender
 
 _HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
-_MEMBERS: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
-"""The members of a listed endpoint: all columns but its secrets."""
+_MEMBERS: Final = (
+    *("id", "url", "created_at", "former_until", "disabled_at", "disabled_for"),
+    *("waiting", "given_up"),
+)
+"""The members of a listed endpoint: all but its secrets."""
 _COLUMNS: Columns = {
     "ID": "id",
     "STATE": lambda row: f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
@@ -79,11 +83,11 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
         return await _ACTIONS[arguments.action](endpoints, arguments) or 0
 
 
-def _open_sender(settings: Settings) -> EventSender:
+def _open_sender(settings: Settings) -> "WebhookSender":
     # It imports aiohttp, which only `add` and `test` need.
-    from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
+    from edge_api.webhooks.dispatcher import make_sender  # noqa: PLC0415
 
-    return make_sender(settings)
+    return make_sender(is_local=settings.is_loopback)
 
 
 async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
@@ -91,7 +95,7 @@ async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
 
 
 async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    found = [_to_json(each) for each in await endpoints.all()]
+    found = [{name: row[name] for name in _MEMBERS} for row in await endpoints.all()]
     none = "there are no webhook endpoints yet; nobody is notified of new leads"
     print_list(found, _COLUMNS, none, as_json=arguments.json)
 
@@ -146,19 +150,14 @@ def _hours(text: str) -> timedelta:
     return int(text) * _HOUR
 
 
-def _show(endpoint: EndpointWithSecret, *, as_json: bool) -> None:
+def _show(endpoint: Row, *, as_json: bool) -> None:
     if as_json:
-        members = {"id": endpoint.row["id"], "url": endpoint.row["url"], "secret": endpoint.secret}
+        members = {name: endpoint[name] for name in ("id", "url", "secret")}
         print(json.dumps(members, ensure_ascii=False))
         return
-    print(endpoint.row["id"])
-    print(endpoint.secret)
+    print(endpoint["id"])
+    print(endpoint["secret"])
     sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
-
-
-def _to_json(status: EndpointStatus) -> dict[str, Any]:
-    members = {name: status.row[name] for name in _MEMBERS}
-    return {**members, "waiting": status.waiting, "given_up": status.dead}
 
 
 def _events(number: int) -> str:

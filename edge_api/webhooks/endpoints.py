@@ -1,11 +1,11 @@
 """Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -21,6 +21,9 @@ from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
 from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
 from edge_api.schema.environment import EDGE
+
+if TYPE_CHECKING:
+    from edge_api.webhooks.dispatcher import WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
 TEST_EVENT: Final = "webhook.test"
@@ -70,16 +73,6 @@ class DeliveryResult:
     def is_gone(self) -> bool:
         """Return whether the address wants no event any more."""
         return self.status == HTTPStatus.GONE
-
-
-class EventSender(Protocol):
-    """Posts events to allowed addresses."""
-
-    async def check(self, url: str) -> None:
-        """Raise Problem `invalid` if `url` must not be posted to; a name may resolve later."""
-
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
-        """Send the body once and return the result; failures are results too."""
 
 
 KEY_PURPOSE: Final = "webhook secrets"
@@ -137,36 +130,22 @@ SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
 """The default time for which a replaced secret signs beside its successor."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointWithSecret:
-    """An endpoint with its secret, to be shown once."""
-
-    row: Row
-    secret: str
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointStatus:
-    """An endpoint with the numbers of its undelivered events."""
-
-    row: Row
-    waiting: int
-    dead: int
-
-
 class Endpoints:
     """The endpoints of one store; `box` encrypts their secrets."""
 
     def __init__(
-        self, store: Store, clock: Clock, box: SecretBox, make_sender: Callable[[], EventSender]
+        self, store: Store, clock: Clock, box: SecretBox, make_sender: Callable[[], "WebhookSender"]
     ) -> None:
         self._store = store
         self._clock = clock
         self._box = box
         self._make_sender = make_sender
 
-    async def add(self, url: str) -> EndpointWithSecret:
-        """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
+    async def add(self, url: str) -> Row:
+        """Store a new endpoint; return it with its secret in clear, to be shown once.
+
+        Raises Problem `invalid`, and `conflict` for one that is known.
+        """
         await self._make_sender().check(url)
         secret, now = new_secret(), self._clock()
         given = {"url": url, "secret": self._box.encrypt(secret.encode())}
@@ -177,14 +156,14 @@ class Endpoints:
             if problem.code != "conflict":
                 raise
             raise Problem("conflict", f"There is an endpoint for {url} already") from None
-        return EndpointWithSecret(row, secret)
+        return {**row, "secret": secret}
 
-    async def all(self) -> list[EndpointStatus]:
-        """Return every endpoint, oldest first."""
+    async def all(self) -> list[Row]:
+        """Return every endpoint, oldest first, with `waiting` and `given_up`: numbers of events."""
         (result,) = await self._store.run(
             Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
         )
-        return [await self._status_of(row) for row in result.rows]
+        return [await self._add_counts(row) for row in result.rows]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
@@ -198,10 +177,11 @@ class Endpoints:
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
-    async def rotate(
-        self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP
-    ) -> EndpointWithSecret:
-        """Make a new secret; the old one signs too for `overlap`. Raises Problem `not_found`."""
+    async def rotate(self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP) -> Row:
+        """Make a new secret, and return as `add`; the old one signs too for `overlap`.
+
+        Raises Problem `not_found`.
+        """
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
             "secret": self._box.encrypt(secret.encode()),
@@ -211,7 +191,7 @@ class Endpoints:
         untouched = Filter("secret", "eq", row["secret"])
         update = Update(WEBHOOK_ENDPOINTS, values, (*where_id(row["id"]), untouched), at_least=1)
         await self._run("rotate", update)
-        return EndpointWithSecret({**row, **values}, secret)
+        return {**row, **values, "secret": secret}
 
     async def retry(self, endpoint_id: str | None = None) -> int:
         """Queue dead deliveries again, of one endpoint or of all; return their number.
@@ -249,13 +229,14 @@ class Endpoints:
         )
         return len(changed.rows)
 
-    async def _status_of(self, row: Row) -> EndpointStatus:
-        wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
+    async def _add_counts(self, row: Row) -> Row:
         counts = (
-            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
+            Read(WEBHOOK_DELIVERIES, ("id",), (of_row, state), limit=1, with_total=True)
+            for of_row in (Filter("endpoint_id", "eq", row["id"]),)
+            for state in (WAITING, GIVEN_UP)
         )
         waiting, dead = await self._store.run(*counts)
-        return EndpointStatus(row, waiting.total or 0, dead.total or 0)
+        return {**row, "waiting": waiting.total, "given_up": dead.total}
 
     async def _find(self, endpoint_id: str) -> Row:
         try:
