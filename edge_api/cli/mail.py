@@ -9,10 +9,10 @@ from typing import Any, get_args
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
-from edge_api.mail.dispatcher import make_mailing, site_title
+from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.messages import TemplateName
+from edge_api.mail.preparation import open_templates, sample_message, site_title
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin, QueuedMail
-from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 

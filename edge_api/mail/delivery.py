@@ -195,7 +195,7 @@ class Connection(AsyncExitStack):
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Send a message; return once the relay has accepted it. Raises Refused."""
         if self._session is None:
-            self._session = await self.enter_async_context(self._transport.session())
+            self._session = await self.enter_async_context(self._transport())
         await self._session.send(sender, recipient, message)
 
 

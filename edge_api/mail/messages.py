@@ -7,7 +7,7 @@ text is cleaned before, and mailboxes are set as objects.
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -71,11 +71,8 @@ class MailSession(Protocol):
         """Send the message to one recipient; return once it is accepted. Raises Refused."""
 
 
-class Transport(Protocol):
-    """Opens connections to the relay."""
-
-    def session(self) -> AbstractAsyncContextManager[MailSession]:
-        """Return a connection that lasts for a batch. Entering it raises Refused."""
+Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
+"""Returns a connection to the relay that lasts for a batch. Entering it raises Refused."""
 
 
 Queue = Literal["auth", "transactional"]

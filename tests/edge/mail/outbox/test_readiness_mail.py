@@ -111,7 +111,7 @@ async def test_a_store_that_is_away_is_said(
     """Of mail too; whether requests may come is for the store's own check to say."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)
-    status = MailStatus(watched, clock, office.mailing.status.rules)
+    status = MailStatus(watched, clock, office.mailing.outbox)
     watched.away = True
     check = await status.check()
 
