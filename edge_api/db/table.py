@@ -313,18 +313,13 @@ def _read_column(name: str, info: FieldInfo) -> Column:
         generated=trait.generated,
         on_update_now=trait.on_update_now,
         choices=get_args(plain) if get_origin(plain) is Literal else (),
-        bounds=_bounds(metadata),
+        bounds=(
+            max(_constraints(metadata, "ge", "min_length"), default=None),
+            min(_constraints(metadata, "le", "max_length"), default=None),
+        ),
         description=info.description or "",
-        check=TypeAdapter(_annotation(info)),
+        check=TypeAdapter(info.rebuild_annotation()),
     )
-
-
-def _annotation(info: FieldInfo) -> Any:
-    """Return the annotation with the constraints that pydantic took out of it."""
-    annotation: Any = info.annotation
-    for mark in info.metadata:
-        annotation = Annotated[annotation, mark]
-    return annotation
 
 
 def _unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -340,19 +335,10 @@ def _unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
     return inner, ()
 
 
-def _bounds(items: tuple[Any, ...]) -> tuple[int | None, int | None]:
-    """Return the tightest minimum and maximum of length or value among items of metadata."""
-    minima = [
-        getattr(item, name) for item in items for name in ("ge", "min_length") if _has(item, name)
-    ]
-    maxima = [
-        getattr(item, name) for item in items for name in ("le", "max_length") if _has(item, name)
-    ]
-    return max(minima, default=None), min(maxima, default=None)
-
-
-def _has(mark: Any, name: str) -> bool:
-    return getattr(mark, name, None) is not None
+def _constraints(items: tuple[Any, ...], *names: str) -> Iterator[int]:
+    """Yield the values of constraints among items of metadata."""
+    found = (getattr(item, name, None) for item in items for name in names)
+    yield from (value for value in found if value is not None)
 
 
 def _as_problem(error: ValidationError, table: Table, column: str = "") -> Problem:

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.errors import stale_update, too_many_rows
-from edge_api.db.problems import not_one_row
+from edge_api.db.problems import Problem, not_one_row
 from edge_api.db.query import Delete, Insert, InsertFromRead, Query, QueryResult, Read, Update
 from edge_api.db.table import Row, Table
 
@@ -110,7 +109,8 @@ class _Transaction:
         if most is not None and most < (
             yield from self._count(table, sql.count_matches(query, most, self._dialect))
         ):
-            raise too_many_rows(most)
+            message = f"fits more than {most} rows, which is the most for one call; narrow it"
+            raise Problem("invalid", f"match: {message}", sqlstate="54000")
         if isinstance(query, Update):
             statement, values = sql.update_rows(query, self._dialect), [dict(query.values)]
         else:
@@ -119,7 +119,7 @@ class _Transaction:
         if query.single and len(rows) != 1:
             raise not_one_row(len(rows))
         if isinstance(query, Update) and len(rows) < query.at_least:
-            raise stale_update()
+            raise Problem("conflict", "What was to be changed has changed meanwhile: look again")
         return QueryResult(sorted(rows, key=lambda row: row[table.key]))
 
     def _count(

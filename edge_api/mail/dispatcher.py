@@ -58,8 +58,8 @@ class Dispatcher(outbox.Dispatcher):
         state = send_state(found.rows, now)
         if paused_until(state, now):
             return False
-        batch = await self._claims.claim_due(state["batch_size"])
-        return await self._send(batch.entries, state) and not batch.is_complete
+        entries, is_complete = await self._claims.claim_due(state["batch_size"])
+        return await self._send(entries, state) and not is_complete
 
     async def _dispatch_due(self) -> bool:
         with outbox.log_errors(_log, "mail waits"):

@@ -1,10 +1,8 @@
 """Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
@@ -22,8 +20,8 @@ from edge_api.net.signatures import new_secret, sign
 from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
 from edge_api.schema.environment import EDGE
 
-if TYPE_CHECKING:
-    from edge_api.webhooks.dispatcher import WebhookSender
+if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
+    from edge_api.webhooks.dispatcher import DeliveryResult, WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
 TEST_EVENT: Final = "webhook.test"
@@ -51,28 +49,6 @@ def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Inser
         for endpoint in endpoints
     ]
     return Insert(WEBHOOK_DELIVERIES, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """The result of one attempt."""
-
-    status: int | None
-    """`None` without an answer."""
-    message: str
-    """The outcome, without a word of what was sent or answered: it may be logged."""
-    retry_after: str = ""
-    """The header as received (RFC 9110, section 10.2.3)."""
-
-    @property
-    def is_delivered(self) -> bool:
-        """Return whether the event has arrived."""
-        return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
-
-    @property
-    def is_gone(self) -> bool:
-        """Return whether the address wants no event any more."""
-        return self.status == HTTPStatus.GONE
 
 
 KEY_PURPOSE: Final = "webhook secrets"
@@ -212,7 +188,7 @@ class Endpoints:
         where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP)
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
 
-    async def test(self, endpoint_id: str) -> DeliveryResult:
+    async def test(self, endpoint_id: str) -> "DeliveryResult":
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
         body = format_event(TEST_EVENT, format_instant(now), {}).encode()
@@ -230,10 +206,9 @@ class Endpoints:
         return len(changed.rows)
 
     async def _add_counts(self, row: Row) -> Row:
+        wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
-            Read(WEBHOOK_DELIVERIES, ("id",), (of_row, state), limit=1, with_total=True)
-            for of_row in (Filter("endpoint_id", "eq", row["id"]),)
-            for state in (WAITING, GIVEN_UP)
+            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
         )
         waiting, dead = await self._store.run(*counts)
         return {**row, "waiting": waiting.total, "given_up": dead.total}

@@ -1,14 +1,14 @@
 """Translation of PostgreSQL errors into problems."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Final
 
 import asyncpg
 
 from edge_api.db.errors import constraint_violation, unavailable, unique_violation
 from edge_api.db.problems import CANCELED, Problem
-from edge_api.db.table import Row, Table
+from edge_api.db.table import Table
 
 _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
 """asyncpg's errors of a lost connection; InternalClientError if the server has closed it."""
@@ -64,25 +64,16 @@ def _sentence_of(sqlstate: str) -> str | None:
 
 
 def violation(
-    error: asyncpg.IntegrityConstraintViolationError, table: Table, rows: Sequence[Row]
+    error: asyncpg.IntegrityConstraintViolationError, table: Table, stored: Collection[str]
 ) -> Problem:
-    """Return the problem of a violation; `rows` hold the values to be stored, if they are known."""
+    """Return the problem of a violation; `stored` are the columns that have new values."""
     name = error.constraint_name or ""
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
         return constraint_violation(table, [error.column_name or column], error.sqlstate)
     declared = {index.name: index.columns for index in table.indexes}
     columns = declared.get(name, (table.key,))
-    return unique_violation(table, columns, _refused(error, columns, rows))
-
-
-def _refused(
-    error: asyncpg.UniqueViolationError, columns: Sequence[str], rows: Sequence[Row]
-) -> Row:
-    """Return the refused row: the server's message has its `(columns)=(values)`."""
-    if len(rows) == 1:
-        return rows[0]
-    named = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
-    found = named and named[1]
-    values = (", ".join(str(row.get(name)) for name in columns) for row in rows)
-    return next((row for row, text in zip(rows, values, strict=True) if text == found), {})
+    # The server's message, in its language, has `(columns)=(values)`.
+    found = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
+    values = found[1] if found and set(columns) <= set(stored) else None
+    return unique_violation(table, columns, values)

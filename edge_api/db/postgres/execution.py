@@ -128,5 +128,5 @@ async def _execute_one(connection: Connection, step: TransactionStep) -> Sequenc
             return await connection.fetch(step.text, *step.records[0])
         await connection.executemany(step.text, step.records)
     except asyncpg.IntegrityConstraintViolationError as error:
-        raise violation(error, step.table, step.rows) from None
+        raise violation(error, step.table, step.rows[0]) from None
     return ()

@@ -50,9 +50,6 @@ class StoreConnections:
         self.slow = slow
         self._version_connection = version_connection
         self.is_open = True
-        self._version: int | None = None
-        self._was_in_task = False
-        """Whether a task was the first to get this version."""
 
     async def run(self, queries: Sequence[Query]) -> list[QueryResult]:
         """Run the queries in one transaction; those that only read go to a reader.
@@ -87,26 +84,9 @@ class StoreConnections:
                 connection.execute("ROLLBACK")
 
     def version(self) -> int:
-        """Return `PRAGMA data_version`: it changes with each commit of any other connection.
-
-        A query takes file locks (4 to 15 microseconds), so its result is cached for the rest of
-        the event loop's iteration: requests handled in one iteration arrived before it, so none
-        can depend on a later commit. A result cached by a task is not used by socket callbacks:
-        uvloop runs these before `call_soon` clears it, and a long task may have run in between.
-        """
-        in_task = asyncio.current_task() is not None
-        if self._version is None or (self._was_in_task and not in_task):
-            (self._version,) = self._version_connection.execute("PRAGMA data_version").fetchone()
-            self._was_in_task = in_task
-            asyncio.get_running_loop().call_soon(self._forget_version)
-        return self._version
-
-    def _forget_version(self) -> None:
-        self._version = None
-
-    async def scrub(self, *, full: bool) -> bool:
-        """Remove deleted rows from the log too, unless it is read; return the success."""
-        return await self.writer.truncate_wal(vacuum=full)
+        """Return a number that changes with each commit of any other connection (4 us)."""
+        (version,) = self._version_connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     async def probe(self) -> None:
         """Return when the store could be written.
