@@ -8,10 +8,9 @@ import asyncio
 import logging
 import re
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from edge_api import outbox
 from edge_api.auth.actor import Clock
@@ -20,7 +19,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import MailSession, Refused, Stage, Transport
+from edge_api.mail.messages import MailSession, Refused, Transport
 from edge_api.mail.preparation import MessageComposer, NotSent
 from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_live
 from edge_api.mail.suppressions import Suppression, is_suppressed
@@ -29,54 +28,34 @@ RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused
 """Try later; not before five minutes; pause all mail; suppress the address; give up the message;
 pause all mail until an operator has fixed the password."""
 
-_ALL_STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-_SENDER_STAGES: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
-"""The stages in which the relay knows only the sender."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A rule for refusals whose stage, code and enhanced code all fit."""
-
-    kind: RefusalKind
-    code: str = ".*"  # a pattern for the three digits; empty without an answer
-    enhanced: str = ".*"
-    stages: tuple[Stage, ...] = _ALL_STAGES
-
-    def matches(self, refused: Refused) -> bool:
-        code = "" if refused.code is None else str(refused.code)
-        return (
-            refused.stage in self.stages
-            and re.fullmatch(self.code, code) is not None
-            and re.fullmatch(self.enhanced, refused.enhanced) is not None
-        )
-
-
-_RULES: Final = (
-    _Rule("rate_limited", "421|454", r"4\.7\.\d+"),
-    _Rule("rate_limited", "429"),
+_RULES: Final[tuple[tuple[RefusalKind, str], ...]] = (
+    ("rate_limited", r"\w+ (421|454) 4\.7\.\d+"),
+    ("rate_limited", r"\w+ 429 .*"),
     # Said to a recipient or a message it may be about that one alone, which must not stop others.
-    _Rule("rate_limited", "450|451|452", r"4\.7\.\d+", stages=_SENDER_STAGES),
-    _Rule("login", "530|534|535|538", stages=_SENDER_STAGES),
-    _Rule("login", stages=("login",)),
+    ("rate_limited", r"(connect|login|sender) 45[012] 4\.7\.\d+"),
+    ("login", r"(connect|login|sender) 53[0458] .*"),
+    ("login", r"login .*"),
     # A relay that is closed refuses nobody's message (554 in a greeting, RFC 5321, section 3.1).
-    _Rule("retry", stages=("connect",)),
-    _Rule("greylisted", "450|451|452", r"4\.7\.\d+", stages=("recipient", "data")),
-    _Rule("greylisted", "450|451", stages=("recipient",)),
+    ("retry", r"connect .*"),
+    ("greylisted", r"(recipient|data) 45[012] 4\.7\.\d+"),
+    ("greylisted", r"recipient 45[01] .*"),
     # Not 5.1.0, 5.1.7, 5.1.8 and 5.1.9: they are about the sender or the way as well, and relays
     # say what they think of a sender when a recipient is named.
-    _Rule("bounced", r"5\d\d", r"5\.1\.([1-6]|10)", stages=("recipient",)),
-    _Rule("bounced", "550|551|553", r"5\.1\.([1-6]|10)", stages=("data",)),
-    _Rule("refused", r"5\d\d"),
-    _Rule("refused", "", r"5\.\d+\.\d+"),
-    _Rule("retry"),
+    ("bounced", r"recipient 5\d\d 5\.1\.([1-6]|10)"),
+    ("bounced", r"data 55[013] 5\.1\.([1-6]|10)"),
+    ("refused", r"\w+ 5\d\d .*"),
+    ("refused", r"\w+ None 5\.\d+\.\d+"),
+    ("retry", r".*"),
 )
-"""RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
+"""Patterns of a refusal's stage, code (or None) and enhanced code; the first that fits counts.
+
+RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
 
 
 def classify(refused: Refused) -> RefusalKind:
     """Return the kind of a refusal."""
-    return next(rule.kind for rule in _RULES if rule.matches(refused))
+    text = f"{refused.stage} {refused.code} {refused.enhanced}"
+    return next(kind for kind, pattern in _RULES if re.fullmatch(pattern, text))
 
 
 _TIME_STEP: Final = timedelta(microseconds=1)
