@@ -22,7 +22,7 @@ from edge_api.db.types import format_instant
 from edge_api.mail.messages import MailSession, Refused, Transport
 from edge_api.mail.preparation import MessageComposer, NotSent
 from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_live
-from edge_api.mail.suppressions import Suppression, is_suppressed
+from edge_api.mail.suppressions import is_suppressed, suppression
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """Try later; not before five minutes; pause all mail; suppress the address; give up the message;
@@ -110,7 +110,7 @@ class DeliveryLog(Claims):
         now, address = self._clock(), entry["recipient_email"]
         queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
-            queries.append(Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now))
+            queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
         if retry_for(entry):
             queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
             await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
