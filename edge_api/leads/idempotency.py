@@ -40,14 +40,6 @@ class IdempotentRequest:
     request_digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """A stored answer, with the digest of its request."""
-
-    request_digest: str
-    response: str
-
-
 StoreResponse = Callable[[str], tuple[Query, ...]]
 """Returns the queries that store an answer."""
 Work = Callable[[StoreResponse], Awaitable[str]]
@@ -97,25 +89,21 @@ class Idempotency:
             headers = {"Retry-After": str(RETRY_SECONDS)}
             raise Problem("in_progress", headers=headers) from None
         try:  # if the first one fails, the next runs
-            stored, replayed = await self._answer(claim, work)
+            return await self._answer(claim, work)
         finally:
             lock.release()
-        if stored.request_digest != claim.request_digest:
-            raise Problem("idempotency_mismatch")
-        return stored.response, replayed
 
-    async def _answer(self, claim: IdempotentRequest, work: Work) -> tuple[StoredResponse, bool]:
+    async def _answer(self, claim: IdempotentRequest, work: Work) -> tuple[str, bool]:
         stored = await self._find(claim)
         if stored is not None:
             return stored, True
         try:
-            response = await work(partial(self._store_queries, claim))
+            return await work(partial(self._store_queries, claim)), False
         except Problem as problem:
             stored = await self._find(claim) if problem.code == "conflict" else None
             if stored is None:
                 raise
             return stored, True
-        return StoredResponse(claim.request_digest, response), False
 
     async def delete_expired(self) -> None:
         """Delete expired answers: they contain personal data. Raises Problem."""
@@ -124,12 +112,15 @@ class Idempotency:
         if result.rows:  # nothing is written for nothing
             await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
 
-    async def _find(self, claim: IdempotentRequest) -> StoredResponse | None:
+    async def _find(self, claim: IdempotentRequest) -> str | None:
+        """Return the stored answer. Raises Problem `idempotency_mismatch` for another request's."""
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        stored = (StoredResponse(row["request_digest"], row["response"]) for row in result.rows)
-        return next(stored, None)
+        for row in result.rows:
+            if row["request_digest"] != claim.request_digest:
+                raise Problem("idempotency_mismatch")
+        return result.rows[0]["response"] if result.rows else None
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()

@@ -35,7 +35,6 @@ from edge_api.mail.messages import (
     SUMMARY,
     Envelope,
     MailTemplates,
-    TemplateName,
     compose,
 )
 from edge_api.mail.queue import message_type_of, retry_for
@@ -232,7 +231,7 @@ def open_templates(settings: Settings) -> MailTemplates:
 
 
 def sample_message(
-    template: TemplateName, settings: Settings, site_title: str, templates: MailTemplates
+    template: str, settings: Settings, site_title: str, templates: MailTemplates
 ) -> EmailMessage:
     """Return a message with sample values. Raises as `compose`."""
     now = system_clock()
