@@ -114,7 +114,7 @@ async def assemble(
         is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
-            "mail": mailing.status.check,
+            "mail": mailing.check,
             "webhooks": partial(check_webhooks, store),
             "watcher": publishing.watcher,
             "code": publishing.code,

@@ -12,7 +12,7 @@ from typing import Final
 
 from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import hash_secret, is_well_formed
-from edge_api.auth.tokens import AccessTokenValidator, is_jwt
+from edge_api.auth.tokens import AccessTokenValidator, ValidCredential, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update
 from edge_api.db.table import Row
@@ -172,26 +172,18 @@ class Authenticator:
 
     async def _read(self, secret: str, digest: str, version: int) -> _CachedCredential | None:
         """Return the credential unless it is unknown or revoked. Raises Problem `unavailable`."""
-        found = await (self._token(secret) if is_jwt(secret) else self._row(digest))
+        find_token = self._token_validator.find
+        found = await (find_token(secret) if is_jwt(secret) else self._find_row(digest))
         before = self._cache.pop(digest, None)
         if found is None:
             return None
-        actor, expires_at, audiences = found
-        cached = self._cache[digest] = _CachedCredential(actor, expires_at, version, audiences)
+        cached = _CachedCredential(found.actor, found.expires_at, version, found.audiences)
+        self._cache[digest] = cached
         if before is not None:
             cached.confirmed_at, cached.stored_at = before.confirmed_at, before.stored_at
         return cached
 
-    async def _token(self, text: str) -> "_CredentialInfo | None":
-        token = await self._token_validator.find(text)
-        if token is None:
-            return None
-        audiences = frozenset(
-            audience for audience in _KINDS if self._token_validator.accepts(token, audience)
-        )
-        return token.actor, token.expires_at, audiences
-
-    async def _row(self, digest: str) -> "_CredentialInfo | None":
+    async def _find_row(self, digest: str) -> ValidCredential | None:
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
         (result,) = await self._store.run(query)
         if not result.rows or result.rows[0]["revoked_at"] is not None:
@@ -199,7 +191,7 @@ class Authenticator:
         row = result.rows[0]
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
-        return actor_of(row), expiry and datetime.fromisoformat(expiry), audiences
+        return ValidCredential(actor_of(row), expiry and datetime.fromisoformat(expiry), audiences)
 
 
 def actor_of(row: Row) -> Actor:
@@ -211,9 +203,6 @@ def actor_of(row: Row) -> Actor:
         scopes=frozenset(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
-
-
-_CredentialInfo = tuple[Actor, datetime | None, frozenset[Audience]]
 
 
 def _is_expired(cached: _CachedCredential, now: datetime) -> bool:

@@ -178,25 +178,24 @@ class Connection(AsyncExitStack):
         await self._session.send(sender, recipient, message)
 
 
-class Delivery:
-    """Delivers entries; `sender` is the address on the envelope."""
+class Delivery(DeliveryLog):
+    """Delivers entries that it has claimed; `sender` is the address on the envelope."""
 
     def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
-        self._clock = clock
+        super().__init__(store, clock)
         self._composer = composer
         self._sender = sender
-        self._delivery_log = DeliveryLog(store, clock)
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
-        leased = await self._delivery_log.ensure_lease(entry, MIN_LEASE)
+        leased = await self.ensure_lease(entry, MIN_LEASE)
         if leased is None:
             return True
         if expiry := find_expiry(leased, state, self._clock()):
-            await self._delivery_log.dead(leased, expiry)
+            await self.dead(leased, expiry)
             return True
         message = await self._prepare(leased)
         return True if message is None else await self._send(leased, message, connection)
@@ -210,17 +209,17 @@ class Delivery:
             # The words of the error may be those of the message: only its name is kept.
             reason = f"cannot be composed: {type(error).__name__}"
             _log.error("mail %s %s", entry["id"], reason)
-            await self._delivery_log.dead(entry, reason)
+            await self.dead(entry, reason)
             return None
         if isinstance(message, NotSent):
-            log = self._delivery_log
-            await (log.suppressed if message.is_permanent else log.dead)(entry, message.reason)
+            end = self.suppressed if message.is_permanent else self.dead
+            await end(entry, message.reason)
             return None
         return message
 
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
-            async with self._delivery_log.renewing(entry):
+            async with self.renewing(entry):
                 await connection.send(self._sender, entry["recipient_email"], message)
         except Refused as refused:
             return await self._record_refusal(entry, refused)
@@ -235,7 +234,7 @@ class Delivery:
         """Log that a message was sent, however long the store takes: else it is sent twice."""
         for _ in range(MAX_RECORD_ATTEMPTS):
             try:
-                await self._delivery_log.sent(entry)
+                await self.sent(entry)
             except Problem:
                 await asyncio.sleep(RECORD_RETRY_SECONDS)
             else:
@@ -247,24 +246,24 @@ class Delivery:
         now, reason = self._clock(), refused.message
         match classify(refused):
             case "bounced":
-                await self._delivery_log.bounced(entry, reason)
+                await self.bounced(entry, reason)
             case "refused":
-                await self._delivery_log.failed(entry, reason, None)
+                await self.failed(entry, reason, None)
             case "greylisted":
                 due = next_attempt(entry, now, GREYLISTED_PAUSE)
-                await self._delivery_log.failed(entry, reason, due, "soft_bounced")
+                await self.failed(entry, reason, due, "soft_bounced")
             case "rate_limited":
                 return await self._stop(entry, "rate_limited", reason, now + RATE_LIMIT_PAUSE)
             case "login":
                 return await self._stop(entry, "failed", reason, now + LOGIN_PAUSE)
             case "retry":
-                await self._delivery_log.failed(entry, reason, next_attempt(entry, now))
+                await self.failed(entry, reason, next_attempt(entry, now))
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
 
     async def _stop(self, entry: Row, status: str, reason: str, until: datetime) -> bool:
         _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
-        await self._delivery_log.paused(entry, status, reason, until)
+        await self.paused(entry, status, reason, until)
         return False
 
 

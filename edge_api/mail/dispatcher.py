@@ -26,7 +26,6 @@ from edge_api.mail.preparation import PLACEHOLDER_SENDER, MessageComposer, open_
 from edge_api.mail.queue import (
     LEASE,
     READ_STATE,
-    Claims,
     Outbox,
     paused_until,
     send_state,
@@ -49,7 +48,6 @@ class Dispatcher(outbox.Dispatcher):
         super().__init__(store, clock)
         self._transport = transport
         self._delivery = delivery
-        self._claims = Claims(store, clock)
 
     async def send_batch(self) -> bool:
         """Send one batch of due entries; return whether there may be more. Raises Problem."""
@@ -58,7 +56,7 @@ class Dispatcher(outbox.Dispatcher):
         state = send_state(found.rows, now)
         if paused_until(state, now):
             return False
-        entries, is_complete = await self._claims.claim_due(state["batch_size"])
+        entries, is_complete = await self._delivery.claim_due(state["batch_size"])
         return await self._send(entries, state) and not is_complete
 
     async def _dispatch_due(self) -> bool:
@@ -79,7 +77,7 @@ class Dispatcher(outbox.Dispatcher):
                         await outbox.wait_for(self._stopping, state["send_delay_ms"] / 1000)
         finally:
             with suppress(Problem):  # the end of the lease does the same
-                await self._claims.release(waiting)
+                await self._delivery.release(waiting)
         return not self._stopping.is_set()
 
 
@@ -92,16 +90,18 @@ _RETRIED_TYPES = Filter(
 
 
 @dataclass(frozen=True, slots=True)
-class MailStatus:
-    """The state of mail, for readiness."""
+class Mailing:
+    """The parts of mail."""
 
     store: Store
     clock: Clock
     outbox: Outbox
-    dispatcher: Dispatcher | None = None  # the one of this process, if it has one
+    dispatcher: Dispatcher
+    links: UnsubscribeLinks
+    desk_links: DeskLinks
 
     async def check(self) -> Check:
-        """Return the state of mail."""
+        """Return the state of mail, for readiness."""
         try:
             sentences = [message async for message in self._sentences()]
         except Problem:
@@ -131,24 +131,13 @@ class MailStatus:
             yield "mail waits for longer than half of its time to live: look at the relay"
         if suppressed.rows:
             yield "the owner's address is suppressed: delete its row in suppressed_emails"
-        active_at = self.dispatcher and self.dispatcher.active_at
+        active_at = self.dispatcher.active_at
         if active_at and self.clock() - active_at > LEASE:
             yield "the mail dispatcher is stuck: restart the service"
 
 
 def _find_one(*where: Filter) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Mailing:
-    """The parts of mail."""
-
-    outbox: Outbox
-    dispatcher: Dispatcher
-    status: MailStatus
-    links: UnsubscribeLinks
-    desk_links: DeskLinks
 
 
 def make_mailing(
@@ -168,5 +157,4 @@ def make_mailing(
     sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
     dispatcher = Dispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
     outbox = Outbox(settings, clock, dispatcher.wake)
-    status = MailStatus(store, clock, outbox, dispatcher)
-    return Mailing(outbox, dispatcher, status, links, desk_links)
+    return Mailing(store, clock, outbox, dispatcher, links, desk_links)
