@@ -33,46 +33,11 @@ _WRONG_KIND: Mapping[Audience, str] = {
 """The sentence for a credential that only the other API takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """Makes the 401 and 403 problems of one audience; `site_url` is the service's origin."""
-
-    site_url: str
-    audience: Audience = "rest"
-
-    def missing(self) -> Problem:
-        """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
-        return Problem("unauthenticated", headers=self._header(*self._scope_parameter()))
-
-    def invalid(self, *, is_wrong_kind: bool = False) -> Problem:
-        """Return the problem of an invalid credential, or of one for the other audience."""
-        parameters = ('error="invalid_token"', *self._scope_parameter())
-        message = _WRONG_KIND[self.audience] if is_wrong_kind else ""
-        return Problem("unauthenticated", message, headers=self._header(*parameters))
-
-    def insufficient(self, *scopes: Scope) -> Problem:
-        """Return the problem of a valid credential without the scopes."""
-        needed = " ".join(dict.fromkeys((*_REQUIRED_SCOPES[self.audience], *scopes)))
-        return Problem(
-            "insufficient_scope",
-            f"The credential lacks the scope {' '.join(scopes)}",
-            headers=self._header('error="insufficient_scope"', f'scope="{needed}"'),
-        )
-
-    def _scope_parameter(self) -> tuple[str, ...]:
-        """Return the `scope` parameter: those that a client should request, for MCP's tools."""
-        if self.audience == "rest":
-            return ()
-        return (f'scope="{" ".join((*_REQUIRED_SCOPES[self.audience], *DEFAULT_SCOPES))}"',)
-
-    def _header(self, *parameters: str) -> dict[str, str]:
-        """Return the header field (RFC 9110, section 11.6.1; RFC 9728, section 5.1)."""
-        realm = "api" if self.audience == "rest" else self.audience
-        metadata = (
-            f'resource_metadata="{self.site_url}{RESOURCE_METADATA}{AUDIENCES[self.audience]}"'
-        )
-        return {"WWW-Authenticate": ", ".join((f'Bearer realm="{realm}"', *parameters, metadata))}
-
+_WANTED_SCOPES: Mapping[Audience, tuple[str, ...]] = {
+    "rest": (),
+    "mcp": (f'scope="{" ".join((*_REQUIRED_SCOPES["mcp"], *DEFAULT_SCOPES))}"',),
+}
+"""The parameter of a challenge with the scopes that a client should request: for MCP's tools."""
 
 OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 """The time that a credential is accepted after its last confirmed use while the store is
@@ -105,7 +70,7 @@ class Authenticator:
         self._store = store
         self._clock = clock
         self._token_validator = token_validator
-        self._challenges = {audience: Challenge(site_url, audience) for audience in _KINDS}
+        self._site_url = site_url
         self._cache: dict[str, _CachedCredential] = {}
         self._reading: SingleFlight[_CachedCredential | None] = SingleFlight()
 
@@ -142,15 +107,29 @@ class Authenticator:
     def authorise(self, actor: Actor, scope: Scope, audience: Audience = "rest") -> None:
         """Raise Problem `insufficient_scope` unless the actor has the scope."""
         if scope not in actor.scopes:
-            raise self._challenges[audience].insufficient(scope)
+            needed = " ".join(dict.fromkeys((*_REQUIRED_SCOPES[audience], scope)))
+            parameters = 'error="insufficient_scope"', f'scope="{needed}"'
+            message = f"The credential lacks the scope {scope}"
+            headers = self._challenge(audience, *parameters)
+            raise Problem("insufficient_scope", message, headers=headers)
 
     def missing_credential(self, audience: Audience = "rest") -> Problem:
-        """Return the problem of a request that needs a credential and sent none."""
-        return self._challenges[audience].missing()
+        """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
+        headers = self._challenge(audience, *_WANTED_SCOPES[audience])
+        return Problem("unauthenticated", headers=headers)
 
     def _invalid(self, secret: str, audience: Audience) -> Problem:
+        """Return the problem of an invalid credential, or of one for the other audience."""
         other = _KINDS["mcp" if audience == "rest" else "rest"]
-        return self._challenges[audience].invalid(is_wrong_kind=secret.startswith(PREFIXES[other]))
+        message = _WRONG_KIND[audience] if secret.startswith(PREFIXES[other]) else ""
+        parameters = ('error="invalid_token"', *_WANTED_SCOPES[audience])
+        return Problem("unauthenticated", message, headers=self._challenge(audience, *parameters))
+
+    def _challenge(self, audience: Audience, *parameters: str) -> dict[str, str]:
+        """Return the header field (RFC 9110, section 11.6.1; RFC 9728, section 5.1)."""
+        realm = "api" if audience == "rest" else audience
+        metadata = f'resource_metadata="{self._site_url}{RESOURCE_METADATA}{AUDIENCES[audience]}"'
+        return {"WWW-Authenticate": ", ".join((f'Bearer realm="{realm}"', *parameters, metadata))}
 
     async def flush(self) -> None:
         """Store the last use of each key, or retry next time; drop expired tokens."""
