@@ -62,9 +62,8 @@ from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure,
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
-from edge_api.webhooks.dispatcher import Dispatcher
+from edge_api.webhooks.dispatcher import Dispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
-from edge_api.webhooks.sender import make_sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +112,7 @@ async def assemble(
         is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
-            "mail": mailing.status.check,
+            "mail": mailing.check,
             "webhooks": partial(check_webhooks, store),
             "watcher": publishing.watcher,
             "code": publishing.code,

@@ -106,7 +106,7 @@ async def _check_relay(settings: Settings) -> list[str]:
     """Connect and log in; send nothing."""
     if settings.smtp_url:
         try:
-            async with open_transport(settings.smtp_url).session():
+            async with open_transport(settings.smtp_url)():
                 pass
         except Refused as refused:
             return [f"SMTP_URL: {refused.message}"]

@@ -4,16 +4,16 @@ import argparse
 import asyncio
 import sys
 from contextlib import suppress
-from typing import Any, get_args
+from typing import Any
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
 from edge_api.db.table import Row
-from edge_api.mail.dispatcher import make_mailing, site_title
-from edge_api.mail.messages import TemplateName
+from edge_api.mail.dispatcher import make_mailing
+from edge_api.mail.messages import MESSAGE_TYPES
+from edge_api.mail.preparation import open_templates, sample_message, site_title
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin
-from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
@@ -45,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         which.add_argument("--all", action="store_true", help=f"all undeliverable messages{also}")
     print_sample = "print a message with sample values"
     preview = add_command(actions, "preview", print_sample, "lead_notification --html")
-    preview.add_argument("template", choices=get_args(TemplateName))
+    preview.add_argument("template", choices=MESSAGE_TYPES)
     form = preview.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="print its HTML part")
     form.add_argument("--text", action="store_true", help="print its text part (the default)")

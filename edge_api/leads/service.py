@@ -22,8 +22,6 @@ from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_requ
 from edge_api.leads.input import LeadInput, SpamScore, dedupe_digest, score_spam
 
 PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
-SUMMARY_MEMBERS: Final = ("id", "name", "email", "budget_tier", "created_at")
-"""The members that the answer to a new lead repeats beside `lead`."""
 REPEAT_WINDOW: Final = timedelta(hours=24)
 """The time within which the same message from the same address is a repeat."""
 
@@ -119,7 +117,7 @@ class Leads:
         try:
             row = self._row(lead, sender)
             published = {name: row[name] for name in PUBLIC_MEMBERS}
-            brief = {name: row[name] for name in SUMMARY_MEMBERS}
+            brief = {name: value for name, value in published.items() if name != "message"}
             answer = orjson.dumps({"lead": published, **brief}).decode()
             first = *store_response(answer), _insert_query(row, sender)
             entries = [listener.outbox_entries(row) for listener in self._listeners]

@@ -6,7 +6,6 @@ an entry; the entry's id is its `message_id` there. Nothing is sent here, and th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -54,6 +53,7 @@ from edge_api.outbox import (
     where_due,
 )
 from edge_api.schema.environment import EDGE
+from edge_api.settings import Settings
 
 READ_STATE = Read(EMAIL_SEND_STATE)
 
@@ -181,23 +181,16 @@ _RESERVED: Final = frozenset(
 """Domains that never receive mail, with their subdomains."""
 
 
-@dataclass(frozen=True, slots=True)
-class MailRules:
-    """The settings of mail's recipients."""
-
-    configured: bool
-    """Whether there is a relay."""
-    owner: str | None
-    acknowledges: bool
-
-
 class Outbox:
     """Adds mail about leads and access decisions to their transactions."""
 
     def __init__(
-        self, rules: MailRules, clock: Clock, wake: Callable[[], None] = lambda: None
+        self, settings: Settings, clock: Clock, wake: Callable[[], None] = lambda: None
     ) -> None:
-        self._rules = rules
+        self.is_configured = settings.smtp_url is not None
+        owner = settings.owner_email
+        self.owner = parse_mailbox(owner).address if owner else None
+        self._acknowledges = settings.acknowledge_leads
         self._clock = clock
         self._wake = wake
 
@@ -206,7 +199,7 @@ class Outbox:
         if lead["status"] == "spam":
             return ()
         queries = self._notify_owner(NOTIFICATION, lead)
-        if self._rules.acknowledges:
+        if self._acknowledges:
             queries += self._queue(
                 ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
             )
@@ -214,33 +207,33 @@ class Outbox:
 
     def wake(self) -> None:
         """Send queued mail at once; without a relay it was only logged."""
-        if self._rules.configured:
+        if self.is_configured:
             self._wake()
 
     def decision(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies somebody of the decision on their request for access."""
         email = request["email"]
-        if not self._rules.configured or email is None:
+        if not self.is_configured or email is None:
             return ()
         return self._queue(DECISION, email, request, undeliverable_reason(email))
 
     def request(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies the owner of a request for access that waits."""
-        is_mailed = self._rules.configured and request["status"] == "pending"
+        is_mailed = self.is_configured and request["status"] == "pending"
         return self._notify_owner(REQUEST, request) if is_mailed else ()
 
     def desk_link(self, link: Row) -> tuple[Query, ...]:
         """Return the entry that mails a link to the owner, if there is one to be mailed."""
-        owner = self._rules.owner
-        return self._queue(LINK, owner, link, None) if owner and self._rules.configured else ()
+        owner = self.owner
+        return self._queue(LINK, owner, link, None) if owner and self.is_configured else ()
 
     def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
         """Return a notice for the owner; after many within a while, one that is held for a while.
 
         Those that were held become one message when the first of them is due.
         """
-        owner = self._rules.owner
-        if not owner or not self._rules.configured:
+        owner = self.owner
+        if not owner or not self.is_configured:
             return self._queue(message_type, owner or NO_ADDRESS, subject, NO_OWNER)
         now = self._clock()
         single = new_entry(message_type, owner, subject["id"], now)
@@ -270,7 +263,7 @@ class Outbox:
         suppression_reason: str | None,
     ) -> tuple[Query, ...]:
         now = self._clock()
-        reason = suppression_reason if self._rules.configured else NO_RELAY
+        reason = suppression_reason if self.is_configured else NO_RELAY
         if reason is not None:
             entry = {"template_name": message_type.template, "recipient_email": recipient}
             return (log_insert({"id": new_id(now), **entry}, "suppressed", now, reason),)

@@ -66,10 +66,8 @@ def _read(path: Path) -> str:
     except UnicodeDecodeError:
         raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
-        reason = f"{path} cannot be read ({error.strerror})"
-        raise SettingsError(
-            [f"{reason}: run this as its owner, or let this user read it"]
-        ) from None
+        fault = f"{path} cannot be read ({error.strerror}): run this as its owner, or let this user"
+        raise SettingsError([f"{fault} read it"]) from None
 
 
 def read_boolean(text: str) -> bool:
