@@ -14,8 +14,8 @@ import orjson
 
 from edge_api.admin.filters import format_value
 from edge_api.auth.actor import SERVICE, Actor, AuditChange, Clock, audit_entry
-from edge_api.db.desk_tables import FORMER_ROWS
 from edge_api.db.email_address import normalize_address
+from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import PersonalData, Row, Table

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from jinja2 import TemplateError, TemplateSyntaxError
 
 from edge_api.auth.actor import new_id, system_clock
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import (

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.tokens import AccessTokenValidator, Issuer, SigningKeys
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_CLIENTS,
     OAUTH_GRANTS,

@@ -15,7 +15,7 @@ from joserfc import jws
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.secrets import hash_secret
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
     REFRESH_TOKENS,

@@ -17,7 +17,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 
 from edge_api.auth.actor import AuditChange, Clock, audit_entry
 from edge_api.auth.tokens import AccessToken, Issuer, SigningKeys, is_jwt, read
-from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS
+from edge_api.db.internal_tables import OAUTH_CLIENTS, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, Store, Update
 from edge_api.db.table import Row

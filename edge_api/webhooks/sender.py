@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 import aiohttp
 from yarl import URL
 
-from edge_api.db.outbox_tables import MAX_URL_LENGTH
+from edge_api.db.internal_tables import MAX_URL_LENGTH
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import (
     Address,

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from edge_api.backup.restoration import Restoration, carry_over
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.migrations import MIGRATIONS
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
 from edge_api.db.query import Delete, Filter, Insert, Query, Read, Update
 from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite.copying import copy_store, verify_copy

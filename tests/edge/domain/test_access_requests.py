@@ -13,7 +13,7 @@ from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.secrets import hash_secret, is_well_formed
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.db.sqlite import open_store
