@@ -1,12 +1,14 @@
-"""PostgREST's dialect: filters, `[not.]operator.operand`, and the selection of columns.
+"""PostgREST's dialect: filters, `[not.]operator.operand`, the selection of columns, and CSV.
 
 The description and the operand of each operator are here, its SQL in `db.sql`;
 `admin.query` has the same grammar as regular expressions.
 """
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -197,14 +199,6 @@ _SELECTED: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A conversion of a value, and the kinds of column that allow it."""
-
-    kinds: frozenset[ColumnType]
-    convert: Callable[[Any], Any]
-
-
 def format_value(value: object) -> str:
     """Return a value as text; JSON in its compact form."""
     if isinstance(value, str):
@@ -212,10 +206,11 @@ def format_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-CASTS: Mapping[str, Cast] = {
-    "text": Cast(frozenset(ColumnType), format_value),
-    "int": Cast(frozenset({ColumnType.INTEGER}), int),
+CASTS: Mapping[str, frozenset[ColumnType]] = {
+    "text": frozenset(ColumnType),
+    "int": frozenset({ColumnType.INTEGER}),
 }
+"""The kinds of column that allow each cast; what is cast to an integer is one already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +229,7 @@ class SelectItem:
     def value_of(self, row: Row) -> Any:
         """Return the member's value for a stored row; NULL stays NULL whatever the cast."""
         value = row[self.column]
-        return value if self.cast is None or value is None else CASTS[self.cast].convert(value)
+        return value if self.cast != "text" or value is None else format_value(value)
 
 
 SelectItems = tuple[SelectItem, ...]
@@ -282,13 +277,12 @@ def _parse_element(table: Table, text: str) -> SelectItems:
 
 
 def _check_cast(column: Column, name: str) -> None:
-    cast = CASTS.get(name)
-    if cast is None:
+    if name not in CASTS:
         known = " or ".join(f"::{known}" for known in CASTS)
         raise Problem(
             "invalid", f"select: {column.name} can only be cast by {known}", sqlstate="42704"
         )
-    if column.kind not in cast.kinds:
+    if column.kind not in CASTS[name]:
         raise Problem(
             "invalid",
             f"select: {column.name} holds {column.kind} and cannot be cast to {name}",
@@ -302,3 +296,25 @@ def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):
         return rows  # as nearly always, and copying them would cost a fifth of the page
     return [{output.name: output.value_of(row) for output in selection} for row in rows]
+
+
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")
+"""The first characters of formulas in spreadsheet programs."""
+
+
+def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
+
+    A spreadsheet program opens it without running anything in it: a cell that begins like a formula
+    gets an apostrophe before it, which marks text.
+    """
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    return sheet.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else format_value(value)
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text

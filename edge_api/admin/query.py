@@ -63,7 +63,7 @@ def _one_of(forms: Iterable[str]) -> str:
 
 
 def _casts(column: Column) -> list[str]:
-    return [name for name, cast in CASTS.items() if column.kind in cast.kinds]
+    return [name for name, kinds in CASTS.items() if column.kind in kinds]
 
 
 def _value(kind: ColumnType) -> str:
@@ -136,7 +136,7 @@ def parse_query(
     if len(filters) > MAX_FILTERS:
         raise Problem("invalid", f"filters: at most {MAX_FILTERS} are taken", sqlstate="54001")
     reserved = single_values(pairs, RESERVED)
-    selection, columns, is_plain = _select(table, reserved.get("select", ""))
+    selection, columns = _select(table, reserved.get("select", ""))
     read = Read(
         table,
         columns=columns,
@@ -146,17 +146,15 @@ def parse_query(
         offset=_offset(reserved.get("offset", "0")),
         with_total=with_total,
         timeout=seconds,
-        as_json=is_plain,
     )
     return ParsedQuery(read, selection)
 
 
 @lru_cache(256)
-def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...], bool]:
-    """Return the selection, the columns to read, and whether all of them are unchanged."""
+def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...]]:
+    """Return the selection, and the columns to read."""
     selection = parse_selection(table, text)
-    columns = tuple(dict.fromkeys(output.column for output in selection))
-    return selection, columns, all(output.is_plain for output in selection)
+    return selection, tuple(dict.fromkeys(output.column for output in selection))
 
 
 def single_values(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:

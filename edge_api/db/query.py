@@ -148,8 +148,6 @@ class Read:
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
     timeout: float | None = None
     """The time limit of a slow read, which runs on the slow readers and is ended after that."""
-    as_json: bool = False
-    """Whether to return the rows as `QueryResult.json` and `count`, instead of as `rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +227,6 @@ class QueryResult:
     rows: list[Row] = field(default_factory=list)
     total: int | None = None
     """For a counted read: the rows that match without limit and offset."""
-    json: bytes = b""
-    """For a read `as_json`: an array of objects, as `orjson.dumps` writes the rows."""
-    count: int = 0
-    """For a read `as_json`: how many rows `json` has."""
 
 
 class Store(Protocol):

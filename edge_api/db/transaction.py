@@ -7,8 +7,6 @@ that one statement a table stores them all.
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-import orjson
-
 from edge_api.db import sql
 from edge_api.db.errors import stale_update, too_many_rows
 from edge_api.db.problems import not_one_row
@@ -99,10 +97,7 @@ class _Transaction:
         names = query.columns or tuple(query.table.columns)
         many = query.limit is not None and query.limit > 1
         records = yield Fetch(query.table, statement, names, many=many)
-        rows = sql.decode(query.table, names, records)
-        if query.as_json:
-            return QueryResult([], total, orjson.dumps(rows), len(rows))
-        return QueryResult(rows, total)
+        return QueryResult(sql.decode(query.table, names, records), total)
 
     def _change(self, query: Update | Delete) -> Generator[TransactionStep, Any, QueryResult]:
         table, names, most = query.table, tuple(query.table.columns), query.at_most

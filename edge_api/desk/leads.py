@@ -4,8 +4,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from edge_api.access.service import AccessDecisions
+from edge_api.admin.filters import to_csv
 from edge_api.admin.privacy import Privacy, export_person
-from edge_api.admin.representation import to_csv
 from edge_api.admin.rows import Rows
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
