@@ -11,7 +11,8 @@ import pytest
 from edge_api.db.migrations import MIGRATIONS, translate
 from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
 from edge_api.db.postgres.execution import POSTGRESQL, SEARCH
-from edge_api.db.sql import create_all, insert_row
+from edge_api.db.query import Insert
+from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
 from tests.edge.store.samples import make_row
@@ -125,7 +126,8 @@ async def emptied(rival: PostgresConnection) -> PostgresConnection:
 async def insert(session: PostgresConnection, name: str, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     table = TABLES[name]
-    await session.execute(insert_row(table, POSTGRESQL), *(row[column] for column in table.columns))
+    text, _ = insert_rows(Insert(table, [row]), [row], POSTGRESQL)
+    await session.execute(text, *(row[column] for column in table.columns))
 
 
 async def test_a_row_that_the_declaration_passes_is_stored(emptied: PostgresConnection) -> None:

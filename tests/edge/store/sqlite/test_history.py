@@ -11,7 +11,8 @@ import pytest
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS, Migration
-from edge_api.db.sql import create_all, insert_row
+from edge_api.db.query import Insert
+from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.execution import SEARCH, SQLITE
 from edge_api.db.sqlite.opening import create_file, migrate
@@ -57,7 +58,8 @@ def parts(text: str) -> Iterator[str]:
 def insert(connection: sqlite3.Connection, table: Table, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     values = [row[name] for name in table.columns]
-    connection.execute(insert_row(table, SQLITE), values)
+    text, _ = insert_rows(Insert(table, [row]), [row], SQLITE)
+    connection.execute(text, values)
 
 
 def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) -> None:
