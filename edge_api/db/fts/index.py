@@ -33,8 +33,8 @@ from edge_api.db.fts.fts_query import (
     to_index_text,
 )
 from edge_api.db.problems import Problem
+from edge_api.db.sqlite.connection import Readers
 from edge_api.db.sqlite.errors import primary_code, sqlite_problem
-from edge_api.db.sqlite.readers import Readers
 from edge_api.schema.index import SearchHit, SearchHits, SearchText
 
 READERS: Final = 2

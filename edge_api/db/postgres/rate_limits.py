@@ -13,13 +13,14 @@ import asyncpg
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
     SCHEMA,
+    EngineError,
     Pool,
     connect,
     milliseconds,
     open_pool,
+    postgresql_problem,
 )
-from edge_api.db.postgres.errors import EngineError, postgresql_problem
-from edge_api.db.postgres.opening import store_refusal
+from edge_api.db.postgres.engine import store_refusal
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 

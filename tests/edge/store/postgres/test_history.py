@@ -9,8 +9,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.migrations import MIGRATIONS, translate
-from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
-from edge_api.db.postgres.execution import POSTGRESQL, SEARCH
+from edge_api.db.postgres.connection import POSTGRESQL, SCHEMA, SEARCH, PostgresConnection
 from edge_api.db.query import Insert
 from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES

@@ -10,9 +10,9 @@ import pytest
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
-from edge_api.db.postgres import open_store, opening
+from edge_api.db.postgres import engine, open_store
 from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.opening import check_server, describe_url, store_refusal
+from edge_api.db.postgres.engine import check_server, describe_url, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.db.types import format_instant
@@ -111,7 +111,7 @@ async def test_a_migration_that_fails_changes_nothing(
     """All steps are taken, or none; the next attempt begins where this one did."""
     broken = type(MIGRATIONS[2])("broken", (), (*MIGRATIONS[2].postgresql, "SELEKT 1"))
     with monkeypatch.context() as wrong:
-        wrong.setattr("edge_api.db.postgres.opening.MIGRATIONS", (*MIGRATIONS[:2], broken))
+        wrong.setattr("edge_api.db.postgres.engine.MIGRATIONS", (*MIGRATIONS[:2], broken))
         assert "cannot be used (42601)" in await refusal(empty)
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None
 
@@ -129,14 +129,14 @@ async def test_a_store_that_another_edge_makes_meanwhile_is_used(
         looks += 1
         if looks == 1:
             found = await schema_version(session)
-            await opening.migrate(empty, NOW, create=True)
+            await engine.migrate(empty, NOW, create=True)
             return found
         return await schema_version(session)
 
-    schema_version = opening.schema_version
-    monkeypatch.setattr(opening, "schema_version", look)
+    schema_version = engine.schema_version
+    monkeypatch.setattr(engine, "schema_version", look)
 
-    await opening.migrate(empty, NOW, create=True)
+    await engine.migrate(empty, NOW, create=True)
 
     assert looks > 2
 

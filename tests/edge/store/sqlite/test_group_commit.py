@@ -14,7 +14,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.sqlite.connection import Connection, connect
 from edge_api.db.sqlite.errors import FileIdentity, StoreFileMoved
 from edge_api.db.sqlite.opening import enable_wal
-from edge_api.db.sqlite.writer import Writer
+from edge_api.db.sqlite.session import Writer
 
 
 class Log:

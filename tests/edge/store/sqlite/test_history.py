@@ -14,7 +14,7 @@ from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.query import Insert
 from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.sqlite import opening
-from edge_api.db.sqlite.execution import SEARCH, SQLITE
+from edge_api.db.sqlite.connection import SEARCH, SQLITE
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
