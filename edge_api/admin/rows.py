@@ -36,7 +36,7 @@ from edge_api.db.types import (
     Uuid,
     format_instant,
 )
-from edge_api.db.versioned_cache import VersionedCache
+from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.operation.model import OperationRequest
 from edge_api.operation.negotiation import media_weight, preferences
 from edge_api.operation.result import JSON, OperationResult
@@ -98,7 +98,7 @@ class Rows:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._pages = VersionedCache[RowsPage](store, lambda page: len(page.json))
+        self._pages = SingleFlightCache[RowsPage](lambda page: len(page.json))
 
     async def read(self, table: Table, pairs: Pairs, *, with_total: bool = False) -> RowsPage:
         """Return the rows that decoded query parameters ask for.
@@ -109,7 +109,8 @@ class Rows:
         if not self._store.version_is_exact:  # a change by another edge must be visible at once
             return await self._read(query)
         length = sum(len(name) + len(text) for name, text in pairs)
-        key = (table, with_total, *pairs)  # the query's own hash would be computed each time
+        # The query's own hash would be computed each time.
+        key = (self._store.version(), table, with_total, *pairs)
         return await self._pages.get(key, partial(self._read, query), length)
 
     async def _read(self, query: ParsedQuery) -> RowsPage:

@@ -43,24 +43,21 @@ class Pattern:
 def _split(pattern: str) -> list[list[str]]:
     """Return the segments between wildcards for runs, as one expression for each character."""
     segments: list[list[str]] = [[]]
-    characters = iter(pattern)
-    for character in characters:
-        if character in RUN_WILDCARDS:
+    for piece in split_pattern(pattern):
+        if piece == ESCAPE:
+            raise ValueError("the pattern must not end with a single backslash")
+        if piece in RUN_WILDCARDS:
             segments.append([])
         else:
-            segments[-1].append(_read_one(character, characters))
+            segments[-1].append("." if piece == ANY_CHARACTER else re.escape(piece[-1]))
     return segments
 
 
-def _read_one(character: str, following: Iterator[str]) -> str:
-    if character == ANY_CHARACTER:
-        return "."
-    if character != ESCAPE:
-        return re.escape(character)
-    escaped = next(following, None)
-    if escaped is None:
-        raise ValueError("the pattern must not end with a single backslash")
-    return re.escape(escaped)
+def split_pattern(pattern: str) -> Iterator[str]:
+    """Yield the characters of a pattern, each with the backslash that escapes it."""
+    characters = iter(pattern)
+    for character in characters:
+        yield character + next(characters, "") if character == ESCAPE else character
 
 
 def fold(text: str) -> str:
