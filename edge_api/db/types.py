@@ -90,25 +90,12 @@ def format_instant(instant: datetime) -> str:
     return f"{instant.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 
-def _is_canonical(text: str) -> bool:
-    """Return whether `format_instant` wrote this: the service checks many of its own."""
-    if len(text) != TIMESTAMP_WIDTH or text[0] == "0":
-        return False
-    try:
-        instant = datetime.fromisoformat(text[:-1])
-    except ValueError:
-        return False
-    return f"{instant.isoformat(timespec='microseconds')}Z" == text
-
-
 def parse_timestamp(text: str) -> str:
     """Return the canonical form of an instant (RFC 3339); without a zone it is UTC.
 
     The time of day may be left out, and so may the seconds. Digits behind the microsecond are
     dropped. Raises ValueError for anything else.
     """
-    if _is_canonical(text):
-        return text
     if not _matches(ColumnType.TIMESTAMP, text):
         raise ValueError("is not an instant such as 2026-01-31T08:05:09Z")
     instant = datetime.fromisoformat(text.upper())
