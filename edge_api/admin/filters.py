@@ -111,19 +111,13 @@ def _read_value(column: Column, text: str) -> Value:
     try:
         return PARSERS[column.kind](text if column.kind == ColumnType.TEXT else text.strip(" "))
     except ValueError as error:
+        is_unescaped = column.kind == ColumnType.TIMESTAMP and _UNESCAPED_PLUS.search(text)
         raise Problem(
             "invalid",
             f"{column.name}: {error}",
             sqlstate=VALUE_SQLSTATES[column.kind],
-            hint=_hint(column, text),
+            hint="In a query string a plus sign is written %2B" if is_unescaped else None,
         ) from None
-
-
-def _hint(column: Column, text: str) -> str | None:
-    """Return the fix of a common error: an unescaped plus sign, which means a space."""
-    if column.kind == ColumnType.TIMESTAMP and _UNESCAPED_PLUS.search(text):
-        return "In a query string a plus sign is written %2B"
-    return None
 
 
 def _read_pattern(column: Column, text: str) -> Value:

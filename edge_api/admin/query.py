@@ -26,7 +26,7 @@ from edge_api.admin.filters import (
 )
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read
-from edge_api.db.table import Column, Table
+from edge_api.db.table import Table
 from edge_api.db.types import PATTERNS, ColumnType
 
 _QUOTED: Final = r'"(?:[^"\\\u0000]|\\[^\u0000])*"'
@@ -45,7 +45,8 @@ def filter_pattern(kind: ColumnType) -> str:
 def selection_pattern(table: Table) -> str:
     """Return the regular expression of `select`."""
     columns = [table.columns[name] for name in table.readable]
-    chosen = _one_of(rf"{column.name}(?:::{_one_of(_casts(column))})?" for column in columns)
+    casts = {each: [name for name, kinds in CASTS.items() if each in kinds] for each in ColumnType}
+    chosen = _one_of(rf"{each.name}(?:::{_one_of(casts[each.kind])})?" for each in columns)
     element = rf" *(?:\*|(?:{ALIAS}:)?{chosen}) *"
     return rf"^(?: *|{element}(?:,{element})*)$"
 
@@ -60,10 +61,6 @@ def order_pattern(table: Table) -> str:
 def _one_of(forms: Iterable[str]) -> str:
     first, *others = forms
     return f"(?:{'|'.join([first, *others])})" if others else first
-
-
-def _casts(column: Column) -> list[str]:
-    return [name for name, kinds in CASTS.items() if column.kind in kinds]
 
 
 def _value(kind: ColumnType) -> str:

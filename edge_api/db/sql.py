@@ -292,7 +292,11 @@ def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
 def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     column = column_of(table, condition.column)
     if condition.operator in _PATTERNS:
-        _refuse_malformed(condition)
+        try:
+            Pattern(str(condition.value))  # refused before any row is read
+        except ValueError as error:
+            message = f"{condition.column}: {error}"
+            raise Problem("invalid", message, sqlstate="22025") from None
     operation, operands = _operation(condition, dialect)
     joined = " || ' ' || ".join(table.searched)
     text = operation.format(column=quote(column.name), table=table.name, joined=joined)
@@ -314,14 +318,6 @@ def _operation(condition: Filter, dialect: Dialect) -> tuple[str, tuple[Any, ...
     if isinstance(value, tuple):
         value = tuple(each for each in value if _NUL not in str(each))
     return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
-
-
-def _refuse_malformed(condition: Filter) -> None:
-    """Raise Problem for a malformed pattern, before any row is read."""
-    try:
-        Pattern(str(condition.value))
-    except ValueError as error:
-        raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)

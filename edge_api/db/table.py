@@ -268,21 +268,17 @@ class Table:
         """
         values: Row = {}
         for name, value in given.items():
-            column = self._writable(name)
+            column = self.columns.get(name)
+            if column is None or name in self.hidden:
+                raise unknown_column(self, name)
+            if name == self.key:
+                raise Problem("invalid", f"{name}: cannot be changed", sqlstate="428C9")
             try:
                 values[name] = column.check.validate_python(value, strict=True)
             except ValidationError as error:
                 raise _as_problem(error, self, name) from None
         touched = {name: now for name, column in self.columns.items() if column.on_update_now}
         return self._fold({**touched, **values})
-
-    def _writable(self, name: str) -> Column:
-        column = self.columns.get(name)
-        if column is None or name in self.hidden:
-            raise unknown_column(self, name)
-        if name == self.key:
-            raise Problem("invalid", f"{name}: cannot be changed", sqlstate="428C9")
-        return column
 
     def _fold(self, row: Row) -> Row:
         for name in self.case_insensitive:

@@ -55,12 +55,8 @@ Connection: TypeAlias = "PostgresConnection | PoolConnectionProxy[asyncpg.Record
 """A session, of a pool or not."""
 
 
-class PooledSession(asyncpg.Connection):
-    """A session that is returned to its pool without a trip to the server: reads set nothing."""
-
-    def get_reset_query(self) -> str:
-        """Return the statements that reset a session: none."""
-        return ""
+async def _keep_session(_session: Connection) -> None:
+    """Return a session to its pool without a trip to the server: reads set nothing."""
 
 
 async def connect(
@@ -86,7 +82,7 @@ async def open_pool(
         timeout=CONNECT_SECONDS,
         command_timeout=seconds,
         server_settings={**SETTINGS, **settings},
-        connection_class=PooledSession,
+        reset=_keep_session,
     )
 
 
