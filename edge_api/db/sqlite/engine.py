@@ -15,7 +15,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
-from edge_api.db.sqlite.lock_file import LockFile
+from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
 from edge_api.db.sqlite.session import StoreConnections, open_connections
@@ -76,7 +76,7 @@ def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # no
     create_file(path)
     file = path.resolve()
     if locks is not None:
-        locks.callback(LockFile(file).release)
+        locks.enter_context(lock_store(file))
         stop_replicator(file)
     return file
 
@@ -187,7 +187,7 @@ class SQLiteStore:
     async def _cut(self, connections: StoreConnections, *, full: bool) -> bool:
         try:
             async with without_replicator(self._path):
-                return await connections.scrub(full=full)
+                return await connections.writer.truncate_wal(vacuum=full)
         except (StoreRefusal, OSError):
             return False  # the replicator keeps the log open
         except (sqlite3.Error, StoreFileMoved) as error:

@@ -2,42 +2,41 @@
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 
-class LockFile:
-    """A lock on a file beside the store, held until it is released or the process ends.
+@contextmanager
+def lock_store(path: Path) -> Iterator[None]:
+    """Lock the store at `path` for the block. Raises StoreRefusal where another edge has it.
 
-    Closing another handle of the store's own file would release SQLite's locks (POSIX, fcntl).
+    The lock is on a file of its own: closing another handle of the store's file would release
+    SQLite's locks (POSIX, fcntl).
     """
-
-    def __init__(self, path: Path) -> None:
-        """Lock the store at `path`. Raises StoreRefusal where another edge has it."""
-        file = _lock_path(path)
+    file = _lock_path(path)
+    try:
+        descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreRefusal(
+            f"{file} cannot be written ({error.strerror}): let this user write its folder"
+        ) from None
+    with ExitStack() as stack:
+        stack.callback(os.close, descriptor)
         try:
-            self._descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            raise StoreRefusal(
-                f"{file} cannot be written ({error.strerror}): let this user write its folder"
-            ) from None
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = _read_holder(self._descriptor)[0] or "unknown"
-            self.release()
+            holder = _read_holder(descriptor)[0] or "unknown"
             raise StoreRefusal(
                 f"{path} is served by another edge (process {holder}): "
                 "end that one, or set DATABASE_URL to another file"
             ) from None
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, f"{os.getpid()} {_code_digest()}".encode())
-
-    def release(self) -> None:
-        """Release the lock."""
-        os.close(self._descriptor)
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()} {_code_digest()}".encode())
+        yield
 
 
 def is_locked(path: Path) -> bool:

@@ -15,7 +15,6 @@ from shutil import disk_usage
 from typing import Any, Final, TypeVar
 
 from edge_api.db.errors import query_timeout, unavailable
-from edge_api.db.group_commit import GroupCommitter
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.sqlite.connection import (
@@ -28,6 +27,7 @@ from edge_api.db.sqlite.connection import (
 )
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.opening import enable_wal, schema_version
+from edge_api.db.transaction import GroupCommitter
 
 T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
@@ -134,20 +134,15 @@ class StoreConnections:
     def __init__(
         self,
         writer: Writer,
-        files: FileIdentity,
         fast: Readers,
         slow: Readers,
         version_connection: sqlite3.Connection,
     ) -> None:
         self.writer = writer
-        self._files = files
         self.fast = fast
         self.slow = slow
         self._version_connection = version_connection
         self.is_open = True
-        self._version: int | None = None
-        self._was_in_task = False
-        """Whether a task was the first to get this version."""
 
     async def run(self, queries: Sequence[Query]) -> list[QueryResult]:
         """Run the queries in one transaction; those that only read go to a reader.
@@ -171,7 +166,7 @@ class StoreConnections:
     def _read_snapshot(
         self, reads: Sequence[Read], connection: sqlite3.Connection
     ) -> list[QueryResult]:
-        self._files.check()
+        self.writer.files.check()
         if len(reads) > 1 or reads[0].with_total:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
@@ -182,26 +177,9 @@ class StoreConnections:
                 connection.execute("ROLLBACK")
 
     def version(self) -> int:
-        """Return `PRAGMA data_version`: it changes with each commit of any other connection.
-
-        A query takes file locks (4 to 15 microseconds), so its result is cached for the rest of
-        the event loop's iteration: requests handled in one iteration arrived before it, so none
-        can depend on a later commit. A result cached by a task is not used by socket callbacks:
-        uvloop runs these before `call_soon` clears it, and a long task may have run in between.
-        """
-        in_task = asyncio.current_task() is not None
-        if self._version is None or (self._was_in_task and not in_task):
-            (self._version,) = self._version_connection.execute("PRAGMA data_version").fetchone()
-            self._was_in_task = in_task
-            asyncio.get_running_loop().call_soon(self._forget_version)
-        return self._version
-
-    def _forget_version(self) -> None:
-        self._version = None
-
-    async def scrub(self, *, full: bool) -> bool:
-        """Remove deleted rows from the log too, unless it is read; return the success."""
-        return await self.writer.truncate_wal(vacuum=full)
+        """Return `PRAGMA data_version`: it changes with each commit of any other connection."""
+        (version,) = self._version_connection.execute("PRAGMA data_version").fetchone()
+        return int(version)
 
     async def probe(self) -> None:
         """Return when the store could be written.
@@ -260,4 +238,4 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
         stack.push_async_callback(fast.close)
         slow = await Readers.open(connector, SLOW_READERS)
         stack.pop_all()
-        return StoreConnections(Writer(writing, files), files, fast, slow, version_connection)
+        return StoreConnections(Writer(writing, files), fast, slow, version_connection)

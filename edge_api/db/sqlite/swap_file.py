@@ -10,7 +10,7 @@ from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import verify_copy
-from edge_api.db.sqlite.lock_file import LockFile
+from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import litestream_state_path
 
@@ -27,11 +27,8 @@ def locked(store: Path) -> Iterator[None]:
         store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise StoreRefusal(f"{store.parent} cannot be made ({error.strerror})") from None
-    lock = LockFile(store)
-    try:
+    with lock_store(store):
         yield
-    finally:
-        lock.release()
 
 
 def replaced_path(store: Path, now: datetime) -> Path:
