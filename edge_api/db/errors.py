@@ -113,20 +113,6 @@ def query_timeout() -> Problem:
     return Problem("unavailable", message, sqlstate=CANCELED, headers=_RETRY)
 
 
-def stale_update() -> Problem:
-    """Return the problem of a change whose rows have changed since they were read."""
-    return Problem("conflict", "What was to be changed has changed meanwhile: look again")
-
-
-def too_many_rows(most: int) -> Problem:
-    """Return the problem of a change that matches more rows than it may."""
-    return Problem(
-        "invalid",
-        f"match: fits more than {most} rows, which is the most for one call; narrow it",
-        sqlstate="54000",
-    )
-
-
 def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:
     """Return the problem of a row that violates a constraint, with PostgreSQL's code."""
     names = _names(table, columns)

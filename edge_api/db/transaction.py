@@ -1,15 +1,19 @@
-"""Transactions step by step, as each engine runs them: one, or a group that shares a commit.
+"""Transactions step by step, and the commit that a group of them shares, as each engine runs them.
 
 No engine is known here. The inserts of a group are deferred until a step could read their rows, so
 that one statement a table stores them all.
 """
 
+import asyncio
+from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from edge_api.db import sql
-from edge_api.db.errors import stale_update, too_many_rows
-from edge_api.db.problems import not_one_row
+from edge_api.db.errors import unavailable
+from edge_api.db.problems import Problem, not_one_row
 from edge_api.db.query import Delete, Insert, InsertFromRead, Query, QueryResult, Read, Update
 from edge_api.db.table import Row, Table
 
@@ -105,7 +109,10 @@ class _Transaction:
         if most is not None and most < (
             yield from self._count(table, sql.count_matches(query, most, self._dialect))
         ):
-            raise too_many_rows(most)
+            message = (
+                f"match: fits more than {most} rows, which is the most for one call; narrow it"
+            )
+            raise Problem("invalid", message, sqlstate="54000")
         if isinstance(query, Update):
             statement, values = sql.update_rows(query, self._dialect), [dict(query.values)]
         else:
@@ -114,7 +121,8 @@ class _Transaction:
         if query.single and len(rows) != 1:
             raise not_one_row(len(rows))
         if isinstance(query, Update) and len(rows) < query.at_least:
-            raise stale_update()
+            message = "What was to be changed has changed meanwhile: look again"
+            raise Problem("conflict", message)
         return QueryResult(sorted(rows, key=lambda row: row[table.key]))
 
     def _count(
@@ -134,3 +142,104 @@ class _Transaction:
         """Yield the deferred inserts: those of a table, or all."""
         for text in [text for text, new in self._deferred.items() if table in (None, new.table)]:
             yield self._deferred.pop(text)
+
+
+W = TypeVar("W")
+
+MAX_GROUP_SIZE: Final = 256
+"""Callers that share a commit: more would save little of each sync, and delay the first ones."""
+DRAIN_SECONDS: Final = 3.0
+"""How long a closing store may go on committing for callers that already wait."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call(Generic[W]):
+    work: W
+    future: asyncio.Future[Any]
+
+
+class GroupCommitter(ABC, Generic[W]):
+    """Collects work while the last group is committed, and commits it as the next group.
+
+    Each caller is answered after the commit and never before.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: deque[_Call[W]] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._closed = False
+        self.failed = False
+        """Whether the last group was lost."""
+
+    async def run(self, work: W) -> Any:
+        """Return the result of `work`, once that is durable.
+
+        Raises what the work raises, and what `_commit` raises when its whole group is lost. A
+        caller that is cancelled leaves the others alone; its work is dropped unless it has begun.
+        """
+        self.refuse_closed()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Call(work, future))
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._commit_groups())
+            self._task.add_done_callback(self._handle_end)
+        return await future
+
+    def refuse_closed(self) -> None:
+        """Raise Problem `unavailable` once it is closed."""
+        if self._closed:
+            raise unavailable("The store is closed")
+
+    async def close(self) -> None:
+        """Commit waiting work, for a few seconds at the most, and refuse the rest."""
+        self._closed = True
+        if self._task is not None:
+            await asyncio.wait({self._task}, timeout=DRAIN_SECONDS)
+        self._refuse_waiting()
+
+    @abstractmethod
+    async def _commit(self, works: Sequence[W]) -> Sequence[Any]:
+        """Run works in one transaction and return, once it is committed, the result of each.
+
+        A work that failed has its exception for a result. Raises when the whole group is lost.
+        """
+
+    async def _commit_groups(self) -> None:
+        while self._waiting:
+            await self._commit_group(self._next_group())
+
+    def _next_group(self) -> list[_Call[W]]:
+        count = min(len(self._waiting), MAX_GROUP_SIZE)
+        calls = [self._waiting.popleft() for _ in range(count)]
+        return [call for call in calls if not call.future.done()]
+
+    async def _commit_group(self, group: Sequence[_Call[W]]) -> None:
+        results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
+        try:
+            results = await self._commit([call.work for call in group])
+            self.failed = False
+        except Exception as error:  # noqa: BLE001  whatever it is, every caller gets it
+            results = [error for _ in group]
+            self.failed = True
+        finally:
+            for call, result in zip(group, results, strict=True):
+                _resolve(call.future, result)
+
+    def _handle_end(self, task: asyncio.Task[None]) -> None:
+        # A loop that is torn down cancels tasks, also those that have not begun.
+        if task.cancelled():
+            self._refuse_waiting()
+
+    def _refuse_waiting(self) -> None:
+        while self._waiting:
+            _resolve(self._waiting.popleft().future, unavailable("The store was stopped"))
+
+
+def _resolve(future: asyncio.Future[Any], result: Any) -> None:
+    """Set the result for a caller, unless it was cancelled meanwhile."""
+    if future.done():
+        return
+    if isinstance(result, Exception):
+        future.set_exception(result)
+    else:
+        future.set_result(result)

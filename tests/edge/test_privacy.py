@@ -29,7 +29,7 @@ from edge_api.db.internal_tables import (
     WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.query import Filter, Insert, Read, Update
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import (
     AUDIT_LOG,

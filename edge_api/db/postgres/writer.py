@@ -13,7 +13,6 @@ from typing import Any, Final, Self, TypeVar
 import asyncpg
 
 from edge_api.db.errors import query_timeout, unavailable
-from edge_api.db.group_commit import GroupCommitter
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
     UNREACHABLE,
@@ -28,6 +27,7 @@ from edge_api.db.postgres.connection import (
     open_pool,
 )
 from edge_api.db.query import Query, QueryResult, Read
+from edge_api.db.transaction import GroupCommitter
 
 FAST_READERS: Final = 4
 SLOW_READERS: Final = 2

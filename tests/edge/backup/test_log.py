@@ -16,9 +16,9 @@ import pytest
 from edge_api.backup.replica import Replication, fetch_replica, make_replication
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
-from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite import engine as sqlite_engine
 from edge_api.db.sqlite.copying import verify_copy
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, lock_path
 from edge_api.db.sqlite.session import StoreConnections
 from edge_api.db.tables import LEADS
