@@ -13,7 +13,7 @@ import orjson
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
-from edge_api.analysis.analyst import Analyst, DocumentFetcher, SiteDocumentSource
+from edge_api.analysis.analyst import Analyst, DocumentFetcher
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import Fetcher, WebDocumentSource
 from edge_api.analysis.pool import WorkerPool
@@ -111,7 +111,7 @@ async def assemble(
         webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
-        stack.push_async_callback(analyst.close)
+        stack.push_async_callback(analyst.pool.close)
         is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
@@ -239,15 +239,13 @@ _freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_f
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
-    """Return the analyst, which its caller closes."""
+    """Return the analyst, whose pool its caller closes."""
     if settings.analyze_fetch == "off":
-        return Analyst(WorkerPool(), builds, DocumentFetcher(None, None))
+        return Analyst(WorkerPool(), builds, None)
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
         AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebDocumentSource(agent) if settings.analyze_fetch == "on" else None
-    return Analyst(
-        WorkerPool(), builds, DocumentFetcher(SiteDocumentSource(builds, documents), elsewhere)
-    )
+    return Analyst(WorkerPool(), builds, DocumentFetcher(builds, documents, elsewhere))

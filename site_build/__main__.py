@@ -4,25 +4,14 @@ Only the module of the command that is asked for is imported: to import the prev
 than to build a small site.
 """
 
-import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Protocol, TypeAlias, cast
+from types import ModuleType
+from typing import TypeAlias
 
 from site_build.errors import BuildError
 from site_build.options import Parser, read_settings
-
-
-class Command(Protocol):
-    """What a module of `site_build.cli` that holds a command offers."""
-
-    def add_options(self, parser: argparse.ArgumentParser, settings: Mapping[str, str], /) -> None:
-        """Declare the command's options."""
-
-    def run(self, arguments: argparse.Namespace, /) -> int:
-        """Run it and return the exit status."""
-
 
 _PROG = "python -m site_build"
 Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
@@ -62,7 +51,7 @@ def main(
     words = sys.argv[1:] if words is None else words
     try:
         arguments = make_parser(words, read_settings(), prog, commands).parse_args(words)
-        return _load(commands[arguments.command][0]).run(arguments)
+        return int(_load(commands[arguments.command][0]).run(arguments))
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
@@ -92,8 +81,13 @@ def make_parser(
     return parser
 
 
-def _load(module: str) -> Command:
-    return cast("Command", import_module(f"site_build.cli.{module}"))
+def _load(module: str) -> ModuleType:
+    """Return the module of a command.
+
+    Its `add_options` declares options on a parser, whose defaults are the settings; its `run` takes
+    the parsed arguments and returns the exit status.
+    """
+    return import_module(f"site_build.cli.{module}")
 
 
 if __name__ == "__main__":

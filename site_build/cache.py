@@ -12,9 +12,12 @@ import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypeVar, cast
 
 _Value = TypeVar("_Value")
+
+IMAGES = "plate"
+"""The stage of pictures."""
 
 _VERSION = 1
 _PATIENCE = 30.0
@@ -39,7 +42,7 @@ def locate_cache(output: Path) -> Path:
 
 
 class Cache:
-    """A store of pickled values by stage and key; processes forked from its owner may read it.
+    """A store of pickled values by stage and key; processes forked from its owner may use it.
 
     It is open inside `with`, any number of times; outside, nothing counts as kept.
     """
@@ -89,6 +92,14 @@ class Cache:
         except sqlite3.Error:
             return None
         return _unpack(row[0]) if row else None
+
+    def fetch(self, stage: str, key: bytes, make: Callable[[], _Value]) -> _Value:
+        """Return the value kept for `key`, else what `make` returns, and keep that."""
+        kept = self.get(stage, key)
+        if kept is None:
+            kept = make()
+            self.put(stage, [(key, kept)])
+        return cast("_Value", kept)
 
     def recall(
         self, stage: str, keys: Mapping[str, bytes], kind: type[_Value]
@@ -163,23 +174,3 @@ def _unpack(packed: object) -> object | None:
 
 def _checksum(payload: bytes) -> bytes:
     return hashlib.blake2b(payload, digest_size=_CHECKSUM_SIZE).digest()
-
-
-IMAGES = "plate"
-
-
-class ImageCache:
-    """Pictures by key, through the cache; `fresh` holds what the cache did not know."""
-
-    def __init__(self, cache: Cache) -> None:
-        self._cache = cache
-        self.fresh: list[tuple[bytes, bytes]] = []
-
-    def fetch(self, key: bytes, make: Callable[[], bytes]) -> bytes:
-        """Return the picture kept for `key`, else what `make` returns; raises what it raises."""
-        kept = self._cache.get(IMAGES, key)
-        if isinstance(kept, bytes):
-            return kept
-        data = make()
-        self.fresh.append((key, data))
-        return data

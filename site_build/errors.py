@@ -23,14 +23,14 @@ class Diagnostic(NamedTuple):
 class BuildError(Exception):
     """The build cannot go on; the message says why and what to do."""
 
-    exitcode = 1
-    """The name that Pelican's own command looks for."""
+    def __init__(self, message: str, exitcode: int = 1) -> None:
+        super().__init__(message)
+        self.exitcode = exitcode
+        """The name that Pelican's own command looks for."""
 
 
 class BusyError(BuildError):
     """Another build is at work in the same folder."""
-
-    exitcode = 2
 
 
 class ContentError(BuildError):

@@ -70,21 +70,14 @@ class Bar(Observer):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a build lies."""
-
-    site: Path
-    """Its public files; before it, those of the build before, if they are to be taken over."""
-    state: Path
-    """Never public: the posts index and the manifest."""
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """What to build, where to, and for which instant."""
 
     content: Path
-    place: Place
+    site_folder: Path
+    """Its public files; before it, those of the build before, if they are to be taken over."""
+    state: Path
+    """Never public: the posts index and the manifest."""
     before: Path
     """The state of the build before; may be the same folder, or hold nothing."""
     cache: Path | None
@@ -108,8 +101,6 @@ class Report:
     """Public files, compressed forms among them."""
     size: int
     """Bytes of all public files."""
-    kept: int
-    """Public files taken over from the build before."""
     sources: int
     hits: int
     """Source files that the cache knew."""

@@ -6,10 +6,10 @@ Nothing that is submitted is stored or logged.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from math import inf
-from typing import Annotated, Any, Final, Protocol
+from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
@@ -31,40 +31,31 @@ _PORTS: Final = {"http": 80, "https": 443}
 _RETRY: Final = {"Retry-After": "5"}
 
 
-@dataclass(frozen=True, slots=True)
-class FetchedDocument:
-    """A document that was fetched, with the well-known files of its origin."""
-
-    url: str  # after redirects, in canonical form
-    kind: DocumentFormat
-    text: str
-    discovery: Discovery
+Fetch = Callable[[str], Awaitable[Job]]
+"""Returns the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
 
 
-class DocumentSource(Protocol):
-    """Fetches documents."""
+class DocumentFetcher:
+    """Fetches pages of this site from the current build, and by `web` those of others."""
 
-    async def fetch(self, url: str) -> FetchedDocument:
-        """Return the document at an address, and the well-known places of its origin.
-
-        Raises Problem `forbidden` for what may not be read, and `fetch_failed`.
-        """
-
-
-class SiteDocumentSource:
-    """Fetches pages of this site from the current build."""
-
-    def __init__(self, builds: BuildManager, documents: Mapping[str, str]) -> None:
+    def __init__(
+        self, builds: BuildManager, documents: Mapping[str, str], web: Fetch | None
+    ) -> None:
         """`documents` are those that the service makes itself, by path."""
         self._builds = builds
         self._documents = documents
+        self._web = web
 
-    def contains(self, url: str) -> bool:
-        """Return whether an address is on this site."""
-        return _origin(url) == _origin(self._builds.site_url)
+    async def __call__(self, url: str) -> Job:
+        """Return the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
+        if _origin(url) == _origin(self._builds.site_url):
+            return await self._fetch_own(url)
+        if self._web is None:
+            message = "url: only pages of this site are read; send the document itself"
+            raise Problem("forbidden", message)
+        return await self._web(url)
 
-    async def fetch(self, url: str) -> FetchedDocument:
-        """Return the document at an address of this site. Raises Problem `fetch_failed`."""
+    async def _fetch_own(self, url: str) -> Job:
         build = self._builds.build()
         path = _find(build, unquote(urlsplit(url).path) or HOME)
         file = build.files.get(path)
@@ -73,33 +64,15 @@ class SiteDocumentSource:
             raise Problem("fetch_failed", "url: this site has no page at this address")
         text = await asyncio.to_thread(_read, build, file, MAX_DOCUMENT_BYTES)
         address = f"{self._builds.site_url}{quote(path)}"
-        return FetchedDocument(address, kind, text, await asyncio.to_thread(self._discover, build))
+        found = await asyncio.to_thread(self._discover, build)
+        return Job(kind, text, address, discovery=found)
 
     def _discover(self, build: Build) -> Discovery:
-        return {path: self._well_known(build, path) for path in WELL_KNOWN_PATHS}
-
-    def _well_known(self, build: Build, path: str) -> str | None:
-        file = build.files.get(path)
-        return self._documents.get(path) if file is None else _read(build, file)
-
-
-class DocumentFetcher:
-    """Fetches documents of this site, and of others if that is enabled."""
-
-    def __init__(self, own: SiteDocumentSource | None, web: DocumentSource | None) -> None:
-        self._own = own
-        self._web = web
-
-    async def fetch(self, url: str) -> FetchedDocument:
-        """Return the document at an address. Raises Problem `forbidden` and `fetch_failed`."""
-        if self._own is None:
-            raise Problem("forbidden", "url: no addresses are read here; send the document itself")
-        if self._own.contains(url):
-            return await self._own.fetch(url)
-        if self._web is None:
-            message = "url: only pages of this site are read; send the document itself"
-            raise Problem("forbidden", message)
-        return await self._web.fetch(url)
+        files = build.files
+        return {
+            path: _read(build, files[path]) if path in files else self._documents.get(path)
+            for path in WELL_KNOWN_PATHS
+        }
 
 
 def too_large() -> Problem:
@@ -146,52 +119,38 @@ SEARCH_TERMS: Final = 8  # keywords whose posts are searched for
 SEARCH_DEPTH: Final = 20  # posts of each search that count, from 1 down to a twentieth
 
 
-@dataclass(frozen=True, slots=True)
-class AnalysisRequest:
-    """A request for an analysis."""
-
-    kind: DocumentFormat | None  # `None` if `content` is an address
-    content: str
-    language: str | None
-    keywords: int
-    related: int  # the number of posts
-
-
 class Analyst:
-    """Analyses documents with a pool of workers."""
+    """Analyses documents with a pool of workers; without `fetch` it reads no addresses."""
 
-    def __init__(self, pool: WorkerPool, builds: BuildManager, source: DocumentSource) -> None:
+    def __init__(self, pool: WorkerPool, builds: BuildManager, fetch: Fetch | None) -> None:
         self.pool = pool
         self._builds = builds
-        self._source = source
+        self._fetch = fetch
 
-    async def analyze(self, request: AnalysisRequest) -> Json:
-        """Return the report on a document.
+    async def analyze(
+        self, job: Job | str, language: str | None, keywords: int, limit: int
+    ) -> Json:
+        """Return the report on a document, or on that at an address, with `limit` related posts.
 
         Raises Problem `unavailable` if the workers are busy or the document takes too long, and for
         an address `forbidden` and `fetch_failed`.
         """
-        terms = max(request.keywords, SEARCH_TERMS)
-        if request.kind is not None:
-            job = Job(request.kind, request.content, None, request.language, terms)
-        else:
-            found = await self._source.fetch(request.content)
-            job = Job(found.kind, found.text, found.url, request.language, terms, found.discovery)
-        report = await self._report(job)
-        keywords = [Keyword(**each) for each in report["keywords"]]
+        if isinstance(job, str):
+            if self._fetch is None:
+                message = "url: no addresses are read here; send the document itself"
+                raise Problem("forbidden", message)
+            job = await self._fetch(job)
+        terms = max(keywords, SEARCH_TERMS)
+        report = await self._report(replace(job, language=language, terms=terms))
+        found = [Keyword(**each) for each in report["keywords"]]
         build, related = self._builds.current, list[RelatedEntry]()
         if build is not None:
-            url = report["input"]["url"]
-            related = await find_related(build, keywords, request.related, url)
+            related = await find_related(build, found, limit, report["input"]["url"])
         return {
             **report,
-            "keywords": report["keywords"][: request.keywords],
+            "keywords": report["keywords"][:keywords],
             "related": [asdict(post) for post in related],
         }
-
-    async def close(self) -> None:
-        """End the workers."""
-        await self.pool.close()
 
     async def _report(self, job: Job) -> Json:
         answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))

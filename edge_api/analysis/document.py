@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, get_args
+from typing import Annotated, Final, Literal, get_args
+
+from annotated_types import Interval
 
 DocumentFormat = Literal["text", "markdown", "html"]
 FORMATS: tuple[DocumentFormat, ...] = get_args(DocumentFormat)
@@ -21,15 +23,15 @@ class Block:
 class Heading:
     """One heading."""
 
-    level: int  # 1 to 6
+    level: Annotated[int, Interval(ge=1, le=6)]
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PageMetadata:
     """Properties of a whole HTML page."""
 
-    language: str | None = None
+    page_language: str | None = None
     description: str | None = None
     has_main: bool = False
     has_canonical: bool = False
@@ -39,7 +41,7 @@ class PageMetadata:
     json_ld_types: tuple[str, ...] = ()  # each once, in the order of the text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Counts:
     """Counts of links, images, lists and tables."""
 
@@ -76,40 +78,3 @@ WELL_KNOWN_PATHS: Final = (ROBOTS, LLMS, SITEMAP, API_CATALOG, AI_CATALOG)
 
 Discovery = Mapping[str, str | None]
 """The content of each well-known file; `None` if it is missing. Unread ones are absent."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts(Counts):
-    """The input of the rules, as one flat value; `None` where it does not apply."""
-
-    has_markup: bool  # whether it can have headings and links
-    is_page: bool
-    words: int
-    sentences: int
-    paragraphs: int
-    avg_sentence_words: float
-    lix: float | None
-    flesch_reading_ease: float | None
-    long_sentences: int
-    long_paragraphs: int
-    opening_words: int  # in the first paragraph that is more than a line; 0 without one
-    figures: int  # numbers and dates in the prose
-    headings: int
-    top_headings: int
-    skipped_levels: int  # headings more than one level below the one before
-    title_length: int
-    description_length: int
-    has_language: bool
-    has_main: bool
-    has_canonical: bool
-    has_open_graph: bool
-    json_ld: int
-    json_ld_errors: int
-    has_llms: bool | None
-    llms_has_title: bool | None
-    llms_links: int | None
-    has_robots: bool | None
-    robots_names_sitemap: bool | None
-    has_sitemap: bool | None
-    has_api_catalog: bool | None
-    has_ai_catalog: bool | None

@@ -6,7 +6,7 @@ redirects, six requests and ten seconds in all, and obeys robots.txt.
 
 import asyncio
 from codecs import getincrementaldecoder
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -18,8 +18,9 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, FetchedDocument, too_large
+from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, too_large
 from edge_api.analysis.document import ROBOTS, WELL_KNOWN_PATHS, Discovery, DocumentFormat
+from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, read_chunks
 
@@ -56,9 +57,6 @@ class _Response:
     is_encoded: bool  # has a content coding, which was not requested
 
 
-_Get = Callable[[URL, int], Awaitable[_Response]]
-
-
 class WebDocumentSource:
     """Fetches from public addresses, with one request at a time for each host."""
 
@@ -66,13 +64,13 @@ class WebDocumentSource:
         self, agent: str, guard: SsrfGuard | None = None, ports: frozenset[int] = PORTS
     ) -> None:
         """`agent` is the user agent; robots.txt names the part before its slash."""
-        self._agent = agent
+        self.agent = agent
         self._guard = guard or SsrfGuard()
         self._ports = ports
         self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
         self._hosts: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
-    async def fetch(self, url: str) -> FetchedDocument:
+    async def __call__(self, url: str) -> Job:
         """Return the document at an address, and the well-known places of its origin.
 
         Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
@@ -83,9 +81,10 @@ class WebDocumentSource:
         slow = f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
         async with self._slots:
             with _as_problems(_failed, _forbidden, slow):
-                return await _SiteVisit(self._get, self._check, self._agent).fetch(url)
+                return await _SiteVisit(self).fetch(url)
 
-    def _check(self, url: URL) -> None:
+    def check(self, url: URL) -> None:
+        """Raise Problem `forbidden` for an address that is not read."""
         if url.scheme not in ("http", "https") or not url.host:
             raise _forbidden("only http and https are read")
         if url.user is not None or url.password is not None:
@@ -93,9 +92,10 @@ class WebDocumentSource:
         if url.port not in self._ports:
             raise _forbidden("only the ports 80 and 443 are read")
 
-    async def _get(self, url: URL, max_bytes: int) -> _Response:
+    async def get(self, url: URL, max_bytes: int) -> _Response:
+        """Return an answer of at most `max_bytes`, or one more. Raises what a request raises."""
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
-        headers = {"User-Agent": self._agent, "Accept": _ACCEPT}
+        headers = {"User-Agent": self.agent, "Accept": _ACCEPT}
         async with lock, self._guard.request("GET", url, headers) as answer:
             return await _read(answer, max_bytes)
 
@@ -103,27 +103,25 @@ class WebDocumentSource:
 class _SiteVisit:
     """Fetches a page after its redirects, then the well-known files of its origin."""
 
-    def __init__(self, get: _Get, check: Callable[[URL], None], agent: str) -> None:
-        self._get = get
-        self._check = check
-        self._agent = agent
+    def __init__(self, source: WebDocumentSource) -> None:
+        self._source = source
         self._requests_left = MAX_REQUESTS
         self._robots: dict[str, _Response] = {}
 
-    async def fetch(self, url: str) -> FetchedDocument:
+    async def fetch(self, url: str) -> Job:
         """Return the document, without the well-known files that did not answer in time."""
         if not url.isascii():  # a digit of another script would become one of ours later on
             raise _forbidden("it is not in ASCII")
         deadline = asyncio.get_running_loop().time() + FETCH_TIMEOUT_SECONDS
         async with asyncio.timeout_at(deadline):
             final, answer = await self._page(URL(url).with_fragment(None))
-        kind = _kind(answer)
-        return FetchedDocument(str(final), kind, answer.text, await self._discover(final, deadline))
+        kind, found = _kind(answer), await self._discover(final, deadline)
+        return Job(kind, answer.text, str(final), discovery=found)
 
     async def _page(self, url: URL) -> tuple[URL, _Response]:
         """Return the page and its address; each redirect is checked like the given address."""
         for _ in range(MAX_REDIRECTS + 1):
-            self._check(url)
+            self._source.check(url)
             await self._check_robots(url)
             answer = await self._request(url, MAX_DOCUMENT_BYTES)
             if answer.status not in _REDIRECTS or answer.location is None:
@@ -135,7 +133,7 @@ class _SiteVisit:
         if self._requests_left == 0:
             raise _failed("it redirects through too many sites")
         self._requests_left -= 1
-        return await self._get(url, max_bytes)
+        return await self._source.get(url, max_bytes)
 
     async def _check_robots(self, url: URL) -> None:
         """Raise Problem `fetch_failed` if robots.txt disallows the address (RFC 9309)."""
@@ -153,7 +151,7 @@ class _SiteVisit:
     def _check_rules(self, robots: str, url: URL) -> None:
         rules = RobotFileParser()
         rules.parse(robots.splitlines())
-        if not rules.can_fetch(self._agent, str(url)):
+        if not rules.can_fetch(self._source.agent, str(url)):
             raise _failed("its robots.txt asks to keep away")
 
     async def _discover(self, url: URL, deadline: float) -> Discovery:

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import Annotated, Final
 from unicodedata import category
 
 import pyphen  # type: ignore[import-untyped]
+from annotated_types import Interval
 
 from edge_api.analysis.document import ParsedDocument
 from edge_api.analysis.languages import Flesch, Language, guess_language, language_of, primary
@@ -105,7 +106,7 @@ _UNSPACED: Final = frozenset(
 """Languages without spaces between words."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Metrics:
     """The metrics of one document."""
 
@@ -127,7 +128,7 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
     """Return the metrics of a document, in the language given, stated or guessed."""
     texts = [block.text for block in document.blocks]
     words = [word for text in texts for word in tokenize(text)]
-    stated = document.page.language if document.page else None
+    stated = document.page.page_language if document.page else None
     tag = language or stated or guess_language(words)
     known = language_of(tag)
     lengths = [length for text in texts for length in sentence_lengths(text, known)]
@@ -200,11 +201,11 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """One term, and its share of the document."""
+    """A word or a phrase that says what the document is about."""
 
     term: str
     count: int
-    score: float  # 0 to 1; the first keyword has 1
+    score: Annotated[float, Interval(ge=0, le=1)]  # the first keyword has 1
 
 
 def find_keywords(document: ParsedDocument, language: str, limit: int) -> list[Keyword]:

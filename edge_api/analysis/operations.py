@@ -1,7 +1,7 @@
 """The operation that analyses a document, as text or by its address."""
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
@@ -14,9 +14,10 @@ from pydantic import (
     model_validator,
 )
 
-from edge_api.analysis.analyst import AnalysisRequest, Analyst, RelatedEntry
-from edge_api.analysis.document import FORMATS, DocumentFormat
-from edge_api.analysis.report import SuggestionEntry
+from edge_api.analysis.analyst import Analyst, RelatedEntry
+from edge_api.analysis.document import FORMATS, DocumentFormat, Heading
+from edge_api.analysis.metrics import Keyword
+from edge_api.analysis.report import Grade, Job, Signal, SuggestionEntry
 from edge_api.db.types import whole_float_to_int
 from edge_api.operation.model import (
     AnyOperation,
@@ -149,13 +150,6 @@ class Measures(BaseModel):
     language: Annotated[str, Field(description="A BCP 47 tag; `und` where it is unknown.")]
 
 
-class HeadingEntry(BaseModel):
-    """A heading."""
-
-    level: Annotated[int, Field(ge=1, le=6)]
-    text: str
-
-
 class LinkCounts(BaseModel):
     """Links."""
 
@@ -176,38 +170,21 @@ class Structure(BaseModel):
 
     title: str | None
     description: str | None
-    headings: Annotated[list[HeadingEntry], Field(description="The first 100.")]
+    headings: Annotated[list[Heading], Field(description="The first 100.")]
     links: LinkCounts
     images: ImageCounts
     json_ld_types: list[str]
 
 
-class KeywordEntry(BaseModel):
-    """A word or a phrase that says what the document is about."""
-
-    term: str
-    count: int
-    score: Annotated[float, Field(ge=0, le=1)]
-
-
-class SignalEntry(BaseModel):
-    """How well one side of the document is done."""
-
-    score: Annotated[int, Field(ge=0, le=100)] | None
-    status: Literal["pass", "warn", "fail", "skipped"]
-    summary: str
-    findings: list[str]
-
-
 class SignalEntries(BaseModel):
     """Every signal; one that has nothing to look at is skipped, and does not count."""
 
-    semantic_html: SignalEntry
-    structured_data: SignalEntry
-    citability: SignalEntry
-    readability: SignalEntry
-    llms_txt: SignalEntry
-    protocol_discovery: SignalEntry
+    semantic_html: Signal
+    structured_data: Signal
+    citability: Signal
+    readability: Signal
+    llms_txt: Signal
+    protocol_discovery: Signal
 
 
 class Analysis(BaseModel):
@@ -215,11 +192,11 @@ class Analysis(BaseModel):
 
     input: Examined
     score: Annotated[int, Field(ge=0, le=100)]
-    grade: Literal["A", "B", "C", "D", "F"]
+    grade: Grade
     summary: str
     metrics: Measures
     structure: Structure
-    keywords: list[KeywordEntry]
+    keywords: list[Keyword]
     related: list[RelatedEntry]
     signals: SignalEntries
     suggestions: Annotated[
@@ -233,13 +210,12 @@ async def analyze(
     """Analyse a document; tool calls are rate-limited here, REST requests by the endpoint."""
     if request.actor is not None:
         await service.limiter.hit(LIMIT, request.actor.limit_key)
-    return OperationResult(await service[Analyst].analyze(_to_request(request.body)))
-
-
-def _to_request(given: AnalyzeInput) -> AnalysisRequest:
+    given = request.body
     kind = next((kind for kind in FORMATS if kind in given.model_fields_set), None)
-    content = getattr(given, kind or "url")
-    return AnalysisRequest(kind, content, given.language or None, given.keywords, given.related)
+    job = Job(kind, getattr(given, kind)) if kind else given.url
+    language = given.language or None
+    report = await service[Analyst].analyze(job, language, given.keywords, given.related)
+    return OperationResult(report)
 
 
 _ABOUT = f"""\

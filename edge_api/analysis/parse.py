@@ -8,7 +8,7 @@ CommonMark with tables, and is read by way of its HTML; empty lines separate par
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -77,7 +77,7 @@ class _TreeWalk:
     def __init__(self, host: str | None, *, needs_main: bool) -> None:
         self.blocks: list[Block] = []
         self.headings: list[Heading] = []
-        self.counts = dict.fromkeys(Counts.__slots__, 0)
+        self.counts = dict.fromkeys((field.name for field in fields(Counts)), 0)
         self._host = host
         self._needs_main = needs_main
         self._main_depth = self._not_prose_depth = 0
@@ -210,7 +210,7 @@ def _read_page(tree: LexborHTMLParser) -> PageMetadata:
     scripts = [node.text() for node in tree.css('script[type="application/ld+json" i]')]
     types, errors = read_types(scripts)
     return PageMetadata(
-        language=normalize_tag(_attribute(tree, "html", "lang") or ""),
+        page_language=normalize_tag(_attribute(tree, "html", "lang") or ""),
         description=_attribute(tree, 'meta[name="description" i]', "content"),
         has_main=tree.css_first("main") is not None,
         has_canonical=bool(_attribute(tree, 'link[rel~="canonical" i]', "href")),

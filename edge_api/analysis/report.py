@@ -5,10 +5,12 @@ It is made in a process that can be killed, since anybody may submit a document.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
+
+from annotated_types import Interval
 
 from edge_api.analysis.document import (
     AI_CATALOG,
@@ -18,14 +20,13 @@ from edge_api.analysis.document import (
     SITEMAP,
     Discovery,
     DocumentFormat,
-    Facts,
     PageMetadata,
     ParsedDocument,
 )
 from edge_api.analysis.languages import UNKNOWN
 from edge_api.analysis.metrics import Metrics, count_tokens, find_keywords, measure
 from edge_api.analysis.parse import PARSERS
-from edge_api.analysis.rules import RULES, SIGNALS, Rule, SignalName
+from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 
 Status = Literal["pass", "warn", "fail", "skipped"]
 Grade = Literal["A", "B", "C", "D", "F"]
@@ -38,19 +39,19 @@ _FIGURE: Final = re.compile(r"\d+(?:[.,:/\-]\d+)*")
 _MIN_PARAGRAPH_WORDS: Final = 12  # words; a shorter paragraph is a date, a byline or a caption
 _LINK: Final = re.compile(r"\]\([^)\s]")
 _SITEMAP_LINE: Final = re.compile(r"^[ \t]*sitemap[ \t]*:", re.IGNORECASE | re.MULTILINE)
-_FACT_NAMES: Final = {field.name for field in fields(Facts)}
 
 
 def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discovery | None) -> Facts:
     """Return the facts of a document, and of its origin if it was fetched."""
     found = discovery or {}
     page, llms, robots = document.page or PageMetadata(), found.get(LLMS), found.get(ROBOTS)
-    known = {**asdict(document.counts), **asdict(page), **asdict(metrics)}
     levels = [heading.level for heading in document.headings]
     paragraphs = (block.text for block in document.blocks if block.kind == "paragraph")
     lengths = map(count_tokens, paragraphs)
     return Facts(
-        **{name: value for name, value in known.items() if name in _FACT_NAMES},
+        **vars(document.counts),
+        **vars(page),
+        **vars(metrics),
         has_markup=document.kind != "text",
         is_page=document.page is not None,
         opening_words=next((words for words in lengths if words >= _MIN_PARAGRAPH_WORDS), 0),
@@ -60,7 +61,6 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
         skipped_levels=sum(after > before + 1 for before, after in pairwise(levels)),
         title_length=len(document.title or ""),
         description_length=len(page.description or ""),
-        has_language=page.language is not None,
         has_llms=_exists(found, LLMS),
         llms_has_title=None if llms is None else llms.lstrip("\ufeff").startswith("# "),
         llms_links=None if llms is None else sum(1 for _ in _LINK.finditer(llms)),
@@ -89,9 +89,9 @@ class RuleResult:
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """The result of the rules of one signal."""
+    """How well one side of the document is done."""
 
-    score: int | None  # 0 to 100; `None` if no rule applied
+    score: Annotated[int, Interval(ge=0, le=100)] | None  # `None` if no rule applied
     status: Status
     summary: str
     findings: tuple[str, ...]

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from edge_api.analysis.document import Facts
-from edge_api.analysis.metrics import LONG_PARAGRAPH, LONG_SENTENCE
+from edge_api.analysis.document import Counts, PageMetadata
+from edge_api.analysis.metrics import LONG_PARAGRAPH, LONG_SENTENCE, Metrics
 
 SignalName = Literal[
     "semantic_html",
@@ -36,6 +36,29 @@ MAX_TITLE: Final = 70
 MAX_DESCRIPTION: Final = 200  # characters
 
 Value = float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts(Counts, PageMetadata, Metrics):
+    """The input of the rules, as one flat value; `None` where it does not apply."""
+
+    has_markup: bool  # whether it can have headings and links
+    is_page: bool
+    opening_words: int  # in the first paragraph that is more than a line; 0 without one
+    figures: int  # numbers and dates in the prose
+    headings: int
+    top_headings: int
+    skipped_levels: int  # headings more than one level below the one before
+    title_length: int
+    description_length: int
+    has_llms: bool | None
+    llms_has_title: bool | None
+    llms_links: int | None
+    has_robots: bool | None
+    robots_names_sitemap: bool | None
+    has_sitemap: bool | None
+    has_api_catalog: bool | None
+    has_ai_catalog: bool | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +143,7 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             "Put the content into a main element, apart from navigation and footer.",
         ),
         "page-language": Rule(
-            lambda facts: when(facts.is_page, facts.has_language),
+            lambda facts: when(facts.is_page, facts.page_language is not None),
             "the page does not say its language",
             "State the language in the lang attribute of html.",
         ),

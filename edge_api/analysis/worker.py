@@ -1,17 +1,15 @@
 """A worker process that analyses one document after the other, and can be killed at any time.
 
-It reads jobs from standard input and answers on standard output, has no secrets, writes nothing,
-and ends with the edge: when idle, because its input ends; when busy, by its own alarm.
+It reads jobs, a line each, from standard input and answers on standard output. It has no secrets,
+writes nothing, and ends with the edge: idle, because its input ends; busy, by its own alarm.
 """
 
 import os
 import resource
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
-from struct import Struct
-from typing import BinaryIO, Final
+from typing import Final
 
 import orjson
 
@@ -19,8 +17,6 @@ from edge_api.analysis.languages import LANGUAGES
 from edge_api.analysis.metrics import load_hyphenation
 from edge_api.analysis.report import Job, report
 
-_LENGTH: Final = Struct(">I")
-HEADER_SIZE: Final = _LENGTH.size  # bytes of a message's length
 WORK_SECONDS: Final = 5
 """The edge kills a worker after this time; its own alarm ends it a second later."""
 MAX_MEMORY_BYTES: Final = 512 * 1024 * 1024
@@ -35,7 +31,7 @@ def main() -> None:
             load_hyphenation(known.flesch.hyphenation)
     limit_resources()
     send(b"")  # ready
-    for job in read_jobs(sys.stdin.buffer):
+    for job in sys.stdin.buffer:
         signal.alarm(WORK_SECONDS + 1)
         send(b"")  # acknowledges the job: if this process ends now, the job may be the cause
         send(answer(job))
@@ -44,7 +40,7 @@ def main() -> None:
 
 def send(message: bytes) -> None:
     """Send a message to the edge."""
-    sys.stdout.buffer.write(frame(message))
+    sys.stdout.buffer.write(message + b"\n")
     sys.stdout.buffer.flush()
 
 
@@ -57,28 +53,12 @@ def limit_resources() -> None:
             resource.setrlimit(getattr(resource, name), (most, most))
 
 
-def read_jobs(source: BinaryIO) -> Iterator[bytes]:
-    """Yield the jobs, up to the end of the input."""
-    while len(head := source.read(HEADER_SIZE)) == HEADER_SIZE:
-        yield source.read(read_length(head))
-
-
 def answer(job: bytes) -> bytes:
     """Return the JSON of a report, or only the name of an exception."""
     try:
         return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
     except Exception as error:  # noqa: BLE001  a trace could hold what somebody wrote
         return orjson.dumps({"fault": type(error).__name__})
-
-
-def frame(message: bytes) -> bytes:
-    """Return a message with its length."""
-    return _LENGTH.pack(len(message)) + message
-
-
-def read_length(head: bytes) -> int:
-    """Return the length of the message that follows."""
-    return int(_LENGTH.unpack(head)[0])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
 
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
@@ -15,30 +15,21 @@ Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
 """The columns of a list by head: the name of a member, or a function of the row."""
 
 
-class Subparsers(Protocol):
-    """The result of `add_subparsers`, for which argparse has no public name."""
-
-    def add_parser(
-        self,
-        name: str,
-        *,
-        help: str,  # noqa: A002  so argparse calls it
-        description: str,
-        epilog: str,
-    ) -> argparse.ArgumentParser:
-        """Add the parser of one subcommand."""
+Subparsers: TypeAlias = Any
+"""The result of `add_subparsers`, for which argparse has no public name."""
 
 
 def add_command(
     commands: Subparsers, name: str, summary: str, example: str
 ) -> argparse.ArgumentParser:
     """Add a command with its summary and an example, the words after its name."""
-    return commands.add_parser(
+    parser: argparse.ArgumentParser = commands.add_parser(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=f"example: %(prog)s {example}",
     )
+    return parser
 
 
 def add_id_command(

@@ -59,7 +59,19 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings, create=arguments.action == "register") as store:
         clients = Clients(store, system_clock, _reject_fetch, settings.redirect_schemes)
-        await _ACTIONS[arguments.action](clients, arguments)
+        match arguments.action:
+            case "register":
+                registered = await clients.register(_read_client(arguments))
+                _show(registered, as_json=arguments.json)
+            case "list":
+                rows = [_to_json(row) for row in await clients.all()]
+                none = "there are no clients yet; they may also register themselves"
+                print_list(rows, _COLUMNS, none, as_json=arguments.json)
+            case "rotate":
+                _show(await clients.rotate(arguments.id), as_json=arguments.json)
+            case "revoke":
+                await clients.revoke(arguments.id)
+                print(f"{arguments.id} is revoked, with all that it was granted")
     return 0
 
 
@@ -67,9 +79,9 @@ async def _reject_fetch(_url: str) -> bytes:
     raise Problem("unavailable", "Documents are fetched by the running service alone")
 
 
-async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
+def _read_client(arguments: argparse.Namespace) -> NewClient:
     by_code = bool(arguments.redirect_uri)
-    new = NewClient(
+    return NewClient(
         name=arguments.name,
         auth_method=arguments.auth or ("none" if by_code else "client_secret_basic"),
         grant_types=arguments.grants
@@ -78,25 +90,6 @@ async def _register(clients: Clients, arguments: argparse.Namespace) -> None:
         redirect_uris=tuple(arguments.redirect_uri),
         jwks=_read_keys(arguments.jwks),
     )
-    _show(await clients.register(new), as_json=arguments.json)
-
-
-async def _list(clients: Clients, arguments: argparse.Namespace) -> None:
-    rows = [_to_json(row) for row in await clients.all()]
-    none = "there are no clients yet; they may also register themselves"
-    print_list(rows, _COLUMNS, none, as_json=arguments.json)
-
-
-async def _rotate(clients: Clients, arguments: argparse.Namespace) -> None:
-    _show(await clients.rotate(arguments.id), as_json=arguments.json)
-
-
-async def _revoke(clients: Clients, arguments: argparse.Namespace) -> None:
-    await clients.revoke(arguments.id)
-    print(f"{arguments.id} is revoked, with all that it was granted")
-
-
-_ACTIONS = {"register": _register, "list": _list, "rotate": _rotate, "revoke": _revoke}
 
 
 def _add_register(actions: Subparsers) -> None:

@@ -56,32 +56,23 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings, create=arguments.action == "issue") as store:
-        await _ACTIONS[arguments.action](Keys(store, system_clock), arguments)
+        keys = Keys(store, system_clock)
+        match arguments.action:
+            case "issue":
+                given = (arguments.type, arguments.scopes, arguments.tables, arguments.expires)
+                issued = await keys.issue(NewKey(arguments.name, *given))
+                _show_issued(issued, as_json=arguments.json)
+            case "list":
+                now = format_instant(system_clock())
+                rows = [_to_json(row, now) for row in await keys.all()]
+                none = f'there are no keys yet; make one: {EDGE} keys issue --name "my client"'
+                print_list(rows, _COLUMNS, none, as_json=arguments.json)
+            case "rotate":
+                _show_issued(await keys.rotate(arguments.id), as_json=arguments.json)
+            case "revoke":
+                await keys.revoke(arguments.id)
+                print(f"{arguments.id} is revoked")
     return 0
-
-
-async def _issue(keys: Keys, arguments: argparse.Namespace) -> None:
-    given = (arguments.type, arguments.scopes, arguments.tables, arguments.expires)
-    _show_issued(await keys.issue(NewKey(arguments.name, *given)), as_json=arguments.json)
-
-
-async def _list(keys: Keys, arguments: argparse.Namespace) -> None:
-    now = format_instant(system_clock())
-    rows = [_to_json(row, now) for row in await keys.all()]
-    none = f'there are no keys yet; make one: {EDGE} keys issue --name "my client"'
-    print_list(rows, _COLUMNS, none, as_json=arguments.json)
-
-
-async def _rotate(keys: Keys, arguments: argparse.Namespace) -> None:
-    _show_issued(await keys.rotate(arguments.id), as_json=arguments.json)
-
-
-async def _revoke(keys: Keys, arguments: argparse.Namespace) -> None:
-    await keys.revoke(arguments.id)
-    print(f"{arguments.id} is revoked")
-
-
-_ACTIONS = {"issue": _issue, "list": _list, "rotate": _rotate, "revoke": _revoke}
 
 
 def _add_issue(actions: Subparsers) -> None:

@@ -9,9 +9,10 @@ from typing import Any, get_args
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
+from edge_api.db.table import Row
 from edge_api.mail.dispatcher import make_mailing, site_title
 from edge_api.mail.messages import TemplateName
-from edge_api.mail.queue import NO_RELAY, OutboxAdmin, QueuedMail
+from edge_api.mail.queue import NO_RELAY, OutboxAdmin
 from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
@@ -52,10 +53,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 2 if there is no relay."""
-    return await _ACTIONS[arguments.action](arguments, settings)
+    if arguments.action == "run":
+        return await _run(settings)
+    if arguments.action == "preview":
+        return _preview(arguments, settings)
+    async with command_store(settings) as store:
+        mail = OutboxAdmin(store, system_clock)
+        if arguments.action == "list":
+            found = [_to_json(waiting) for waiting in await mail.all()]
+            none = "no mail waits, and none was given up"
+            print_list(found, _COLUMNS, none, as_json=arguments.json)
+            return 0
+        is_retry = arguments.action == "retry"
+        count = await (mail.retry if is_retry else mail.discard)(arguments.id)
+    done = "queued again" if is_retry else "deleted"
+    print(f"{count} message{'s' * (count != 1)} {done}")
+    return 0
 
 
-async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
+async def _run(settings: Settings) -> int:
     """Send queued mail until SIGTERM or SIGINT; finish the current message first."""
     # Both import aiohttp, which the other subcommands do not need.
     from edge_api.cli.logs import configure_logging  # noqa: PLC0415
@@ -77,25 +93,7 @@ async def _run(_arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-async def _list(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with command_store(settings) as store:
-        found = [_to_json(waiting) for waiting in await OutboxAdmin(store, system_clock).all()]
-    none = "no mail waits, and none was given up"
-    print_list(found, _COLUMNS, none, as_json=arguments.json)
-    return 0
-
-
-async def _change(arguments: argparse.Namespace, settings: Settings) -> int:
-    async with command_store(settings) as store:
-        mail = OutboxAdmin(store, system_clock)
-        is_retry = arguments.action == "retry"
-        count = await (mail.retry if is_retry else mail.discard)(arguments.id)
-    done = "queued again" if is_retry else "deleted"
-    print(f"{count} message{'s' * (count != 1)} {done}")
-    return 0
-
-
-async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
+def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     templates = open_templates(settings)
     message = sample_message(arguments.template, settings, site_title(settings), templates)
     if arguments.eml:
@@ -108,11 +106,7 @@ async def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-_ACTIONS = {"run": _run, "list": _list, "retry": _change, "discard": _change, "preview": _preview}
-
-
-def _to_json(waiting: QueuedMail) -> dict[str, Any]:
-    entry = waiting.entry
+def _to_json(entry: Row) -> dict[str, Any]:
     state = "being sent" if entry["lease"] else "waits"
     return {
         "id": entry["id"],
@@ -123,5 +117,5 @@ def _to_json(waiting: QueuedMail) -> dict[str, Any]:
         "queued_at": entry["queued_at"],
         "due_at": None if entry["dead_at"] else entry["due_at"],
         "dead_at": entry["dead_at"],
-        "reason": waiting.reason,
+        "reason": entry["reason"],
     }

@@ -64,29 +64,19 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     async with command_store(settings) as store:
         outbox = Outbox(mail_rules(settings), system_clock)
         decisions = AccessDecisions(store, system_clock, outbox)
-        await _ACTIONS[arguments.action](decisions, arguments)
+        match arguments.action:
+            case "list":
+                rows = [_to_json(row) for row in await decisions.all()]
+                print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
+            case "approve":
+                row = await decisions.approve(arguments.id, arguments.scopes)
+                print(
+                    f"{row['id']} is approved with {row['scopes']}; "
+                    f"its claim token fetches the credential until {row['expires_at'][:16]}Z"
+                )
+            case "deny":
+                print(f"{(await decisions.deny(arguments.id))['id']} is denied")
     return 0
-
-
-async def _list(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
-    rows = [_to_json(row) for row in await decisions.all()]
-    print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
-
-
-async def _approve(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
-    row = await decisions.approve(arguments.id, arguments.scopes)
-    print(
-        f"{row['id']} is approved with {row['scopes']}; "
-        f"its claim token fetches the credential until {row['expires_at'][:16]}Z"
-    )
-
-
-async def _deny(decisions: AccessDecisions, arguments: argparse.Namespace) -> None:
-    row = await decisions.deny(arguments.id)
-    print(f"{row['id']} is denied")
-
-
-_ACTIONS = {"list": _list, "approve": _approve, "deny": _deny}
 
 
 def _to_json(row: Row) -> dict[str, Any]:

@@ -3,9 +3,8 @@
 import argparse
 import asyncio
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -23,12 +22,12 @@ from edge_api.backup.restoration import Restoration, carry_over
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.db.sqlite.copying import CopyContents, copy_backup, verify_copy
+from edge_api.db.sqlite.copying import copy_backup, verify_copy
 from edge_api.db.sqlite.engine import open_store
+from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import stop_replicator
 from edge_api.db.sqlite.swap_file import (
-    locked,
     remove_draft,
     replace,
     replaced_path,
@@ -38,57 +37,41 @@ from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
 
-@dataclass(frozen=True, slots=True)
-class _Restored:
-    """The result of a restore."""
+@contextmanager
+def _staged_key(path: Path, backup: Path | None, now: datetime) -> Iterator[Callable[[], str]]:
+    """Have the key of a backup, if it has one, beside that at `path`, for its owner only.
 
-    contents: CopyContents
-    former: Path | None  # the former store
-    outcome: Restoration | str  # an error message if nothing was carried over
-    key: str  # a sentence about the secret key
+    Yields what moves it into place, the former one aside, and returns a report. Both raise OSError.
+    """
+    kept = backup_key_path(backup) if backup else None
+    content = kept.read_bytes() if kept and kept.is_file() else None
+    draft = path.with_name(f".{path.name}.restoring")
 
-
-class RestoredKey:
-    """The secret key in a restore: that of the backup, else the present one."""
-
-    def __init__(self, key_path: Path, backup: Path | None, now: datetime) -> None:
-        """Read the key of the backup. Raises OSError."""
-        backup_key = backup_key_path(backup) if backup else None
-        self._source = "backup" if backup else "replica"
-        self._content = backup_key.read_bytes() if backup_key and backup_key.is_file() else None
-        self._path = key_path
-        self._draft = key_path.with_name(f".{key_path.name}.restoring")
-        self._former = replaced_path(key_path, now)
-
-    @contextmanager
-    def staged(self) -> Iterator[None]:
-        """Write the key to a temporary file, readable by its owner only. Raises OSError."""
-        try:
-            if self._content is not None:
-                write_private(self._draft, self._content)
-            yield
-        finally:
-            self._draft.unlink(missing_ok=True)
-
-    def install(self) -> str:
-        """Move the key into place, and the former one aside; return a report. Raises OSError."""
-        missing = f"the {self._source} brings no secret key, and"
-        if self._content is None and self._path.exists():
-            return f"{missing} {self._path} stays"
-        if self._content is None:
+    def install() -> str:
+        missing = f"the {'backup' if backup else 'replica'} brings no secret key, and"
+        if content is None and path.exists():
+            return f"{missing} {path} stays"
+        if content is None:
             return (
-                f"{missing} there is none at {self._path}: if there was one, put it there before "
+                f"{missing} there is none at {path}: if there was one, put it there before "
                 "you serve, or access tokens and the secrets of webhooks are void"
             )
-        if self._path.exists() and self._path.read_bytes() == self._content:
-            return f"the secret key is the same: {self._path}"
+        if path.exists() and path.read_bytes() == content:
+            return f"the secret key is the same: {path}"
         former = ""
-        if self._path.exists():
-            os.link(self._path, self._former)
-            former = f"; the former one is kept as {self._former}"
-        self._draft.replace(self._path)
-        sync(self._path.parent)
-        return f"the secret key of the backup is in its place: {self._path}{former}"
+        if path.exists():
+            os.link(path, replaced_path(path, now))
+            former = f"; the former one is kept as {replaced_path(path, now)}"
+        draft.replace(path)
+        sync(path.parent)
+        return f"the secret key of the backup is in its place: {path}{former}"
+
+    try:
+        if content is not None:
+            write_private(draft, content)
+        yield install
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -112,16 +95,16 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         raise Problem("invalid", "restore takes either a FILE or --from-replica")
     if arguments.at and not arguments.from_replica:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
-    with locked(store):
+    with lock_store(store):
         warnings = _check_early(store, arguments)
         stop_replicator(store)
         try:
-            restored = _restore(store, arguments, settings)
+            report = _restore(store, arguments, settings)
         except OSError as error:
             raise StoreRefusal(f"{store.parent} cannot be written: {error.strerror}") from None
         finally:
             remove_draft(_draft(store))
-    print(*_summary(store, restored), *warnings, sep="\n")
+    print(*report, *warnings, sep="\n")
     return 0
 
 
@@ -159,8 +142,8 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
     return ()
 
 
-def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> _Restored:
-    """Prepare the file beside the store, and swap the two as the last step."""
+def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> Sequence[str]:
+    """Prepare the file beside the store, and swap the two as the last step; return a report."""
     now = system_clock()
     draft = _draft(store)
     remove_draft(draft)
@@ -173,11 +156,17 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     require_no_wal(draft)
     former = replaced_path(store, now) if store.exists() else None
     key_path = secret_key_path(require_sqlite_path(settings, "restore"))
-    key = RestoredKey(key_path, None if settings.secret_key else arguments.file, now)
-    with key.staged():
+    kept = None if settings.secret_key else arguments.file
+    with _staged_key(key_path, kept, now) as install:
         replace(store, draft, former or replaced_path(store, now))
-        placed = _KEY_NOTE if settings.secret_key else key.install()
-    return _Restored(contents, former, outcome, placed)
+        placed = _KEY_NOTE if settings.secret_key else install()
+    total, version = contents.total, contents.schema_version
+    lines = [f"{store} is restored: {total:,} rows, from schema version {version}", placed]
+    if former:
+        lines.append(f"the former store is kept as {former}")
+    if isinstance(outcome, str):
+        return [*lines, outcome, _REMINDER]
+    return [*lines, *_list_carried_over(outcome)]
 
 
 def _draft(store: Path) -> Path:
@@ -216,16 +205,6 @@ async def _carry_over(former: Path, restored: Store) -> Restoration:
         return await carry_over(present, restored, system_clock)
     finally:
         await present.close()
-
-
-def _summary(store: Path, restored: _Restored) -> Sequence[str]:
-    total, version = restored.contents.total, restored.contents.schema_version
-    lines = [f"{store} is restored: {total:,} rows, from schema version {version}", restored.key]
-    if restored.former:
-        lines.append(f"the former store is kept as {restored.former}")
-    if isinstance(restored.outcome, str):
-        return [*lines, restored.outcome, _REMINDER]
-    return [*lines, *_list_carried_over(restored.outcome)]
 
 
 _KEY_NOTE = "SECRET_KEY is set: it must be the one that the backup was made with"

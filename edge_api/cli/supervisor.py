@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 from asyncio.subprocess import Process
+from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -234,22 +235,15 @@ MAX_PAUSE_SECONDS: Final = 30.0
 STANDARD_INPUT: Final = 0  # may be a terminal
 
 
-class _WorkerSlot:
-    """The slot of a worker; `lock` is held while the worker is replaced."""
-
-    def __init__(self, number: int, worker: WorkerProcess) -> None:
-        self.number = number
-        self.worker = worker
-        self.lock = asyncio.Lock()
-
-
 class Supervisor:
     """Workers on `sockets`, each started with the command line `argv`."""
 
     def __init__(self, sockets: Sequence[socket.socket], argv: Sequence[str]) -> None:
         self._sockets = sockets
         self._argv = argv
-        self._slots: list[_WorkerSlot] = []
+        self._workers: dict[int, WorkerProcess] = {}
+        """By number; a lock is held while the worker of its number is replaced."""
+        self._locks: defaultdict[int, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._started: list[WorkerProcess] = []
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
@@ -294,13 +288,11 @@ class Supervisor:
         first = await self._start(1, announce=True)
         if not first.is_serving:
             return self._give_up(first, await first.wait())
-        self._slots.append(_WorkerSlot(1, first))
         rest = [self._start(number) for number in range(2, count + 1)]
-        for worker in await asyncio.gather(*rest):
-            self._slots.append(_WorkerSlot(worker.number, worker))
+        self._workers = {each.number: each for each in (first, *await asyncio.gather(*rest))}
         async with asyncio.TaskGroup() as group:
-            for slot in self._slots:
-                group.create_task(self._respawn(slot))
+            for number in self._workers:
+                group.create_task(self._respawn(number))
             group.create_task(self._restart_on_demand())
         return None
 
@@ -319,27 +311,27 @@ class Supervisor:
         await worker.wait_until_ready()
         return worker
 
-    async def _respawn(self, slot: _WorkerSlot) -> None:
-        """Replace the worker of a slot whenever it has ended."""
+    async def _respawn(self, number: int) -> None:
+        """Replace the worker of a number whenever it has ended."""
         early_exits = 0
         while True:
-            worker = slot.worker
+            worker = self._workers[number]
             status = await worker.wait()
-            async with slot.lock:
-                if slot.worker is not worker:
+            async with self._locks[number]:
+                if self._workers[number] is not worker:
                     continue
                 is_early = not worker.is_ready or worker.age < EARLY_EXIT_SECONDS
                 early_exits = early_exits + 1 if is_early else 0
                 _log.warning("%s %s; a new one replaces it", worker.name, describe_status(status))
-                any_serves = any(each.worker.is_serving for each in self._slots)
+                any_serves = any(each.is_serving for each in self._workers.values())
                 if early_exits >= MAX_EARLY_EXITS and not any_serves:
                     return self._give_up(worker, status)
                 pause = FIRST_PAUSE_SECONDS * 2 ** (early_exits - 1) if early_exits else 0.0
                 await asyncio.sleep(min(MAX_PAUSE_SECONDS, pause))
                 try:
-                    slot.worker = await self._start(slot.number)
+                    self._workers[number] = await self._start(number)
                 except OSError as error:  # the system cannot start one now
-                    _log.error("worker %d cannot be started: %s", slot.number, error.strerror)
+                    _log.error("worker %d cannot be started: %s", number, error.strerror)
                     await asyncio.sleep(MAX_PAUSE_SECONDS)
 
     def _give_up(self, worker: WorkerProcess, status: int) -> None:
@@ -354,25 +346,26 @@ class Supervisor:
             await self._restart.wait()
             self._restart.clear()
             try:
-                for slot in self._slots:
-                    if not await self._replace(slot):
+                for number in self._workers:
+                    if not await self._replace(number):
                         break
                 else:
-                    _log.info("all %d workers are new", len(self._slots))
+                    _log.info("all %d workers are new", len(self._workers))
             except OSError as error:  # the system cannot start another
                 _log.error("the other workers stay as they are: %s", error.strerror)
 
-    async def _replace(self, slot: _WorkerSlot) -> bool:
-        """Start another worker for a slot, and retire the old one if the new one is ready."""
-        async with slot.lock:
-            new = await self._start_ready(slot.number)
-            if new.error not in ("", slot.worker.error):
+    async def _replace(self, number: int) -> bool:
+        """Start another worker of a number, and retire the old one if the new one is ready."""
+        async with self._locks[number]:
+            new = await self._start_ready(number)
+            old = self._workers[number]
+            if new.error not in ("", old.error):
                 _log.error("the other workers stay as they are: %s is not ready", new.name)
                 new.stop()
                 await new.wait_or_kill()
                 return False
             new.activate()
-            old, slot.worker = slot.worker, new
+            self._workers[number] = new
         old.retire()
         await old.wait_or_kill()
         return True

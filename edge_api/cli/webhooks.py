@@ -3,10 +3,9 @@
 import argparse
 import json
 import sys
-from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SecretBox
@@ -28,8 +27,10 @@ from edge_api.webhooks.endpoints import (
     Endpoints,
     EndpointStatus,
     EndpointWithSecret,
-    EventSender,
 )
+
+if TYPE_CHECKING:
+    from edge_api.webhooks.sender import WebhookSender
 
 _HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
@@ -76,68 +77,44 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     async with command_store(settings, create=arguments.action == "add") as store:
         box = SecretBox(secret_key(settings), KEY_PURPOSE)
         endpoints = Endpoints(store, system_clock, box, partial(_open_sender, settings))
-        return await _ACTIONS[arguments.action](endpoints, arguments) or 0
+        return await _act(endpoints, arguments)
 
 
-def _open_sender(settings: Settings) -> EventSender:
+async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
+    match arguments.action:
+        case "add":
+            _show(await endpoints.add(arguments.url), as_json=arguments.json)
+        case "list":
+            found = [_to_json(each) for each in await endpoints.all()]
+            none = "there are no webhook endpoints yet; nobody is notified of new leads"
+            print_list(found, _COLUMNS, none, as_json=arguments.json)
+        case "remove":
+            await endpoints.remove(arguments.id)
+            print(f"{arguments.id} is removed, with the events that wait for it")
+        case "enable":
+            await endpoints.enable(arguments.id)
+            then = "`retry` queues its undeliverable events again"
+            print(f"{arguments.id} gets new leads from now on; {then}")
+        case "rotate":
+            rotated = await endpoints.rotate(arguments.id, arguments.overlap)
+            _show(rotated, as_json=arguments.json)
+        case "retry":
+            number = await endpoints.retry(arguments.id)
+            print(f"{_events(number)} queued again; a running edge sends them within seconds")
+        case "discard":
+            print(f"{_events(await endpoints.discard(arguments.id))} deleted")
+        case "test":
+            answer = await endpoints.test(arguments.id)
+            print(f"{arguments.id}: {answer.message}")
+            return 0 if answer.is_delivered else 1
+    return 0
+
+
+def _open_sender(settings: Settings) -> "WebhookSender":
     # It imports aiohttp, which only `add` and `test` need.
     from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
 
     return make_sender(settings)
-
-
-async def _add(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    _show(await endpoints.add(arguments.url), as_json=arguments.json)
-
-
-async def _list(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    found = [_to_json(each) for each in await endpoints.all()]
-    none = "there are no webhook endpoints yet; nobody is notified of new leads"
-    print_list(found, _COLUMNS, none, as_json=arguments.json)
-
-
-async def _remove(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    await endpoints.remove(arguments.id)
-    print(f"{arguments.id} is removed, with the events that wait for it")
-
-
-async def _enable(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    await endpoints.enable(arguments.id)
-    print(
-        f"{arguments.id} gets new leads from now on; `retry` queues its undeliverable events again"
-    )
-
-
-async def _rotate(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    _show(await endpoints.rotate(arguments.id, arguments.overlap), as_json=arguments.json)
-
-
-async def _retry(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    number = await endpoints.retry(arguments.id)
-    print(f"{_events(number)} queued again; a running edge sends them within seconds")
-
-
-async def _discard(endpoints: Endpoints, arguments: argparse.Namespace) -> None:
-    print(f"{_events(await endpoints.discard(arguments.id))} deleted")
-
-
-async def _test(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
-    answer = await endpoints.test(arguments.id)
-    print(f"{arguments.id}: {answer.message}")
-    return 0 if answer.is_delivered else 1
-
-
-_Action = Callable[[Endpoints, argparse.Namespace], Awaitable[int | None]]
-_ACTIONS: Mapping[str, _Action] = {
-    "add": _add,
-    "list": _list,
-    "remove": _remove,
-    "enable": _enable,
-    "rotate": _rotate,
-    "retry": _retry,
-    "discard": _discard,
-    "test": _test,
-}
 
 
 def _hours(text: str) -> timedelta:

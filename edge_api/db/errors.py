@@ -9,7 +9,7 @@ from typing import Final
 
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.problems import CANCELED, Problem, is_unavailable
-from edge_api.db.table import Row, Table
+from edge_api.db.table import Table
 
 PROBE_CACHE_SECONDS: Final = 2.0
 """How long the result of a probe is reused."""
@@ -119,15 +119,14 @@ def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) ->
     return Problem("invalid", f"{names}: breaks a rule of {table.name}", sqlstate=sqlstate)
 
 
-def unique_violation(table: Table, columns: Sequence[str], row: Row) -> Problem:
-    """Return the problem of a value that exists already; `row` has those to be stored, if known."""
+def unique_violation(table: Table, columns: Sequence[str], values: str | None) -> Problem:
+    """Return the problem of values that exist already, separated by commas, if they are known."""
     names = _names(table, columns)
-    known = all(name in row for name in columns)
-    values = f"=({', '.join(str(row[name]) for name in columns)})" if known else ""
+    found = "" if values is None else f"=({values})"
     return Problem(
         "conflict",
         f"{names}: a row with this value exists already",
-        details=f"Key ({names}){values} already exists.",
+        details=f"Key ({names}){found} already exists.",
     )
 
 

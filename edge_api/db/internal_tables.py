@@ -102,6 +102,7 @@ WEBHOOK_DELIVERIES = Table(
     ),
     retention=Retention(cascade_from=("subject_id", "leads")),
     on_restore="delivered",
+    irreversible_changes=(IrreversibleChange(("dead_at", "last_answer")),),
 )
 OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES)
 

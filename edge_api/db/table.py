@@ -326,10 +326,8 @@ def _read_column(name: str, info: FieldInfo) -> Column:
 
 def _limits(metadata: Iterable[Any], *names: str) -> Iterator[int]:
     """Yield the limits of length or value that items of metadata have under these names."""
-    for name in names:
-        yield from (
-            getattr(item, name) for item in metadata if getattr(item, name, None) is not None
-        )
+    found = (getattr(item, name, None) for item in metadata for name in names)
+    yield from (limit for limit in found if limit is not None)
 
 
 def _as_problem(error: ValidationError, table: Table, column: str = "") -> Problem:

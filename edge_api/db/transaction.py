@@ -109,10 +109,8 @@ class _Transaction:
         if most is not None and most < (
             yield from self._count(table, sql.count_matches(query, most, self._dialect))
         ):
-            message = (
-                f"match: fits more than {most} rows, which is the most for one call; narrow it"
-            )
-            raise Problem("invalid", message, sqlstate="54000")
+            message = f"fits more than {most} rows, which is the most for one call; narrow it"
+            raise Problem("invalid", f"match: {message}", sqlstate="54000")
         if isinstance(query, Update):
             statement, values = sql.update_rows(query, self._dialect), [dict(query.values)]
         else:
@@ -121,8 +119,7 @@ class _Transaction:
         if query.single and len(rows) != 1:
             raise not_one_row(len(rows))
         if isinstance(query, Update) and len(rows) < query.at_least:
-            message = "What was to be changed has changed meanwhile: look again"
-            raise Problem("conflict", message)
+            raise Problem("conflict", "What was to be changed has changed meanwhile: look again")
         return QueryResult(sorted(rows, key=lambda row: row[table.key]))
 
     def _count(

@@ -92,19 +92,14 @@ async def copy_tables(
         CopiedTable(table, await _check_equal(source, target, table), stored[table.name])
         for table in tables
     ]
-    if source.version() != version:
-        await _refuse_changed(source, copied)
-    return copied
-
-
-async def _refuse_changed(source: Store, copied: Iterable[CopiedTable]) -> None:
-    """Compare the rows again: the version may differ where only other databases were written."""
-    for each in copied:
+    # Compared again: the version may differ where only other databases were written.
+    for each in copied if source.version() != version else ():
         if await digest_table(source, each.table) != each.digest:
             raise Problem(
                 "conflict",
                 "The source was changed meanwhile: end what writes to it, and copy again",
             )
+    return copied
 
 
 async def _refuse_conflicts(source: Store, target: Store, tables: Sequence[Table]) -> None:

@@ -51,9 +51,6 @@ class ColumnOptions:
     """Whether each update that does not set it sets it to the current time."""
 
 
-TIMESTAMP_WIDTH = 27
-"""`2026-01-31T08:05:09.000000Z`: of one width, so that text order is order in time."""
-
 MAX_INTEGER = 10**18
 """The maximum of all integer columns; its negative is the minimum."""
 
@@ -86,7 +83,10 @@ def _matches(kind: ColumnType, text: str) -> bool:
 
 
 def format_instant(instant: datetime) -> str:
-    """Return the canonical form of an aware instant: UTC, six digits, `Z` (RFC 3339)."""
+    """Return the canonical form of an aware instant: UTC, six digits, `Z` (RFC 3339).
+
+    It has one width, so that text order is order in time.
+    """
     return f"{instant.astimezone(UTC).isoformat(timespec='microseconds').removesuffix('+00:00')}Z"
 
 

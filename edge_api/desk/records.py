@@ -17,8 +17,8 @@ async def show_mail(visit: Visit) -> Values:
     """Return the entries of the outbox: first those that were given up."""
     found = await _outbox(visit).all()
     return {
-        "dead": [each for each in found if each.entry["dead_at"]],
-        "queued": [each for each in found if not each.entry["dead_at"]],
+        "dead": [each for each in found if each["dead_at"]],
+        "queued": [each for each in found if not each["dead_at"]],
         "can_send": visit.service.settings.smtp_url is not None,
     }
 

@@ -4,8 +4,7 @@ import asyncio
 import gzip
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import Final, Literal, NamedTuple
+from typing import Final
 
 import brotli
 from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
@@ -18,8 +17,8 @@ from edge_api.operation.negotiation import best_coding
 from edge_api.operation.result import Document
 from edge_api.schema.site_policy import Header, Headers
 
-_ENTITY_TAG: Final = r'(?:W/)?"[\x21\x23-\x7e\x80-\U0010ffff]*"'
-_LISTED_TAG: Final = re.compile(rf"[ \t]*+({_ENTITY_TAG})?[ \t]*+(?:,|\Z)")
+_TAG: Final = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")')
+_TAGS: Final = re.compile(rf"(?:[ \t]*+(?:{_TAG.pattern}[ \t]*+)?(?:,|\Z))*+")
 """Possessive, so that a header of nothing but blanks costs no more than its length."""
 _RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
 _MAX_DIGITS: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
@@ -29,21 +28,8 @@ def etag_matches(condition: str, etag: str) -> bool:
     """Return whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
     if condition == etag or condition.strip() == "*":
         return True
-    return etag.removeprefix("W/") in _opaque_tags(condition)
-
-
-@lru_cache(256)
-def _opaque_tags(condition: str) -> frozenset[str]:
-    tags: set[str] = set()
-    position = 0
-    while position < len(condition):
-        listed = _LISTED_TAG.match(condition, position)
-        if listed is None:
-            return frozenset()
-        if listed[1]:
-            tags.add(listed[1].removeprefix("W/"))
-        position = max(listed.end(), position + 1)
-    return frozenset(tags)
+    is_list = _TAGS.fullmatch(condition) is not None
+    return is_list and etag.removeprefix("W/") in _TAG.findall(condition)
 
 
 def range_applies(condition: str | None, etag: str) -> bool:
@@ -51,42 +37,20 @@ def range_applies(condition: str | None, etag: str) -> bool:
     return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
 
 
-class ByteRange(NamedTuple):
-    """Part of a body: `length` bytes from `start` on."""
+def parse_range(header: str, size: int) -> range | None:
+    """Return the positions among `size` bytes that a `Range` asks for (section 14.1.2).
 
-    start: int
-    length: int
-
-    def content_range(self, size: int) -> str:
-        """Return the value of `Content-Range` for this part of `size` bytes (section 14.4)."""
-        return f"bytes {self.start}-{self.start + self.length - 1}/{size}"
-
-
-def parse_range(header: str, size: int) -> ByteRange | Literal["whole", "unsatisfiable"]:
-    """Return the part of `size` bytes that a `Range` asks for (section 14.1.2).
-
-    `whole` for another unit, broken syntax and several ranges at once.
+    They are empty where there are none; `None` for another unit, broken syntax and several ranges.
     """
     match = _RANGE.fullmatch(header.strip())
     if match is None or match.groups() == ("", ""):
-        return "whole"
-    first, last = (_number(digits) for digits in match.groups())
-    if first is None:
-        return _span(max(size - (last or 0), 0), size - 1, size)
-    if last is not None and last < first:
-        return "whole"
-    return _span(first, size - 1 if last is None else min(last, size - 1), size)
-
-
-def _number(digits: str) -> int | None:
-    if not digits:
         return None
-    digits = digits.lstrip("0") or "0"
-    return int(digits) if len(digits) <= _MAX_DIGITS else 10**_MAX_DIGITS
-
-
-def _span(first: int, last: int, size: int) -> ByteRange | Literal["unsatisfiable"]:
-    return ByteRange(first, last - first + 1) if first < size else "unsatisfiable"
+    first, last = (int(digits.lstrip("0")[:_MAX_DIGITS] or 0) for digits in match.groups())
+    if not match[1]:
+        return range(max(size - last, 0), size)
+    if match[2] and last < first:
+        return None
+    return range(first, min(last + 1, size) if match[2] else size)
 
 
 COMPRESSION_THRESHOLD: Final = 1024

@@ -1,20 +1,26 @@
-"""One operation as an endpoint: decode the request, run the handler, encode the result."""
+"""One operation as an endpoint: decode the request, run the handler, encode the result.
 
+A body is read within limits of size and time.
+"""
+
+import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import parse_qs
 
 import orjson
+from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel
 
 from edge_api.db.problems import Problem
 from edge_api.http.admission import Admitted
-from edge_api.http.body import check_media_type, decode, read_bytes
 from edge_api.http.conditional import DocumentResponses, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, page_headers
 from edge_api.http.request import HeaderFields, Request
 from edge_api.http.response import PreparedResponse, move_limit_headers
-from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_query
-from edge_api.operation.result import Document, HtmlResult, OperationResult
+from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_body, check_query
+from edge_api.operation.result import FORM, Document, HtmlResult, OperationResult
 from edge_api.operation.service import Service
 from edge_api.schema.site_policy import Headers
 
@@ -115,3 +121,117 @@ def _base_headers(result: OperationResult) -> Headers:
     if not isinstance(result, HtmlResult):
         return API_HEADERS
     return PRIVATE_HEADERS if result.is_private else page_headers(result.form_action)
+
+
+_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+CODINGS: Final = ("gzip", "deflate", "br")
+"""Content codings that are undone while a body is read."""
+_CHARSETS: Final = (None, "utf-8", "utf8")
+_CLOSE: Mapping[str, str] = {"Connection": "close"}
+"""Of a body that was not read to its end, nobody knows where the next request begins."""
+MAX_FORM_FIELDS: Final = 100
+"""Members of a form; none of ours has a third of that."""
+BODY_TIMEOUT_SECONDS: Final = 10.0
+"""Time limit for the whole body: aiohttp itself has none."""
+
+
+async def read_bytes(request: Request, max_bytes: int) -> bytes:
+    """Return the whole body.
+
+    Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
+    `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
+    """
+    _check_coding(request)
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes)
+    _meet_expectation(request)
+    try:
+        if request.content.is_eof():  # it has arrived already, so nothing is waited for
+            return await _collect(request, max_bytes)
+        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
+            return await _collect(request, max_bytes)
+    except TimeoutError:
+        raise Problem("body_timeout", headers=_CLOSE) from None
+    except (HttpProcessingError, web.RequestPayloadError):
+        message = "The body's transfer or content coding is broken"
+        raise Problem("invalid", message, headers=_CLOSE) from None
+    except ConnectionError:  # nobody is left to read this, and it is no error of ours
+        raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
+
+
+def _check_coding(request: Request) -> None:
+    """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4; 9112, 6.1)."""
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        message = "Of transfer codings, only chunked is known: compress with Content-Encoding"
+        raise Problem("invalid", message, headers=_CLOSE)
+    coding = request.headers.get("Content-Encoding", "identity").lower()
+    if coding not in (*CODINGS, "identity"):
+        known = ", ".join(CODINGS)
+        headers = {"Accept-Encoding": known}
+        raise Problem("unsupported_media_type", f"Known codings are {known}", headers=headers)
+
+
+def _meet_expectation(request: Request) -> None:
+    """Ask for the body where the client waits for that (RFC 9110, section 10.1.1)."""
+    expected = request.headers.get("Expect")
+    if expected is None or request.transport is None:
+        return
+    if expected.lower() != "100-continue":
+        raise Problem("invalid", "Of expectations, only 100-continue is known", headers=_CLOSE)
+    if request.version >= HttpVersion11:
+        request.transport.write(_CONTINUE)
+
+
+async def _collect(request: Request, max_bytes: int) -> bytes:
+    chunks = bytearray()
+    async for chunk in request.content.iter_any():
+        chunks += chunk
+        if len(chunks) > max_bytes:
+            raise _too_large(max_bytes)
+    return bytes(chunks)
+
+
+def _too_large(max_bytes: int) -> Problem:
+    message = f"The body is larger than {max_bytes // 1024} KiB"
+    return Problem("too_large", message, headers=_CLOSE)
+
+
+def check_media_type(request: Request, body: Body[Any]) -> None:
+    """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
+    if "Content-Type" not in request.headers and not body.requires_media_type:
+        return
+    charset = request.charset
+    if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:
+        raise Problem("unsupported_media_type", f"Send the body as {body.media_type} in UTF-8")
+
+
+def decode(raw: bytes, body: Body[Any]) -> Any:
+    """Return the validated JSON or form. Raises Problem `invalid` that names the member."""
+    try:
+        value = read_form(raw) if body.media_type == FORM else orjson.loads(raw)
+    except orjson.JSONDecodeError as error:
+        raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
+    return check_body(body.check, value)
+
+
+def read_form(raw: bytes) -> dict[str, str | list[str]]:
+    """Return the members of a form, a repeated one as a list. Raises Problem `invalid`."""
+    try:
+        members = parse_qs(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FORM_FIELDS,
+        )
+    except ValueError:
+        message = f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS} members"
+        raise Problem("invalid", message) from None
+    return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
+
+
+def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:
+    if not raw:
+        return "The body is empty: send a JSON value"
+    if not error.doc:  # orjson has no text to show where the bytes are none
+        return "The body is not in UTF-8"
+    return f"The body is not valid JSON (line {error.lineno}, column {error.colno})"

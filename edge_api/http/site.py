@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -19,15 +19,13 @@ from edge_api.http.response import PreparedResponse, close_if_last
 from edge_api.http.static import (
     SHORT_LIVED,
     Representation,
-    ResponseHead,
     allows_any_origin,
     answer_file,
     canonical_address,
-    encode,
     file_headers,
     list_redirects,
-    load,
     markdown_alternate,
+    represent,
 )
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import PathSuggester, SiteFile
@@ -76,8 +74,6 @@ class SitePages:
         self._context = RenderContext(build.folder, build.newest_slug)
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
-        self._suggesting: SingleFlight[PathSuggester] = SingleFlight()
-        self._suggester: PathSuggester | None = None  # made on the first request that needs it
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
@@ -122,33 +118,29 @@ class SitePages:
 
     async def _closest_addresses(self, path: str) -> bytes:
         """Return Markdown with links to the addresses that are closest to a missing one."""
-        suggester = self._suggester or await self._suggesting.run("", self._prepare_suggester)
-        closest = await asyncio.to_thread(suggester.find, path, _MAX_SUGGESTIONS)
+        closest = await asyncio.to_thread(self._find_closest, path)
         lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
         return near.encode()
 
-    async def _prepare_suggester(self) -> PathSuggester:
-        paths = (
-            path
-            for path, file in self.build_files.items()
-            if path.endswith("/")
-            and _PAGINATION not in path
-            and markdown_alternate(self.build_files, file)
-        )
-        self._suggester = await asyncio.to_thread(PathSuggester, paths)
-        return self._suggester
+    def _find_closest(self, path: str) -> list[str]:
+        return self._suggester.find(path, _MAX_SUGGESTIONS)
+
+    @cached_property
+    def _suggester(self) -> PathSuggester:
+        files = self.build_files
+        pages = (path for path in files if path.endswith("/") and _PAGINATION not in path)
+        return PathSuggester(path for path in pages if markdown_alternate(files, files[path]))
 
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
-        head = ResponseHead(choice.status, tuple(headers))
+        body = None
         if self._reference.has(choice.file):
             body = await self._reference.read(choice.file, self._context)
-            representation = await asyncio.to_thread(encode, choice.file, body, choice.coding, head)
-        else:
-            representation = await asyncio.to_thread(
-                load, self._folder, choice.file, choice.coding, head
-            )
+        path, coding = self._folder / choice.file.name, choice.coding
+        representation = await asyncio.to_thread(
+            represent, path, body, coding, choice.status, headers
+        )
         size = _UNCACHED_SIZE if representation.body is None else representation.size
         self._cache.put(choice, representation, size)
         return representation

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from http import HTTPStatus
 from pathlib import Path
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 from urllib.parse import quote
 
 from aiohttp import web
 
 from edge_api.db.problems import Problem
-from edge_api.http.conditional import ENCODERS, ByteRange, etag_matches, parse_range, range_applies
+from edge_api.http.conditional import ENCODERS, etag_matches, parse_range, range_applies
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse, close_if_last
@@ -143,13 +143,6 @@ _OMITTED: Final = frozenset({"Content-Type", "Link"})
 """Headers that a 304 leaves out (RFC 9110, section 15.4.5)."""
 
 
-class ResponseHead(NamedTuple):
-    """Headers of a response before its representation is chosen."""
-
-    status: int
-    headers: Headers
-
-
 @dataclass(frozen=True, slots=True)
 class Representation:
     """One representation of a file: its bytes in one content coding, with headers."""
@@ -167,33 +160,30 @@ class Representation:
     not_modified: PreparedResponse
 
 
-def load(folder: Path, file: SiteFile, coding: str, head: ResponseHead) -> Representation:
-    """Read one representation of a file; called in a thread. Raises OSError."""
-    path = folder / f"{file.name}{CODINGS.get(coding, '')}"
-    return _represent(path, *_read(path), coding, head)
-
-
-def encode(file: SiteFile, body: bytes, coding: str, head: ResponseHead) -> Representation:
-    """Return a representation of a rendered file, compressed here; called in a thread."""
-    if coding:
-        body = ENCODERS[coding](body)
-    etag = _quote(sha256(body).hexdigest())
-    return _represent(Path(file.name), etag, len(body), body, coding, head)
-
-
-def _represent(  # noqa: PLR0913, PLR0917  the parts of a representation
-    path: Path, etag: str, size: int, body: bytes | None, coding: str, head: ResponseHead
+def represent(
+    path: Path, body: bytes | None, coding: str, status: int, headers: Headers
 ) -> Representation:
+    """Return one representation of a file, or of a rendered `body`; called in a thread.
+
+    `path` is that of the file without a coding, which a build has made. Raises OSError.
+    """
+    if body is None:
+        path = path.with_name(f"{path.name}{CODINGS.get(coding, '')}")
+        digest, size, body = _read(path)
+    else:
+        body = ENCODERS[coding](body) if coding else body
+        digest, size = sha256(body).hexdigest(), len(body)
+    etag = f'"{digest[:24]}"'
     coded: Headers = (("Content-Encoding", coding),) if coding else ()
-    headers = (*head.headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
+    headers = (*headers, *coded, ("ETag", etag), ("Accept-Ranges", "bytes"))
     return Representation(
         path=path,
         size=size,
         etag=etag,
-        status=head.status,
+        status=status,
         headers=headers,
         body=body,
-        full_response=None if body is None else PreparedResponse(head.status, headers, body),
+        full_response=None if body is None else PreparedResponse(status, headers, body),
         not_modified=PreparedResponse(304, [each for each in headers if each[0] not in _OMITTED]),
     )
 
@@ -205,11 +195,7 @@ def _read(path: Path) -> tuple[str, int, bytes | None]:
             digest.update(piece)
             size += len(piece)
             small = piece if size <= MAX_IN_MEMORY_BYTES else b""
-    return _quote(digest.hexdigest()), size, small if size <= MAX_IN_MEMORY_BYTES else None
-
-
-def _quote(digest: str) -> str:
-    return f'"{digest[:24]}"'
+    return digest.hexdigest(), size, small if size <= MAX_IN_MEMORY_BYTES else None
 
 
 async def answer_file(representation: Representation, request: Request) -> web.StreamResponse:
@@ -226,37 +212,38 @@ async def answer_file(representation: Representation, request: Request) -> web.S
             return await _part(representation, span, request)
     if representation.full_response is not None:
         return close_if_last(representation.full_response, request)
-    status, whole = representation.status, ByteRange(0, representation.size)
+    status, whole = representation.status, range(representation.size)
     return await _stream(representation, status, representation.headers, whole, request)
 
 
-def _span(representation: Representation, request: Request) -> ByteRange | None:
+def _span(representation: Representation, request: Request) -> range | None:
     asked = request.headers.get("Range")
     if asked is None or request.method != "GET":
         return None
     if not range_applies(request.headers.get("If-Range"), representation.etag):
         return None
     span = parse_range(asked, representation.size)
-    if span == "unsatisfiable":
+    if span is not None and not span:
         content_range = {"Content-Range": f"bytes */{representation.size}"}
         raise Problem("range_not_satisfiable", headers=content_range)
-    return None if span == "whole" else span
+    return span
 
 
 async def _part(
-    representation: Representation, span: ByteRange, request: Request
+    representation: Representation, span: range, request: Request
 ) -> web.StreamResponse:
-    headers = (*representation.headers, ("Content-Range", span.content_range(representation.size)))
+    content_range = f"bytes {span.start}-{span.stop - 1}/{representation.size}"
+    headers = (*representation.headers, ("Content-Range", content_range))
     if representation.body is None:
         return await _stream(representation, 206, headers, span, request)
-    body = representation.body[span.start : span.start + span.length]
+    body = representation.body[span.start : span.stop]
     return close_if_last(PreparedResponse(206, headers, body), request)
 
 
 async def _stream(
-    representation: Representation, status: int, headers: Headers, span: ByteRange, request: Request
+    representation: Representation, status: int, headers: Headers, span: range, request: Request
 ) -> web.StreamResponse:
-    response = StreamedResponse(request, status, (*headers, *request.origin_headers), span.length)
+    response = StreamedResponse(request, status, (*headers, *request.origin_headers), len(span))
     with await asyncio.to_thread(representation.path.open, "rb") as file:
         try:
             await response.prepare(request)
@@ -269,9 +256,9 @@ async def _stream(
     return response
 
 
-async def _copy(file: BinaryIO, span: ByteRange, response: web.StreamResponse) -> None:
+async def _copy(file: BinaryIO, span: range, response: web.StreamResponse) -> None:
     await asyncio.to_thread(file.seek, span.start)
-    left = span.length
+    left = len(span)
     while left > 0:
         piece = await asyncio.to_thread(file.read, min(_CHUNK_BYTES, left))
         if not piece:

@@ -203,13 +203,9 @@ class Build:
         return self.posts.entries[0].cursor.slug if self.posts.entries else None
 
 
-@dataclass(frozen=True, slots=True)
-class _BuildState:
-    """The target of `current` and the state of its files, which differ for each build and fix."""
-
-    folder: Path
-    index: tuple[int, ...]
-    site: tuple[int, ...]
+_FileState = tuple[int, ...]
+_BuildState = tuple[Path, _FileState, _FileState]
+"""The target of `current` and the state of its files, which differ for each build and fix."""
 
 
 class BuildManager:
@@ -252,7 +248,7 @@ class BuildManager:
             if seen is None:
                 self._report(NO_BUILD)
             else:
-                await self._load(seen.folder)
+                await self._load(seen[0])
 
     async def close(self) -> None:
         """Close every build, in use or not."""
@@ -321,10 +317,10 @@ def _read_state(link: Path) -> _BuildState | None:
         folder = link.resolve(strict=True)
     except OSError:
         return None
-    return _BuildState(folder, _file_state(folder / INDEX_FILE), _file_state(folder / SITE_FOLDER))
+    return folder, _file_state(folder / INDEX_FILE), _file_state(folder / SITE_FOLDER)
 
 
-def _file_state(path: Path) -> tuple[int, ...]:
+def _file_state(path: Path) -> _FileState:
     try:
         found = path.stat()
     except OSError:

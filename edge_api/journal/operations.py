@@ -16,7 +16,7 @@ from pydantic import (
 
 from edge_api.db.types import PATTERNS, ColumnType, Timestamp, parse_integer, refuse_nul
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import CACHE_CONTROL, PostCursor, PostFilter, Slice, serialize_list
+from edge_api.journal.posts import CACHE_CONTROL, PostCursor, serialize_list
 from edge_api.operation.model import (
     ETAG,
     AnyOperation,
@@ -120,19 +120,16 @@ async def _list_page(build: Build, query: ListQuery) -> Document:
     if query.q is not None:
         found = frozenset(await build.search.find(query.q, build.count))
     after = PostCursor(*query.cursor.split("_", 1)) if query.cursor else None
-    wanted = PostFilter(query.limit, after, query.tag, query.since)
-    part = build.posts.select(wanted, found)
-    following = _next(query, part)
-    body = serialize_list(part.entries, following)
-    link = (("Link", f'<{following}>; rel="next"'),) if following else ()
+    wanted = build.posts.select(after, query.tag, query.since, found)
+    entries = wanted[: query.limit]
+    following, link = None, tuple[tuple[str, str], ...]()
+    if len(entries) < len(wanted):
+        parameters = query.model_dump(exclude_none=True, exclude={"cursor"})
+        cursor = str(entries[-1].cursor)
+        following = f"{PATH}?{urlencode({**parameters, 'cursor': cursor})}"
+        link = (("Link", f'<{following}>; rel="next"'),)
+    body = serialize_list(entries, following)
     return Document(body, cache_control=CACHE_CONTROL, headers=link, is_cached=False)
-
-
-def _next(query: ListQuery, part: Slice) -> str | None:
-    if part.next is None:
-        return None
-    parameters = query.model_dump(exclude_none=True, exclude={"cursor"})
-    return f"{PATH}?{urlencode({**parameters, 'cursor': str(part.next)})}"
 
 
 def link_to_post(member: str) -> dict[str, Any]:

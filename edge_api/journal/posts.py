@@ -1,13 +1,10 @@
 """The posts of one build: the whole list, parts of it, and each post, serialized once at load."""
 
 import re
-from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -62,26 +59,6 @@ class Entry:
     """The JSON of the whole post."""
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilter:
-    """The conditions of a part of the list; all that are given must be true."""
-
-    limit: int | None = None
-    after: PostCursor | None = None
-    tag: str | None = None
-    """A tag's name, whatever its case."""
-    since: str | None = None
-    """The earliest instant of publication, in the canonical form."""
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of the list, and the position of its last post where more follow."""
-
-    entries: tuple[Entry, ...]
-    next: PostCursor | None = None
-
-
 def normalize_tag(tag: str) -> str:
     """Return the canonical form of a tag, equal for all its spellings."""
     return normalize("NFC", tag.strip()).casefold()
@@ -120,11 +97,6 @@ class Posts:
         self.full_list = Document(serialize_list(self.entries), cache_control=CACHE_CONTROL)
         """The list without any parameter."""
         self._by_slug = MappingProxyType({entry.cursor.slug: entry for entry in entries})
-        by_tag: dict[str, list[Entry]] = defaultdict(list)
-        for entry in entries:
-            for tag in entry.tags:
-                by_tag[tag].append(entry)
-        self._by_tag = MappingProxyType(dict(by_tag))
 
     def document(self, slug: str) -> Document:
         """Return the post called `slug`. Raises Problem `not_found`."""
@@ -149,31 +121,23 @@ class Posts:
         urls = (orjson.loads(entry.summary)["url"] for entry in self.entries)
         return frozenset(unquote(urlsplit(url).path) for url in urls)
 
-    def select(self, wanted: PostFilter, found: Collection[str] | None = None) -> Slice:
-        """Return the wanted part; `found` limits it to the posts with these slugs."""
-        limit = len(self.entries) if wanted.limit is None else wanted.limit
-        some = tuple(islice(self._matching(wanted, found), limit + 1))
-        entries = some[:limit]
-        return Slice(entries, entries[-1].cursor if len(some) > limit else None)
-
-    def _matching(self, wanted: PostFilter, found: Collection[str] | None) -> Iterator[Entry]:
-        entries = (
-            self.entries if wanted.tag is None else self._by_tag.get(normalize_tag(wanted.tag), ())
-        )
-        after, since = wanted.after, wanted.since
-        start = (
-            0
-            if after is None
-            else bisect_left(entries, x=True, key=lambda item: after.is_before(item.cursor))
-        )
-        end = (
-            len(entries)
-            if since is None
-            else bisect_left(entries, x=True, key=lambda item: item.cursor.published < since)
-        )
-        for entry in islice(entries, start, end):
-            if found is None or entry.cursor.slug in found:
-                yield entry
+    def select(
+        self,
+        after: PostCursor | None = None,
+        tag: str | None = None,
+        since: str | None = None,
+        found: Collection[str] | None = None,
+    ) -> list[Entry]:
+        """Return the posts behind a position, with a tag, not older than an instant, found."""
+        wanted = None if tag is None else normalize_tag(tag)
+        return [
+            entry
+            for entry in self.entries
+            if (found is None or entry.cursor.slug in found)
+            and (wanted is None or wanted in entry.tags)
+            and (since is None or entry.cursor.published >= since)
+            and (after is None or after.is_before(entry.cursor))
+        ]
 
 
 def read_text(body: bytes) -> SearchText:
@@ -190,25 +154,19 @@ def read_text(body: bytes) -> SearchText:
     )
 
 
-class PlainText(NamedTuple):
-    """Two texts with single spaces."""
+def plain_text(html: str) -> tuple[str, str]:
+    """Return the prose of a post, with code within sentences, and its blocks of code.
 
-    prose: str
-    """With captions, tables, and code that stands within a sentence."""
-    code: str
-    """Blocks of code."""
-
-
-def plain_text(html: str) -> PlainText:
-    """Return the text of a post without its markup, as search indexes and shows it."""
+    Both are without markup, with single spaces, as search indexes and shows them.
+    """
     body = LexborHTMLParser(_BREAK.sub(" <", html)).body
     if body is None:
-        return PlainText("", "")
+        return "", ""
     blocks = body.css("pre") if "<pre" in html else []
     code = _collapse_spaces(" ".join(block.text() for block in blocks))
     for block in blocks:
         block.decompose()
-    return PlainText(_collapse_spaces(body.text()), code)
+    return _collapse_spaces(body.text()), code
 
 
 def _collapse_spaces(text: str) -> str:

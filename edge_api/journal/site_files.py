@@ -1,16 +1,15 @@
 """The files of one build's site, listed once, and a search for those closest to a path."""
 
 import os
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from heapq import nlargest
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 _MAX_LENGTH: Final = 200  # characters of an asked path that are looked at
-_MAX_TRIGRAMS: Final = 16  # trigrams that are looked up: those that the fewest paths have
 _MAX_CANDIDATES: Final = 40  # paths that are compared letter by letter
 _MIN_SIMILARITY: Final = 0.6  # of 1, as difflib counts it, for a path to be worth naming
 
@@ -19,35 +18,26 @@ class PathSuggester:
     """Finds similar paths of one build by their trigrams."""
 
     def __init__(self, paths: Iterable[str]) -> None:
-        """Index the paths that may be suggested."""
-        self._paths = tuple(paths)
-        self._by_trigram: dict[str, list[int]] = defaultdict(list)
-        for number, path in enumerate(self._paths):
-            for trigram in set(_trigrams(path.lower())):
-                self._by_trigram[trigram].append(number)
+        """Read the paths that may be suggested."""
+        self._trigrams = {path: _trigrams(path.lower()) for path in paths}
 
     def find(self, asked: str, limit: int) -> list[str]:
         """Return at most `limit` paths that are similar to `asked`, the most similar first."""
         wanted = asked.lower()[:_MAX_LENGTH]
-        similarity = {path: _compare(wanted, path.lower()) for path in self._candidates(wanted)}
+        trigrams = _trigrams(wanted)
+        shared = {path: len(trigrams & known) for path, known in self._trigrams.items()}
+        near = [
+            path
+            for path in nlargest(_MAX_CANDIDATES, shared, key=shared.__getitem__)
+            if shared[path]
+        ]
+        similarity = {path: _compare(wanted, path.lower()) for path in near}
         likely = [path for path, score in similarity.items() if score >= _MIN_SIMILARITY]
         return sorted(likely, key=lambda path: (-similarity[path], path))[:limit]
 
-    def _candidates(self, wanted: str) -> Iterator[str]:
-        known = sorted(
-            (trigram for trigram in set(_trigrams(wanted)) if trigram in self._by_trigram),
-            key=lambda trigram: (len(self._by_trigram[trigram]), trigram),
-        )
-        shared = Counter[int]()
-        for trigram in known[:_MAX_TRIGRAMS]:
-            shared.update(self._by_trigram[trigram])
-        for number, _ in shared.most_common(_MAX_CANDIDATES):
-            yield self._paths[number]
 
-
-def _trigrams(text: str) -> Iterator[str]:
-    for start in range(len(text) - 2):
-        yield text[start : start + 3]
+def _trigrams(text: str) -> frozenset[str]:
+    return frozenset(text[start : start + 3] for start in range(len(text) - 2))
 
 
 def _compare(one: str, other: str) -> float:

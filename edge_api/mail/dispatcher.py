@@ -24,7 +24,7 @@ from edge_api.health import Check
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.mail.delivery import Connection, Delivery
 from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Transport
-from edge_api.mail.preparation import Acknowledgements, MessageComposer, MessageDefaults
+from edge_api.mail.preparation import Acknowledgements, MessageComposer
 from edge_api.mail.queue import (
     LEASE,
     READ_STATE,
@@ -63,8 +63,8 @@ class Dispatcher(outbox.Dispatcher):
         state = send_state(found.rows, now)
         if paused_until(state, now):
             return False
-        batch = await self._claims.claim_due(state["batch_size"])
-        return await self._send(batch.entries, state) and not batch.is_complete
+        entries, is_complete = await self._claims.claim_due(state["batch_size"])
+        return await self._send(entries, state) and not is_complete
 
     async def _dispatch_due(self) -> bool:
         with outbox.log_errors(_log, "mail waits"):
@@ -172,10 +172,12 @@ def make_mailing(
     sender = settings.mail_from or PLACEHOLDER_SENDER
     links = UnsubscribeLinks(store, clock, settings.site_url)
     desk_links = DeskLinks(store, clock, secret, settings.site_url)
-    has_desk = settings.desk == "on"
     composer = MessageComposer(
         store,
-        MessageDefaults(sender, settings.site_url, lambda: site_title(settings), has_desk),
+        sender,
+        settings.site_url,
+        lambda: site_title(settings),
+        settings.desk == "on",
         Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
         links,
         desk_links,

@@ -14,7 +14,6 @@ from datetime import UTC, datetime, timedelta
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.policy import EmailPolicy, Policy
-from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol, get_args
@@ -23,12 +22,11 @@ from uuid import UUID
 
 from jinja2 import (
     ChoiceLoader,
+    DictLoader,
     Environment,
     FileSystemLoader,
     PackageLoader,
     StrictUndefined,
-    Template,
-    TemplateNotFound,
     select_autoescape,
 )
 from markupsafe import Markup
@@ -207,7 +205,9 @@ class MailTemplates:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
-        shipped = PackageLoader("edge_api.mail")
+        subjects = {f"{name}.subject": each.subject for name, each in MESSAGE_TYPES.items()}
+        shipped = ChoiceLoader([DictLoader(subjects), PackageLoader("edge_api.mail")])
+        self._file_names = shipped.list_templates()
         self._environment = Environment(
             loader=ChoiceLoader([FileSystemLoader(folder), shipped]) if folder else shipped,
             autoescape=select_autoescape(["html"], default_for_string=False),
@@ -220,9 +220,6 @@ class MailTemplates:
         )
         self._environment.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
         self._environment.tests.update(suspect=_is_suspect, repeated=_is_repeated)
-        self._file_names = {"styles.html", "frame.html"} | {
-            f"{name}.{form}" for name in MESSAGE_TYPES for form in ("txt", "html", "subject")
-        }
 
     def check_names(self) -> None:
         """Raise ValueError for a folder that cannot be read or has a file of another name."""
@@ -231,8 +228,8 @@ class MailTemplates:
             found = {file.name for file in self.folder.iterdir() if not file.name.startswith(".")}
         except OSError as error:
             raise ValueError(f"{self.folder} cannot be read: {error.strerror}") from None
-        if unknown := sorted(found - self._file_names):
-            known = ", ".join(sorted(self._file_names))
+        if unknown := sorted(found.difference(self._file_names)):
+            known = ", ".join(self._file_names)
             raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
 
     def render(
@@ -248,19 +245,11 @@ class MailTemplates:
             if unsubscribe_url is None:
                 raise ValueError(f"{name}: needs an address to unsubscribe at")
             given["unsubscribe_url"] = unsubscribe_url
-        given["subject"] = " ".join(self._subject(message_type).render(given).split())
-        text, html = (
-            self._environment.get_template(f"{name}.{form}").render(given)
-            for form in ("txt", "html")
+        subject, text, html = map(
+            self._environment.get_template, (f"{name}.subject", f"{name}.txt", f"{name}.html")
         )
-        return given["subject"], text, html
-
-    @cache  # noqa: B019  as many as there are types, and one object for the whole process
-    def _subject(self, message_type: MessageType) -> Template:
-        try:
-            return self._environment.get_template(f"{message_type.template}.subject")
-        except TemplateNotFound:
-            return self._environment.from_string(message_type.subject)
+        given["subject"] = " ".join(subject.render(given).split())
+        return given["subject"], text.render(given), html.render(given)
 
 
 DEFAULT_TEMPLATES: Final = MailTemplates()

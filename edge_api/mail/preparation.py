@@ -99,21 +99,14 @@ class NotSent:
 
 
 @dataclass(frozen=True, slots=True)
-class MessageDefaults:
-    """Values that all messages share."""
-
-    sender: str  # a mailbox
-    site_url: str
-    site_title: Callable[[], str]  # of the current build
-    has_desk: bool
-
-
-@dataclass(frozen=True, slots=True)
 class MessageComposer:
     """Prepares the messages of one installation."""
 
     store: Store
-    defaults: MessageDefaults
+    sender: str  # a mailbox
+    site_url: str
+    site_title: Callable[[], str]  # of the current build
+    has_desk: bool
     acknowledgements: Acknowledgements
     links: UnsubscribeLinks
     desk_links: DeskLinks
@@ -160,10 +153,10 @@ class MessageComposer:
         is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
             message_id=entry["id"],
-            sender=self.defaults.sender,
+            sender=self.sender,
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
-            host=urlsplit(self.defaults.site_url).hostname or "localhost",
+            host=urlsplit(self.site_url).hostname or "localhost",
             unsubscribe_url=await self.links.link(entry["recipient_email"]) if is_reply else None,
         )
 
@@ -181,13 +174,13 @@ class MessageComposer:
         return {
             **site,
             "approved": subject["status"] != "denied",
-            "claim_uri": f"{self.defaults.site_url}{CLAIM_CREDENTIAL}",
+            "claim_uri": f"{self.site_url}{CLAIM_CREDENTIAL}",
             "expires_at": subject["expires_at"],
         }
 
     def _site(self) -> dict[str, Any]:
-        return {"site_title": self.defaults.site_title(), "site_url": self.defaults.site_url}
+        return {"site_title": self.site_title(), "site_url": self.site_url}
 
     def _desk(self, path: str) -> str:
         """Return the address of a screen; empty where there is no desk."""
-        return f"{self.defaults.site_url}{DESK}{path}" if self.defaults.has_desk else ""
+        return f"{self.site_url}{DESK}{path}" if self.has_desk else ""

@@ -133,24 +133,14 @@ the process, rather than those that were claimed with it."""
 _ORDER: Final = (Order("due_at"),)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Entries that were claimed together."""
-
-    entries: list[Row]
-    """In the order of sending."""
-    is_complete: bool
-    """Whether nothing else was due when they were claimed."""
-
-
 class Claims(Leases):
     """The leases of one dispatcher of mail."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         super().__init__(store, clock, EMAIL_OUTBOX, LEASE)
 
-    async def claim_due(self, limit: int) -> Batch:
-        """Claim up to so many entries that are due. Raises Problem."""
+    async def claim_due(self, limit: int) -> tuple[list[Row], bool]:
+        """Claim up to so many entries; return them, and whether no other is due. Raises Problem."""
         now = self._clock()
         wheres = ((*where_due(now), Filter("queue", "eq", queue)) for queue in QUEUES)
         reads = (Read(EMAIL_OUTBOX, where=where, order=_ORDER, limit=limit) for where in wheres)
@@ -159,7 +149,7 @@ class Claims(Leases):
         safe = [row for row in found if row["claims"] < ISOLATE_AFTER_CLAIMS]
         chosen = safe[:limit] or found[:1]
         is_complete = len(found) < limit and len(chosen) == len(found)
-        return Batch(await self.claim(chosen, now), is_complete)
+        return await self.claim(chosen, now), is_complete
 
 
 NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
@@ -302,14 +292,6 @@ def _is_reserved(domain: str) -> bool:
     return any(".".join(labels[start:]) in _RESERVED for start in range(len(labels)))
 
 
-@dataclass(frozen=True, slots=True)
-class QueuedMail:
-    """An entry of the outbox, with its last logged reason."""
-
-    entry: Row
-    reason: str | None
-
-
 class OutboxAdmin:
     """The outbox of one store, as people see and change it."""
 
@@ -318,11 +300,11 @@ class OutboxAdmin:
         self._clock = clock
         self._actor = actor
 
-    async def all(self) -> list[QueuedMail]:
-        """Return all entries, waiting or dead, oldest first."""
+    async def all(self) -> list[Row]:
+        """Return all entries, waiting or dead, oldest first, each with its last logged `reason`."""
         (result,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
         reasons = await self._read_reasons(result.rows)
-        return [QueuedMail(entry, reasons.get(entry["id"])) for entry in result.rows]
+        return [{**entry, "reason": reasons.get(entry["id"])} for entry in result.rows]
 
     async def retry(self, entry_id: str | None = None) -> int:
         """Queue dead entries again, one or all; return their number.

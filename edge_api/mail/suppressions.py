@@ -142,14 +142,9 @@ class UnsubscribeLinks:
         now = self._clock()
         given = {"email": address, "token": token_hex(_TOKEN_BYTES)}
         row = EMAIL_UNSUBSCRIBE_TOKENS.new_row(given, format_instant(now), partial(new_id, now))
-        try:
-            await self._store.run(Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row]))
-        except Problem as problem:
-            made = await self._find("email", address) if problem.code == "conflict" else None
-            if made is None:
-                raise
-            return made  # another was first
-        return row
+        if await run_unless_conflict(self._store, Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row])):
+            return row
+        return await self._find("email", address) or await self._make(address)  # another was first
 
 
 ReportType = Literal["email.bounced", "email.complained", "email.unsubscribed"]

@@ -1,1 +1,1 @@
-"""The product as an MCP server; only `server`, `exchange` and `message` load the SDK."""
+"""The product as an MCP server; only `server` and `exchange` load the SDK."""

@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NoReturn
 from urllib.parse import unquote, urlsplit
-from weakref import WeakKeyDictionary
 
 import orjson
 from mcp.server.context import ServerRequestContext
@@ -38,9 +37,9 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
+from edge_api.http.static import markdown_alternate
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import next_cursor
-from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.mcp.tools import make_request, operation_inputs, run_operation
 from edge_api.operation.model import AnyOperation, Json, authorise
 from edge_api.operation.service import Service
@@ -56,77 +55,6 @@ def find_slug(template: str, path: str) -> str:
     named = re.sub(r"\\{(\w+)\\}", lambda found: page.get(found[1], "[^/]+"), re.escape(template))
     found = re.fullmatch(named, path)
     return found["slug"] if found else ""
-
-
-class Journal:
-    """Reads the current build on behalf of an actor."""
-
-    def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
-        by_name = {operation.name: operation for operation in operations}
-        self._service = service
-        self._list, self._get = by_name["list_posts"], by_name["get_post"]
-        self._tags: WeakKeyDictionary[Build, tuple[str, ...]] = WeakKeyDictionary()
-
-    @property
-    def build(self) -> Build:
-        """The current build. Raises Problem `unavailable` if there is none."""
-        return self._service[BuildManager].build()
-
-    def can_read(self, actor: Actor) -> bool:
-        """Return whether the actor may read posts."""
-        return SCOPE in actor.scopes
-
-    def require_scope(self, actor: Actor) -> None:
-        """Raise Problem `insufficient_scope` unless the actor may read posts."""
-        self._service.authenticator.authorise(actor, SCOPE, "mcp")
-
-    async def posts(self, actor: Actor, **query: Any) -> Json:
-        """Return a page of the list, as REST does. Raises Problem."""
-        return await self._call(self._list, actor, query)
-
-    async def post(self, actor: Actor, slug: str) -> Json:
-        """Return a post, as REST does. Raises Problem."""
-        return await self._call(self._get, actor, {"slug": slug})
-
-    async def markdown(self, path: str) -> str:
-        """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
-        build = self.build
-        alternate = (
-            f"{path}{MARKDOWN_INDEX}" if path.endswith("/") else f"{path.removesuffix('.html')}.md"
-        )
-        file = build.files.get(alternate)
-        if file is None:
-            raise Problem("not_found", "No page has this address")
-        file_path = build.folder / SITE_FOLDER / file.name
-        try:
-            return await asyncio.to_thread(file_path.read_text, encoding="utf-8")
-        except OSError:
-            raise Problem("unavailable", "The page cannot be read now: ask again") from None
-
-    def slugs(self) -> list[str]:
-        """Return the slug of every post, newest first."""
-        return [entry.cursor.slug for entry in self.build.posts.entries]
-
-    def tags(self) -> tuple[str, ...]:
-        """Return the name of every tag in alphabetical order."""
-        build = self.build
-        if build not in self._tags:
-            summaries = (orjson.loads(entry.summary) for entry in build.posts.entries)
-            names = {tag for summary in summaries for tag in summary["tags"]}
-            self._tags[build] = tuple(sorted(names, key=str.casefold))
-        return self._tags[build]
-
-    def tag_slugs(self) -> list[str]:
-        """Return the slug of each tag, sorted."""
-        template = self.build.head.tag_path
-        return sorted(filter(None, (find_slug(template, path) for path in self.build.files)))
-
-    async def _call(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
-        authorise(operation, self._service.authenticator, actor, "mcp")
-        inputs = {item.name: item for item in operation_inputs(operation)}
-        request = make_request(operation, inputs, given, actor)
-        answer: Json = await run_operation(operation, self._service, request)
-        return answer
 
 
 Context = ServerRequestContext[Any, Any]
@@ -189,22 +117,79 @@ MARKDOWN: Final = "text/markdown"
 PAGE_SIZE: Final = 50  # resources of one answer
 
 
-class ResourceHandlers:
-    """Lists and reads pages of a journal, whose origin is `site_url`."""
+class Journal:
+    """Reads the current build on behalf of an actor, and answers requests for resources."""
 
-    def __init__(self, journal: Journal, site_url: str) -> None:
-        self._journal = journal
-        self._site_url = site_url
+    def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
+        by_name = {operation.name: operation for operation in operations}
+        self._service = service
+        self._list, self._get = by_name["list_posts"], by_name["get_post"]
+        self._site_url = service.settings.site_url
+
+    @property
+    def build(self) -> Build:
+        """The current build. Raises Problem `unavailable` if there is none."""
+        return self._service[BuildManager].build()
+
+    def can_read(self, actor: Actor) -> bool:
+        """Return whether the actor may read posts."""
+        return SCOPE in actor.scopes
+
+    def require_scope(self, actor: Actor) -> None:
+        """Raise Problem `insufficient_scope` unless the actor may read posts."""
+        self._service.authenticator.authorise(actor, SCOPE, "mcp")
+
+    async def posts(self, actor: Actor, **query: Any) -> Json:
+        """Return a page of the list, as REST does. Raises Problem."""
+        return await self._call(self._list, actor, query)
+
+    async def post(self, actor: Actor, slug: str) -> Json:
+        """Return a post, as REST does. Raises Problem."""
+        return await self._call(self._get, actor, {"slug": slug})
+
+    async def markdown(self, path: str) -> str:
+        """Return the Markdown form of the page at `path`. Raises Problem `not_found`."""
+        build = self.build
+        page = build.files.get(path)
+        file = markdown_alternate(build.files, page) if page else None
+        if file is None:
+            raise Problem("not_found", "No page has this address")
+        file_path = build.folder / SITE_FOLDER / file.name
+        try:
+            return await asyncio.to_thread(file_path.read_text, encoding="utf-8")
+        except OSError:
+            raise Problem("unavailable", "The page cannot be read now: ask again") from None
+
+    def slugs(self) -> list[str]:
+        """Return the slug of every post, newest first."""
+        return [entry.cursor.slug for entry in self.build.posts.entries]
+
+    def tags(self) -> list[str]:
+        """Return the name of every tag in alphabetical order."""
+        summaries = (orjson.loads(entry.summary) for entry in self.build.posts.entries)
+        return sorted({tag for each in summaries for tag in each["tags"]}, key=str.casefold)
+
+    def tag_slugs(self) -> list[str]:
+        """Return the slug of each tag, sorted."""
+        template = self.build.head.tag_path
+        return sorted(filter(None, (find_slug(template, path) for path in self.build.files)))
+
+    async def _call(self, operation: AnyOperation, actor: Actor, given: Mapping[str, Any]) -> Json:
+        authorise(operation, self._service.authenticator, actor, "mcp")
+        inputs = {item.name: item for item in operation_inputs(operation)}
+        request = make_request(operation, inputs, given, actor)
+        answer: Json = await run_operation(operation, self._service, request)
+        return answer
 
     @property
     def post_template(self) -> str:
         """The URI template of posts (RFC 6570)."""
-        return f"{self._site_url}{self._journal.build.head.post_path}"
+        return f"{self._site_url}{self.build.head.post_path}"
 
     @property
     def tag_template(self) -> str:
         """The URI template of tags (RFC 6570)."""
-        path = self._journal.build.head.tag_path.replace("{slug}", "{tag}")
+        path = self.build.head.tag_path.replace("{slug}", "{tag}")
         return f"{self._site_url}{path}"
 
     async def list_resources(
@@ -212,11 +197,11 @@ class ResourceHandlers:
     ) -> ListResourcesResult:
         """List the posts, newest first, page by page."""
         actor = actor_of(context)
-        if not self._journal.can_read(actor):
+        if not self.can_read(actor):
             return ListResourcesResult(resources=[])
         cursor = params.cursor if params else None
         try:
-            page = await self._journal.posts(actor, limit=PAGE_SIZE, cursor=cursor)
+            page = await self.posts(actor, limit=PAGE_SIZE, cursor=cursor)
         except Problem as problem:
             raise_error(problem, context)
         resources = [
@@ -237,7 +222,7 @@ class ResourceHandlers:
     ) -> ListResourceTemplatesResult:
         """List the templates of posts and tags."""
         reject_cursor(params)
-        if not self._journal.can_read(actor_of(context)):
+        if not self.can_read(actor_of(context)):
             return ListResourceTemplatesResult(resource_templates=[])
         return ListResourceTemplatesResult(resource_templates=self._templates())
 
@@ -253,20 +238,20 @@ class ResourceHandlers:
 
     async def text(self, actor: Actor, uri: str) -> str:
         """Return the Markdown of the page at `uri`. Raises Problem."""
-        self._journal.require_scope(actor)
+        self.require_scope(actor)
         path = self._path(uri)
-        head = self._journal.build.head
+        head = self.build.head
         if slug := find_slug(head.post_path, path):
             return await self._post(actor, slug, path)
         if find_slug(head.tag_path, path):
-            return await self._journal.markdown(path)
+            return await self.markdown(path)
         raise Problem("not_found", f"No resource has this URI: see {self.post_template}")
 
     async def _post(self, actor: Actor, slug: str, path: str) -> str:
         """Return the Markdown of a post's page, or else of the post itself."""
-        post = await self._journal.post(actor, slug)
+        post = await self.post(actor, slug)
         try:
-            return await self._journal.markdown(path)
+            return await self.markdown(path)
         except Problem as problem:
             if problem.code != "not_found":
                 raise
@@ -303,9 +288,8 @@ class ResourceHandlers:
 class PromptHandlers:
     """Lists and fills in the prompts."""
 
-    def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
+    def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._resources = resources
 
     async def list_prompts(
         self, context: Context, params: PaginatedRequestParams | None
@@ -335,7 +319,7 @@ class PromptHandlers:
 
     async def _summarize(self, actor: Actor, slug: str) -> list[PromptMessage]:
         post = await self._journal.post(actor, slug)
-        text = await self._resources.text(actor, post["url"])
+        text = await self._journal.text(actor, post["url"])
         contents = TextResourceContents(uri=post["url"], mime_type=MARKDOWN, text=text)
         return [
             _user_message(

@@ -43,7 +43,6 @@ from edge_api.mcp.resources import (
     Context,
     Journal,
     PromptHandlers,
-    ResourceHandlers,
     actor_of,
     reject_cursor,
 )
@@ -153,8 +152,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
     """Return the server of the declared operations."""
     journal = Journal(service, operations)
     tools = ToolHandlers(service, Toolbox(operations))
-    resources = ResourceHandlers(journal, service.settings.site_url)
-    prompts = PromptHandlers(journal, resources)
+    prompts = PromptHandlers(journal)
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
     server: Server[Any] = Server(
@@ -168,12 +166,12 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         get_tool_input_schema=lambda _tool: None,
         on_list_tools=tools.list_tools,
         on_call_tool=tools.call,
-        on_list_resources=resources.list_resources,
-        on_list_resource_templates=resources.list_templates,
-        on_read_resource=resources.read,
+        on_list_resources=journal.list_resources,
+        on_list_resource_templates=journal.list_templates,
+        on_read_resource=journal.read,
         on_list_prompts=prompts.list_prompts,
         on_get_prompt=prompts.get,
-        on_completion=CompletionHandler(journal, resources).complete,
+        on_completion=CompletionHandler(journal).complete,
         on_subscriptions_listen=ChangeNotifier(service, journal).listen,
     )
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
@@ -183,8 +181,8 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
 class CompletionHandler:
     """Completes arguments of prompts and variables of templates."""
 
-    def __init__(self, journal: Journal, resources: ResourceHandlers) -> None:
-        self._journal, self._resources = journal, resources
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
 
     def _sources(self) -> Mapping[tuple[str, str], Source]:
         """Return the function that lists the values of each argument and variable."""
@@ -193,8 +191,8 @@ class CompletionHandler:
             (SUMMARIZE.name, "slug"): journal.slugs,
             (DIGEST.name, "tag"): journal.tags,
             (DIGEST.name, "since"): list,  # any instant will do
-            (self._resources.post_template, "slug"): journal.slugs,
-            (self._resources.tag_template, "tag"): journal.tag_slugs,
+            (journal.post_template, "slug"): journal.slugs,
+            (journal.tag_template, "tag"): journal.tag_slugs,
         }
 
     async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import orjson
 from aiohttp import web
@@ -18,8 +18,8 @@ from aiohttp import web
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.http.admission import Admission, Admitted
-from edge_api.http.body import check_media_type, read_bytes
 from edge_api.http.conditional import compress
+from edge_api.http.endpoint import check_media_type, read_bytes
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
@@ -243,15 +243,8 @@ def _encode(message: Message) -> bytes:
     return b"event: message\ndata: " + orjson.dumps(message) + b"\n\n"
 
 
-class MessageHandler(Protocol):
-    """Answers messages; implemented in `mcp.exchange`."""
-
-    async def answer(
-        self, request: Request, raw: bytes, caller: Caller, stream: ResponseStream
-    ) -> web.StreamResponse:
-        """Return the answer to one message, or to a batch of them."""
-
-
+MessageHandler = Callable[[Request, bytes, Caller, ResponseStream], Awaitable[web.StreamResponse]]
+"""Answers one message, or a batch of them."""
 LoadHandler = Callable[[], MessageHandler]
 """Loads the SDK, which takes half a second, and returns the handler."""
 
@@ -283,7 +276,7 @@ class McpEndpoint:
         handler = self._handler or await self._get_handler()
         caller = self._caller(request, admitted)
         stream = ResponseStream(request, caller, self.streams, self._is_draining)
-        answer = await handler.answer(request, raw, caller, stream)
+        answer = await handler(request, raw, caller, stream)
         if isinstance(answer, PreparedResponse):
             return await compress(answer, request)
         return answer
@@ -310,5 +303,7 @@ def load_handler(make_server: str, *parts: Any) -> MessageHandler:
     `make_server` is a module with a function of that name, which takes `parts`.
     """
     server = import_module(make_server).make_server(*parts)
-    handler: MessageHandler = import_module("edge_api.mcp.exchange").SdkMessageHandler(server)
+    handler: MessageHandler = (
+        import_module("edge_api.mcp.exchange").SdkMessageHandler(server).answer
+    )
     return handler

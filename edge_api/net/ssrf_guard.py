@@ -13,7 +13,7 @@ from functools import cache, partial
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from ssl import SSLContext, create_default_context
 from threading import BoundedSemaphore, Thread
-from typing import Any, Final
+from typing import Final
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
@@ -65,9 +65,6 @@ Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 CHUNK_BYTES: Final = 64 * 1024  # bytes that are read at a time
 MAX_LOOKUPS: Final = 32  # at the same time
 
-AddressInfo = Sequence[tuple[int, int, int, str, tuple[Any, ...]]]
-"""As `socket.getaddrinfo` returns it."""
-
 _lookup_slots = BoundedSemaphore(MAX_LOOKUPS)
 
 
@@ -82,8 +79,30 @@ def system_ssl_context() -> SSLContext:
 
 
 async def resolve_by_system(host: str, port: int) -> Sequence[str]:
-    """Return the addresses of a host from the system's resolver."""
-    return [str(address_info[0]) for _, _, _, _, address_info in await resolve_host(host, port)]
+    """Return the addresses of a host, by the system's resolver in a new thread.
+
+    A name server that never answers holds a thread for half a minute despite any timeout; a thread
+    of the event loop's pool would be missing for reading files. Raises OSError if it has none or
+    too many lookups run, UnicodeError for what cannot be a name.
+    """
+    if not _lookup_slots.acquire(blocking=False):
+        raise OSError("too many lookups run at the same time")
+    found: asyncio.Future[Sequence[str]] = asyncio.get_running_loop().create_future()
+    lookup = partial(_lookup, found, host, port)
+    Thread(target=lookup, name="lookup", daemon=True).start()  # the end of the process awaits none
+    return await found
+
+
+def _lookup(found: asyncio.Future[Sequence[str]], host: str, port: int) -> None:
+    try:
+        infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        outcome = partial(found.set_result, [str(info[4][0]) for info in infos])
+    except (OSError, UnicodeError) as error:
+        outcome = partial(found.set_exception, error)
+    finally:
+        _lookup_slots.release()
+    with suppress(RuntimeError):  # the loop is closed, and nobody waits
+        found.get_loop().call_soon_threadsafe(lambda: None if found.done() else outcome())
 
 
 class SsrfGuard:
@@ -184,37 +203,3 @@ async def read_chunks(answer: aiohttp.ClientResponse, max_bytes: int) -> AsyncIt
     while size <= max_bytes and (chunk := await answer.content.read(CHUNK_BYTES)):
         size += len(chunk)
         yield chunk
-
-
-class TooManyLookupsError(OSError):
-    """Too many lookups run at the same time."""
-
-
-async def resolve_host(host: str, port: int, family: int = socket.AF_UNSPEC) -> AddressInfo:
-    """Return the addresses of a host, by the system's resolver in a new thread.
-
-    A name server that never answers holds a thread for half a minute despite any timeout; a thread
-    of the event loop's pool would be missing for reading files. Raises OSError if it has none,
-    UnicodeError for what cannot be a name, TooManyLookupsError.
-    """
-    if not _lookup_slots.acquire(blocking=False):
-        raise TooManyLookupsError
-    found: asyncio.Future[AddressInfo] = asyncio.get_running_loop().create_future()
-    lookup = partial(_lookup, found, host, port, family)
-    Thread(target=lookup, name="lookup", daemon=True).start()  # the end of the process awaits none
-    return await found
-
-
-def _lookup(found: asyncio.Future[AddressInfo], host: str, port: int, family: int) -> None:
-    try:
-        answer = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
-        _set_outcome(found, partial(found.set_result, answer))
-    except (OSError, UnicodeError) as error:
-        _set_outcome(found, partial(found.set_exception, error))
-    finally:
-        _lookup_slots.release()
-
-
-def _set_outcome(found: asyncio.Future[AddressInfo], outcome: Callable[[], None]) -> None:
-    with suppress(RuntimeError):  # the loop is closed, and nobody waits
-        found.get_loop().call_soon_threadsafe(lambda: None if found.done() else outcome())

@@ -115,30 +115,33 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
             "scope": scope,
         }
 
-    def redeem(self, request: AuthRequest, table: Table, row: Row, grant: Row, scope: str) -> Row:
+    def redeem(self, request: AuthRequest, table: Table, found: "_Redeemable", scope: str) -> Row:
         """Return the answer to a code or refresh token, and mark that as used.
 
         Raises InvalidTargetError (RFC 8707, section 2.2). A second use at the same moment finds a
         conflict.
         """
-        client: Client = request.client
+        client, grant = request.client, found.grant
         resource = self.check_target(request, self.issuer.resources_within(grant["resource"]))
-        unused = (Filter("id", "eq", row["id"]), Filter("used_at", "is", None))
+        unused = (Filter("id", "eq", found.row["id"]), Filter("used_at", "is", None))
         self.queries.append(Update(table, {"used_at": self.context.timestamp}, unused, at_least=1))
         answer = self.issue_token(client, scope, grant, resource)
         if client.check_grant_type("refresh_token"):
             answer["refresh_token"] = self._new_refresh_token(grant)
         return answer
 
-    def check_unused_or_revoke(self, client: Client, row: Row | None) -> bool:
-        """Return whether a code or refresh token may be used; a replay revokes its grant."""
-        grant = self.context.grant
+    def find_redeemable(
+        self, client: Client, redirect_uri: str | None = None
+    ) -> "_Redeemable | None":
+        """Return the code or refresh token if it may be used; a replay revokes its grant."""
+        row, grant = self.context.presented, self.context.grant
         if row is None or grant is None or grant["client_id"] != client.client_id:
-            return False
+            return None
         if row["used_at"] is not None:
             self.revoke_grant(client)
-            return False
-        return bool(row["expires_at"] > self.context.timestamp and self.context.is_grant_valid)
+            return None
+        is_valid = row["expires_at"] > self.context.timestamp and self.context.is_grant_valid
+        return _Redeemable(row, grant, redirect_uri) if is_valid else None
 
     def revoke_grant(self, client: Client) -> None:
         """Revoke the grant with all its tokens (RFC 9700, sections 2.1.1 and 4.14)."""
@@ -179,18 +182,14 @@ class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]
     server: AuthorizationServer
 
     def query_authorization_code(self, _code: str, client: Client) -> "_Redeemable | None":
-        row, grant = self.server.context.code, self.server.context.grant
-        if not self.server.check_unused_or_revoke(client, row) or row is None or grant is None:
-            return None
-        return _Redeemable(row, grant, self.request.form.get("redirect_uri"))
+        return self.server.find_redeemable(client, self.request.form.get("redirect_uri"))
 
     def authenticate_user(self, code: "_Redeemable") -> Row:
         return code.grant
 
     def create_token_response(self) -> _TokenResponse:
-        code, request = self.request.authorization_code, self.request
-        scope = code.get_scope()
-        answer = self.server.redeem(request, AUTHORIZATION_CODES, code.row, code.grant, scope)
+        code = self.request.authorization_code
+        answer = self.server.redeem(self.request, AUTHORIZATION_CODES, code, code.get_scope())
         return 200, answer, []
 
 
@@ -239,20 +238,13 @@ class _RefreshGrant(grants.RefreshTokenGrant):  # type: ignore[misc]
     server: AuthorizationServer
 
     def authenticate_refresh_token(self, _token: str) -> _Redeemable | None:
-        row, grant = self.server.context.refresh_token, self.server.context.grant
-        if (
-            not self.server.check_unused_or_revoke(self.request.client, row)
-            or row is None
-            or grant is None
-        ):
-            return None
-        return _Redeemable(row, grant)
+        return self.server.find_redeemable(self.request.client)
 
     def create_token_response(self) -> _TokenResponse:
         """Issue tokens, for the requested subset of the scopes."""
         token, request = self.request.refresh_token, self.request
         scope = request.payload.scope or token.get_scope()
-        answer = self.server.redeem(request, REFRESH_TOKENS, token.row, token.grant, scope)
+        answer = self.server.redeem(request, REFRESH_TOKENS, token, scope)
         return 200, answer, []
 
 

@@ -51,10 +51,6 @@ class Client(ClientMixin):  # type: ignore[misc]
         jwks: Any = self.row["jwks"] or {"keys": []}
         return KeySet.import_key_set(jwks)
 
-    def get_client_id(self) -> str:
-        """Return its identifier."""
-        return self.client_id
-
     def get_default_redirect_uri(self) -> str | None:
         """Return its redirect URI if it has exactly one (OAuth 2.1, section 4.1.1)."""
         return self.redirect_uris[0] if len(self.redirect_uris) == 1 else None

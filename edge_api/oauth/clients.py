@@ -96,12 +96,23 @@ class RegisteredClient:
     secret: str | None
 
 
-class ClientRows:
-    """The rows of the clients of one store. Every method may raise Problem `unavailable`."""
+class Clients:
+    """The clients of one store. `schemes` are private-use schemes that redirects may have.
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    Anyone who asks for a consent page makes this service fetch a document, so it fetches seldom:
+    one request an address at a time, few in all, and after a failure not again for a while.
+    """
+
+    def __init__(
+        self, store: Store, clock: Clock, fetch: Fetch, schemes: tuple[str, ...] = ()
+    ) -> None:
         self._store = store
         self._clock = clock
+        self._fetch = fetch
+        self._schemes = schemes
+        self._fetches: SingleFlight[Row] = SingleFlight()
+        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
+        self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
 
     async def row(self, client_id: str) -> Row | None:
         """Return a client's row, also if it is revoked."""
@@ -165,23 +176,6 @@ class ClientRows:
         chosen = Filter("id", "in", tuple(row["id"] for row in result.rows))
         await delete_clients(self._store, (*UNUSED, chosen), self._clock())
 
-
-async def delete_clients(store: Store, where: Where, now: datetime) -> None:
-    """Delete clients, and audit how many. Raises Problem."""
-    change = AuditChange("forget", OAUTH_CLIENTS, RowCount(0))
-    await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, change, now))
-
-
-class Clients(ClientRows):
-    """The clients of one store. `schemes` are private-use schemes that redirects may have."""
-
-    def __init__(
-        self, store: Store, clock: Clock, fetch: Fetch, schemes: tuple[str, ...] = ()
-    ) -> None:
-        super().__init__(store, clock)
-        self._schemes = schemes
-        self._documents = DocumentClients(self, clock, fetch, schemes)
-
     async def look_up(self, client_id: str) -> Client | None:
         """Return a stored client that is not revoked, without fetching. Raises Problem."""
         row = await self.row(client_id)
@@ -193,7 +187,7 @@ class Clients(ClientRows):
         if row is not None and row["revoked_at"] is not None:
             return None
         if is_document_id(client_id):
-            row = await self._documents.find(client_id, row)
+            row = await self._find_document(client_id, row)
         return Client(row) if row else None
 
     async def register(self, new: NewClient) -> RegisteredClient:
@@ -245,26 +239,7 @@ class Clients(ClientRows):
             audit_entry(OPERATOR, AuditChange("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
         )
 
-
-class DocumentClients:
-    """The clients of one store that have metadata documents, fetched again when they are stale.
-
-    Anyone who asks for a consent page makes this service fetch an address, so it fetches seldom:
-    one request an address at a time, few in all, and after a failure not again for a while.
-    """
-
-    def __init__(
-        self, rows: ClientRows, clock: Clock, fetch: Fetch, schemes: tuple[str, ...]
-    ) -> None:
-        self._rows = rows
-        self._clock = clock
-        self._fetch = fetch
-        self._schemes = schemes
-        self._fetches: SingleFlight[Row] = SingleFlight()
-        self._failures: SizedCache[tuple[datetime, Problem]] = SizedCache(MAX_CACHED_FAILURES)
-        self._slots = asyncio.Semaphore(MAX_CONCURRENT_FETCHES)
-
-    async def find(self, url: str, stored: Row | None) -> Row:
+    async def _find_document(self, url: str, stored: Row | None) -> Row:
         """Return the client of the document at `url`, fetched again if it is stale.
 
         An unreachable document is used for `STALE_TTL`; an invalid one is not. Raises
@@ -290,14 +265,20 @@ class DocumentClients:
                 given = await fetch_metadata(self._fetch, url, self._schemes)
             given["fresh_until"] = format_instant(self._clock() + DOCUMENT_TTL)
             if stored is None:
-                return await self._rows.add_unvetted(given)
+                return await self.add_unvetted(given)
             values = {name: given[name] for name in given if name != "id"}
-            await self._rows.change(url, "update", values, SERVICE)
+            await self.change(url, "update", values, SERVICE)
         except Problem as problem:
             if problem.code == "invalid":
                 self._failures.put(url, (self._clock(), problem), 1)
             raise
         return {**stored, **given}
+
+
+async def delete_clients(store: Store, where: Where, now: datetime) -> None:
+    """Delete clients, and audit how many. Raises Problem."""
+    change = AuditChange("forget", OAUTH_CLIENTS, RowCount(0))
+    await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, change, now))
 
 
 def _is_fresh(row: Row, now: datetime) -> bool:

@@ -10,7 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 
 import orjson
 from authlib.oauth2.rfc6749 import OAuth2Request  # type: ignore[import-untyped]
-from authlib.oauth2.rfc6749.requests import OAuth2Payload  # type: ignore[import-untyped]
+from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload  # type: ignore[import-untyped]
 
 from edge_api.db.problems import Problem
 
@@ -174,20 +174,6 @@ _OFFLINE: Final = "offline_access"
 """Ignored: whether a client gets refresh tokens is in its registration."""
 
 
-class _Payload(OAuth2Payload):  # type: ignore[misc]
-    def __init__(self, lists: Mapping[str, list[str]]) -> None:
-        self._lists = lists
-        self._data = {name: values[0] for name, values in lists.items()}
-
-    @property
-    def data(self) -> Mapping[str, str]:
-        return self._data
-
-    @property
-    def datalist(self) -> Mapping[str, list[str]]:
-        return self._lists
-
-
 class AuthRequest(OAuth2Request):  # type: ignore[misc]
     """Parameters by name, each once but for `resource`; headers for client authentication."""
 
@@ -210,7 +196,9 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
                 message = "scope: names nothing that can be granted"
                 raise Problem("invalid", message, oauth="invalid_scope")
             lists["scope"] = [" ".join(names)]
-        self.payload: Any = _Payload(lists)
+        self.payload: Any = BasicOAuth2Payload({name: each[0] for name, each in lists.items()})
+        self.resources = lists.get("resource", [])
+        """What the token is to be for (RFC 8707, section 2)."""
 
     @property
     def form(self) -> Mapping[str, str]:
@@ -219,12 +207,6 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
         return parameters
 
     args = form
-
-    @property
-    def resources(self) -> list[str]:
-        """The resources that the token is to be for (RFC 8707, section 2)."""
-        named: list[str] = self.payload.datalist.get("resource", [])
-        return named
 
 
 def _check(name: str, value: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import sha256
-from typing import Final, Literal
+from typing import Final
 
 import orjson
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
@@ -15,12 +15,7 @@ from joserfc import jws
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.secrets import hash_secret
-from edge_api.db.internal_tables import (
-    AUTHORIZATION_CODES,
-    OAUTH_GRANTS,
-    REFRESH_TOKENS,
-    USED_ASSERTIONS,
-)
+from edge_api.db.internal_tables import OAUTH_GRANTS, USED_ASSERTIONS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row, Table
@@ -72,9 +67,8 @@ class TokenContext:
     now: datetime
     clients: Mapping[str, Client] = field(default_factory=dict)
     used_assertion: bool = False
-    code: Row | None = None
-    refresh_token: Row | None = None
-    grant: Row | None = None  # of the code or the refresh token
+    presented: Row | None = None  # the code or the refresh token: one only
+    grant: Row | None = None  # to which it belongs
     credential: Row | None = None  # the API key that consented to the grant
 
     @property
@@ -91,31 +85,27 @@ class TokenContext:
         return self.credential["revoked_at"] is None and (expiry is None or expiry > self.timestamp)
 
 
-@dataclass(frozen=True, slots=True)
-class PresentedSecret:
-    """The code or refresh token of a request: one only, so that it belongs to the grant."""
-
-    kind: Literal["code", "refresh_token", "nothing"]
-    secret: str | None
-
-
 async def read_context(
-    store: Store, clock: Clock, find: FindClient, request: AuthRequest, presented: PresentedSecret
+    store: Store,
+    clock: Clock,
+    find: FindClient,
+    request: AuthRequest,
+    presented: tuple[str, Table] | None,
 ) -> TokenContext:
-    """Read the context of a request. Raises Problem `unavailable`."""
+    """Read the context of a request. Raises Problem `unavailable`.
+
+    `presented` are the parameter with a code or refresh token, and the table that has its digest.
+    """
     named = {name: await find(name) for name in client_ids(request)}
-    digest = hash_secret(presented.secret) if presented.secret else None
-    kind = presented.kind
-    code = await _find(store, AUTHORIZATION_CODES, digest if kind == "code" else None)
-    token = await _find(store, REFRESH_TOKENS, digest if kind == "refresh_token" else None)
-    source = code or token
-    grant = await _find(store, OAUTH_GRANTS, source["grant_id"] if source else None)
+    name, table = presented or ("", OAUTH_GRANTS)
+    secret = request.form.get(name)
+    row = await _find(store, table, hash_secret(secret) if secret else None)
+    grant = await _find(store, OAUTH_GRANTS, row["grant_id"] if row else None)
     return TokenContext(
         clock(),
         {name: client for name, client in named.items() if client is not None},
         await _find(store, USED_ASSERTIONS, assertion_digest(request)) is not None,
-        code,
-        token,
+        row,
         grant,
         await _find(store, CREDENTIALS, grant["credential_id"] if grant else None),
     )

@@ -206,8 +206,8 @@ def _query_parameter(name: str, schema: Json) -> Json:
     return entry
 
 
-def non_null_schema(schema: Json) -> Json:
-    """Return a query parameter's schema without `null`: an absent parameter is left out."""
+def non_null_schema(schema: Schema) -> Schema:
+    """Return a parameter's or member's schema without `null`: what is absent is left out."""
     choices = [choice for choice in schema.get("anyOf", []) if choice != {"type": "null"}]
     if len(choices) != 1:
         return schema

@@ -32,20 +32,17 @@ from edge_api.webhooks.endpoints import (
     ENABLED,
     LEAD_CREATED,
     READ_ENABLED,
-    DeliveryResult,
-    EventSender,
     find_endpoint,
     lead_deliveries,
     list_enabled,
     secrets_of,
 )
+from edge_api.webhooks.sender import DeliveryResult, WebhookSender
 
 LEASE: Final = timedelta(seconds=60)
 """Four times as long as an attempt may take."""
 MAX_CONCURRENT: Final = 8
 """Deliveries to one endpoint in progress at once."""
-CLEANUP_BATCH: Final = 500
-"""Deliveries without an endpoint that are cleaned up in one turn."""
 GONE_REASON: Final = "it answered 410 Gone"
 RETRY_DELAYS: Final = (
     timedelta(seconds=5),
@@ -65,7 +62,7 @@ _log: Final = logging.getLogger(__name__)
 class Dispatcher(outbox.Dispatcher):
     """Posts to the endpoints of one store; `box` is that of their secrets."""
 
-    def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: EventSender) -> None:
+    def __init__(self, store: Store, clock: Clock, box: SecretBox, sender: WebhookSender) -> None:
         super().__init__(store, clock)
         self._box = box
         self._sender = sender
@@ -90,7 +87,6 @@ class Dispatcher(outbox.Dispatcher):
 
     async def _start_all(self) -> list[asyncio.Task[None]]:
         """Start a task for each endpoint that has none; return the new ones."""
-        await _clean_up(self._store, self._clock())
         ids = [row["id"] for row in await list_enabled(self._store)]
         new = [each for each in ids if each not in self._busy]
         self._busy.update(new)
@@ -194,46 +190,18 @@ class Dispatcher(outbox.Dispatcher):
         endpoint_id = delivery["endpoint_id"]
         values = {"disabled_at": format_instant(now), "disabled_for": GONE_REASON}
         where = (*outbox.where_id(endpoint_id), ENABLED)
+        given_up = {
+            **outbox.dead_values(WEBHOOK_DELIVERIES, now),
+            "last_answer": "the endpoint is disabled",
+        }
+        waiting = (Filter("endpoint_id", "eq", endpoint_id), outbox.WAITING)
         entry = AuditChange("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (
             self._leases.update(delivery, {"attempts": delivery["attempts"] + 1}),
             Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
-            _give_up(Filter("endpoint_id", "eq", endpoint_id), now),
+            Update(WEBHOOK_DELIVERIES, given_up, waiting),
             audit_entry(SERVICE, entry, now),
         )
-
-
-async def _clean_up(store: Store, now: datetime) -> None:
-    """Give up deliveries to disabled endpoints, and delete deliveries to removed ones.
-
-    Such rows come of a restore, which takes over what was disabled and removed since. An endpoint
-    may have been added or enabled since it was looked for: those with deliveries are known by now,
-    unless they were removed. Raises Problem.
-    """
-    known = tuple(row["id"] for row in await list_enabled(store))
-    where = (outbox.WAITING, Filter("endpoint_id", "in", known, negated=True))
-    reading = Read(WEBHOOK_DELIVERIES, ("id", "endpoint_id"), where, limit=CLEANUP_BATCH)
-    (idle,) = await store.run(reading)
-    if not idle.rows:
-        return
-    named = (Filter("id", "in", tuple({row["endpoint_id"] for row in idle.rows})),)
-    (found,) = await store.run(Read(WEBHOOK_ENDPOINTS, ("id", "disabled_at"), named))
-    is_disabled = {row["id"]: row["disabled_at"] is not None for row in found.rows}
-    stray = tuple(row["id"] for row in idle.rows if row["endpoint_id"] not in is_disabled)
-    stuck = tuple(row["id"] for row in idle.rows if is_disabled.get(row["endpoint_id"]))
-    if stray or stuck:  # nothing is written for nothing
-        await store.run(
-            Delete(WEBHOOK_DELIVERIES, (outbox.WAITING, Filter("id", "in", stray))),
-            _give_up(Filter("id", "in", stuck), now),
-        )
-
-
-def _give_up(which: Filter, now: datetime) -> Update:
-    values = {
-        **outbox.dead_values(WEBHOOK_DELIVERIES, now),
-        "last_answer": "the endpoint is disabled",
-    }
-    return Update(WEBHOOK_DELIVERIES, values, (which, outbox.WAITING))
 
 
 def next_attempt(attempts: int, retry_after: str, now: datetime) -> datetime | None:

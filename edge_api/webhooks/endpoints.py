@@ -1,11 +1,10 @@
 """Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from http import HTTPStatus
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -21,6 +20,9 @@ from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
 from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
 from edge_api.schema.environment import EDGE
+
+if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
+    from edge_api.webhooks.sender import DeliveryResult, WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
 TEST_EVENT: Final = "webhook.test"
@@ -48,38 +50,6 @@ def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Inser
         for endpoint in endpoints
     ]
     return Insert(WEBHOOK_DELIVERIES, rows)
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryResult:
-    """The result of one attempt."""
-
-    status: int | None
-    """`None` without an answer."""
-    message: str
-    """The outcome, without a word of what was sent or answered: it may be logged."""
-    retry_after: str = ""
-    """The header as received (RFC 9110, section 10.2.3)."""
-
-    @property
-    def is_delivered(self) -> bool:
-        """Return whether the event has arrived."""
-        return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
-
-    @property
-    def is_gone(self) -> bool:
-        """Return whether the address wants no event any more."""
-        return self.status == HTTPStatus.GONE
-
-
-class EventSender(Protocol):
-    """Posts events to allowed addresses."""
-
-    async def check(self, url: str) -> None:
-        """Raise Problem `invalid` if `url` must not be posted to; a name may resolve later."""
-
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
-        """Send the body once and return the result; failures are results too."""
 
 
 KEY_PURPOSE: Final = "webhook secrets"
@@ -158,7 +128,7 @@ class Endpoints:
     """The endpoints of one store; `box` encrypts their secrets."""
 
     def __init__(
-        self, store: Store, clock: Clock, box: SecretBox, make_sender: Callable[[], EventSender]
+        self, store: Store, clock: Clock, box: SecretBox, make_sender: Callable[[], "WebhookSender"]
     ) -> None:
         self._store = store
         self._clock = clock
@@ -232,7 +202,7 @@ class Endpoints:
         where = (Filter("endpoint_id", "eq", row["id"]), GIVEN_UP)
         return await self._run("discard", Delete(WEBHOOK_DELIVERIES, where))
 
-    async def test(self, endpoint_id: str) -> DeliveryResult:
+    async def test(self, endpoint_id: str) -> "DeliveryResult":
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
         body = format_event(TEST_EVENT, format_instant(now), {}).encode()

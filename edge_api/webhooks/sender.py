@@ -3,6 +3,8 @@
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
 from ssl import SSLContext
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
@@ -21,7 +23,6 @@ from edge_api.net.ssrf_guard import (
     parse_ip_literal,
 )
 from edge_api.settings import Settings
-from edge_api.webhooks.endpoints import DeliveryResult
 
 POST_TIMEOUT_SECONDS: Final = 15.0
 
@@ -29,6 +30,28 @@ _AGENT: Final = "Fore-edge (webhooks)"
 _NOT_PUBLIC: Final = "its address is not public"
 _NEEDS_HTTPS: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
 _HTTP_URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryResult:
+    """The result of one attempt."""
+
+    status: int | None
+    """`None` without an answer."""
+    message: str
+    """The outcome, without a word of what was sent or answered: it may be logged."""
+    retry_after: str = ""
+    """The header as received (RFC 9110, section 10.2.3)."""
+
+    @property
+    def is_delivered(self) -> bool:
+        """Return whether the event has arrived."""
+        return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
+
+    @property
+    def is_gone(self) -> bool:
+        """Return whether the address wants no event any more."""
+        return self.status == HTTPStatus.GONE
 
 
 def is_own_machine(address: Address) -> bool:
@@ -91,16 +114,11 @@ class WebhookSender:
         return guard
 
 
-def local_sender() -> WebhookSender:
-    """Return a sender that may post to this machine too, for a site that is on it alone."""
-    return WebhookSender(
-        lambda address: is_public(address) or is_own_machine(address), is_own_machine
-    )
-
-
 def make_sender(settings: Settings) -> WebhookSender:
     """Return the sender of webhooks; on a loopback site it may post to this machine too."""
-    return local_sender() if settings.is_loopback else WebhookSender()
+    if not settings.is_loopback:
+        return WebhookSender()
+    return WebhookSender(lambda each: is_public(each) or each.is_loopback, is_own_machine)
 
 
 def _parse_url(url: str) -> SplitResult:

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from edge_api.schema.index import INDEX_FORMAT
-from edge_api.schema.page_templates import CONTACT_PAGE, Frame
+from edge_api.schema.page_templates import CONTACT_PAGE
 from site_build import addresses
 from site_build.build.assets import (
     Assets,
@@ -31,20 +31,19 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, Piece, make_head
+from site_build.build.index_file import IndexFile, make_head
 from site_build.build.manifest import (
     EMPTY,
     Entry,
+    Line,
     Manifest,
     OutputFolder,
-    TargetInputs,
     list_retained,
     write_manifest,
 )
 from site_build.build.targets import (
     FileTarget,
     ImageTarget,
-    Kept,
     Result,
     Target,
     TargetContext,
@@ -58,11 +57,10 @@ from site_build.build.text_targets import (
     list_notices,
     list_outputs,
     list_records,
-    make_text,
     read_lines,
 )
-from site_build.cache import IMAGES, Cache, ImageCache, make_key
-from site_build.content.sources import TEXTS, Content, Text, Texts
+from site_build.cache import IMAGES, Cache, make_key
+from site_build.content.sources import TEXTS, Content, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import develop
 from site_build.parallel import map_unordered
@@ -77,8 +75,11 @@ _DIGITS = 12
 _FEW = 100
 """Files that one process makes."""
 
-_Yield = tuple[list[Result], list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]
-"""What a group of tasks brings: results, texts and pictures that were made for them."""
+
+def free_memory() -> None:
+    """Let go of the last picture, up to 240 megabytes, and of the last feed's posts."""
+    develop.cache_clear()
+    read_lines.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +118,7 @@ class SiteBuild:
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
-        self._pieces: dict[str, Piece] = {}
+        self._lines: dict[str, Line] = {}
         self.findings: tuple[Diagnostic, ...] = ()
         code = fingerprint_code()
         with self._cache:
@@ -145,15 +146,16 @@ class SiteBuild:
         self._context = TargetContext(
             self.texts,
             self.content.image_set,
-            ImageCache(self._cache),
+            self._cache,
             InputDigest(),
             {document.path: document for document in self.content.documents},
             self.looked_up,
             make_key(code, looks, style.settings, style.once).hex(),
         )
-        place = request.place
-        self._output = OutputFolder(place.site, self._before, is_checked=self._is_output_checked)
-        self._index = IndexFile(place.state, self._before, request.before)
+        self._output = OutputFolder(
+            request.site_folder, self._before, is_checked=self._is_output_checked
+        )
+        self._index = IndexFile(request.state, self._before, request.before)
         self._take_others()
 
     def _relate(
@@ -185,10 +187,6 @@ class SiteBuild:
         self._stale = self._recall(self._targets.values())
         self._others_count = len(self._targets)
 
-    def add_frame(self, frame: Frame, built: str) -> None:
-        """Hand over a frame of the edge's pages, as it was built; raises BuildError."""
-        self.edge_templates = self.edge_templates.with_frame(frame, built)
-
     def use_fallback_templates(self, environment: Environment) -> None:
         """Take each page of a lent template from our own theme, frame and all."""
         for path, target in self._targets.items():
@@ -210,7 +208,7 @@ class SiteBuild:
 
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
-        self.request.place.state.mkdir(parents=True, exist_ok=True)
+        self.request.state.mkdir(parents=True, exist_ok=True)
         pages = list(self._targets.values())[self._others_count :]
         with self._cache:
             self._run([*self._recall(pages), *self._stale])
@@ -218,16 +216,16 @@ class SiteBuild:
 
     def finish(self, folder: Path) -> None:
         """Write what builds on pages; files of plugins, in `folder`, replace the build's own."""
-        pieces = [self._pieces[post.slug] for post in self.site.posts]
+        lines = [self._lines[post.slug] for post in self.site.posts]
         with self._cache:
-            full_texts = list_full_texts(self.site, self._pieces, has_cards=bool(self.font))
+            full_texts = list_full_texts(self.site, self._lines, has_cards=bool(self.font))
             # A setting of Pelican's may put a feed of its own there.
             more = [each for each in full_texts if each.path not in self._targets]
             self._run(self._recall(more))
             self._take_in(folder)
-            build_id = self._name(pieces)
-            self._write_index(build_id, pieces)
-            self._forget_others(self._targets.values(), slack=2 * len(pieces))
+            build_id = self._name(lines)
+            self._write_index(build_id, lines)
+            self._forget_others(self._targets.values(), slack=2 * len(lines))
         lists, places = self.site.identity.addresses, self.content.documents
         slugs_at = {each.path: each.slug_at for each in places}
         gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
@@ -249,7 +247,7 @@ class SiteBuild:
             before = self._entries.get(path)
             if before and before.digest == sha256(data).hexdigest():
                 continue
-            self._entries[path] = self._output.write(path, data, TargetInputs(""))
+            self._entries[path] = self._output.write(path, data)
             if before and not path.endswith(".html"):  # Each page lies there for plugins to change.
                 message = "a plugin wrote this file, which replaces the one of the build"
                 self.findings += (Diagnostic(path, 1, 1, "warning", message),)
@@ -259,24 +257,21 @@ class SiteBuild:
         folder, content, site = self.request.content, self.content, self.site
         yield from list_files(folder, content.files, content.image_set)
         for asset in (*self.assets.published.values(), *self.assets.plain):
-            yield make_text(asset.path, asset.data)
+            yield TextTarget(asset.path, asset.data)
         # Pictures first, since they take longest.
         yield from list_pictures(folder, content.image_set, site)
         yield from list_cards(site, self.font) if self.font else ()
         yield from list_records(site, content.minutes)
         has_leaves = site.identity.addresses.has_leaves and self._leaf_size
         size = self._leaf_size if has_leaves else len(site.posts)
-        yield from list_outputs(site, size, content.image_set)
+        yield from list_outputs(site, size, content.image_set, self.texts)
         yield from list_notices(site.identity, self._policy, now)
 
     def _note(self, result: Result) -> None:
-        match result:
-            case Kept():
-                self._entries[result] = self._before.entries[result]
-            case Piece():
-                self._pieces[result.slug] = result
-            case Entry():
-                self._entries[result.path] = result
+        if isinstance(result, Line):
+            self._lines[result.slug] = result
+        else:
+            self._entries[result.path] = result
 
     def _recall(self, targets: Iterable[Target]) -> list[Target]:
         """Take over what is as it was, and return the others: after an edit these are few."""
@@ -294,50 +289,35 @@ class SiteBuild:
         # The few texts of an edit are written sooner than processes are started.
         are_few = len(targets) < _FEW and not any(isinstance(each, ImageTarget) for each in targets)
         jobs = 1 if are_few else self.request.jobs
-        for _, (results, texts, images) in map_unordered(self._run_group, groups, jobs):
+        for _, results in map_unordered(self._run_group, groups, jobs):
             for result in results:
                 self._note(result)
-            self._keep(texts, images)
             self.request.observer.advance()
 
-    def _run_group(self, targets: Sequence[Target]) -> _Yield:
-        """Make the files of one folder; return also what the cache does not know yet."""
+    def _run_group(self, targets: Sequence[Target]) -> list[Result]:
+        """Make the files of one folder."""
         results = [target.run(self._context, self._output, self._index) for target in targets]
-        return results, *self._take_fresh()
+        free_memory()
+        return results
 
-    def _take_fresh(self) -> tuple[list[tuple[bytes, Text]], list[tuple[bytes, bytes]]]:
-        """Return texts and pictures that the cache does not know, and let go of large ones."""
-        develop.cache_clear()  # the last picture, up to 240 megabytes
-        read_lines.cache_clear()
-        made = self._context.images
-        texts, self.texts.fresh = self.texts.fresh, []
-        images, made.fresh = made.fresh, []
-        return texts, images
-
-    def _keep(self, texts: list[tuple[bytes, Text]], images: list[tuple[bytes, bytes]]) -> None:
-        if texts:
-            self._cache.put(TEXTS, texts)
-        if images:
-            self._cache.put(IMAGES, images)
-
-    def _name(self, pieces: Sequence[Piece]) -> str:
+    def _name(self, lines: Sequence[Line]) -> str:
         """Return the build's id: the instant, and a digest of all that it says."""
         files = sorted((entry.path, entry.digest) for entry in self._entries.values())
         now, identity = self.request.now, self.site.identity
         templates = sorted(self.edge_templates.sources.items())
-        lines = [piece.digest for piece in pieces]
-        digest = make_key(INDEX_FORMAT, now, identity, files, lines, templates)
+        digests = [line.digest for line in lines]
+        digest = make_key(INDEX_FORMAT, now, identity, files, digests, templates)
         return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
 
-    def _write_index(self, build_id: str, pieces: Sequence[Piece]) -> None:
+    def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""
-        place = self.request.place
+        request = self.request
         head = make_head(self.site, build_id, self.request.now)
         if CONTACT_PAGE in self._entries:
-            page = (place.site / CONTACT_PAGE).read_text(encoding="utf-8")
+            page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
-        self.edge_templates.write(place.state)
-        stamp, lines = self._index.assemble(head, pieces)
+        self.edge_templates.write(request.state)
+        stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
         # Static files and pictures that pages of the build before ask for are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
@@ -346,23 +326,17 @@ class SiteBuild:
                 if self._output.keep(entry):
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
-        self.manifest = Manifest(self._entries, lines, stamp)
-        write_manifest(place.state, self.manifest, self._before, self.request.before)
+        self.manifest = Manifest(self._entries, placed, stamp)
+        write_manifest(request.state, self.manifest, self._before, request.before)
 
     def _report(self, build_id: str) -> Report:
-        entries, before, now = self._entries.values(), self._before.entries, self.request.now
-        kept = (
-            each
-            for each in entries
-            if each.path in before and before[each.path].mtimes == each.mtimes
-        )
+        entries, now = self._entries.values(), self.request.now
         return Report(
             build_id=build_id,
             built_for=now,
             posts=len(self.site.posts),
             files=sum(entry.count_forms() for entry in entries),
             size=sum(sum(entry.sizes) for entry in entries),
-            kept=sum(entry.count_forms() for entry in kept),
             sources=self.content.sources,
             hits=self.content.hits,
             next_instant=find_next_instant(self.content.documents, now),

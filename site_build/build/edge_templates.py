@@ -45,15 +45,15 @@ Samples = Sequence[Sample]
 class EdgeTemplates:
     """What the edge gets: sources of templates by file name."""
 
-    sources: Mapping[str, str]
+    sources: dict[str, str]
 
     @property
     def frames(self) -> tuple[Frame, ...]:
         """Those that its pages stand in, without which they are nothing."""
         return tuple(frame for frame in FRAMES if frame.templates & self.sources.keys())
 
-    def with_frame(self, frame: Frame, built: str) -> "EdgeTemplates":
-        """Return all this and a frame, as it was built; raises BuildError for one of no use."""
+    def add_frame(self, frame: Frame, built: str) -> None:
+        """Hand over a frame, as it was built; raises BuildError for one of no use."""
         lacking = [mark for mark in frame.placeholders if mark not in built]
         if lacking or built.count(SHELL_CONTENT) != 1:
             raise BuildError(
@@ -61,7 +61,7 @@ class EdgeTemplates:
                 f"{', '.join(frame.placeholders)} where that goes, and {SHELL_CONTENT} once, where "
                 "the content goes"
             )
-        return EdgeTemplates({**self.sources, frame.file: built})
+        self.sources[frame.file] = built
 
     def check_contact_page(self, page: str) -> None:
         """Raise BuildError when the contact page has no place for a form that is handed over."""

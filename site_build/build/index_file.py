@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -28,21 +27,6 @@ from site_build.markup.sanitize import sanitize
 from site_build.site import Document, Site, list_former_slugs, list_moves
 
 _SPOOL = ".lines-"
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A post's line, wherever it lies for now."""
-
-    slug: str
-    key: str
-    """Digest of all that the line was made from."""
-    digest: str
-    """SHA-256 of the line, hexadecimal."""
-    source: str | bytes
-    """Path of the file that holds it, or the line itself."""
-    offset: int
-    length: int
 
 
 def make_record(document: Document, markdown: str, html: str, minutes: int, url: str) -> PostRecord:
@@ -104,36 +88,34 @@ class IndexFile:
         usable = before.index is not None and before.index.fits(self._old)
         self._lines: Mapping[str, Line] = before.lines if usable else {}
 
-    def recall(self, slug: str, key: str) -> Piece | None:
+    def recall(self, slug: str, key: str) -> Line | None:
         """Return the post's line of the build before, when it was made from the same."""
         line = self._lines.get(slug)
-        if line is None or line.key != key:
-            return None
-        return Piece(slug, key, line.digest, self._old, line.offset, line.length)
+        return line._replace(source=self._old) if line and line.key == key else None
 
-    def spool(self, slug: str, line: bytes, key: str) -> Piece:
+    def spool(self, slug: str, line: bytes, key: str) -> Line:
         """Put a new line down in a file of this process."""
         path = self._folder / f"{_SPOOL}{os.getpid()}"
         with path.open("ab") as file:
             offset = file.tell()
             file.write(line)
-        return make_piece(slug, key, line, os.fspath(path), offset)
+        return make_line(slug, key, line, os.fspath(path), offset)
 
-    def assemble(self, head: IndexHead, pieces: Sequence[Piece]) -> tuple[Stamp, dict[str, Line]]:
-        """Write the index: the head, then the pieces in their order, a line each."""
+    def assemble(self, head: IndexHead, lines: Sequence[Line]) -> tuple[Stamp, dict[str, Line]]:
+        """Write the index: the head, then the lines in their order; return where they are now."""
         partial = self._folder / f".{INDEX_FILE}"
-        lines = {}
+        placed = {}
         with partial.open("wb") as target, _Sources() as sources:
             target.write(INDEX_START + head.model_dump_json().encode() + INDEX_SEPARATOR)
             offset = target.tell()
-            for number, piece in enumerate(pieces, start=1):
-                target.write(sources.read(piece) + (b",\n" if number < len(pieces) else b"\n"))
-                lines[piece.slug] = Line(piece.slug, piece.key, piece.digest, offset, piece.length)
-                offset += piece.length + len(b",\n")
+            for number, line in enumerate(lines, start=1):
+                target.write(sources.read(line) + (b",\n" if number < len(lines) else b"\n"))
+                placed[line.slug] = line._replace(source="", offset=offset)
+                offset += line.length + len(b",\n")
             target.write(INDEX_END)
         partial.replace(self._folder / INDEX_FILE)
         found = (self._folder / INDEX_FILE).stat()
-        return Stamp("", found.st_size, found.st_mtime_ns), lines
+        return Stamp("", found.st_size, found.st_mtime_ns), placed
 
     def discard(self) -> None:
         """Remove what was put down on the way."""
@@ -142,28 +124,28 @@ class IndexFile:
                 path.unlink()
 
 
-def make_piece(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Piece:
-    """Return a line as a piece that lies in `source`."""
-    return Piece(slug, key, hashlib.sha256(line).hexdigest(), source, offset, len(line))
+def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int = 0) -> Line:
+    """Return what there is to know of a line that lies in `source`."""
+    return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
-def read_records(pieces: Iterable[Piece]) -> list[PostRecord]:
-    """Return the records of a few pieces."""
+def read_records(lines: Iterable[Line]) -> list[PostRecord]:
+    """Return the records of a few lines."""
     with _Sources() as sources:
-        return [PostRecord.model_validate_json(sources.read(piece)) for piece in pieces]
+        return [PostRecord.model_validate_json(sources.read(line)) for line in lines]
 
 
 class _Sources(ExitStack):
-    """The files that pieces lie in, each opened once."""
+    """The files that lines lie in, each opened once."""
 
     def __init__(self) -> None:
         super().__init__()
         self._open: dict[str, int] = {}
 
-    def read(self, piece: Piece) -> bytes:
-        if isinstance(piece.source, bytes):
-            return piece.source
-        if piece.source not in self._open:
-            self._open[piece.source] = os.open(piece.source, os.O_RDONLY)
-            self.callback(os.close, self._open[piece.source])
-        return os.pread(self._open[piece.source], piece.length, piece.offset)
+    def read(self, line: Line) -> bytes:
+        if isinstance(line.source, bytes):
+            return line.source
+        if line.source not in self._open:
+            self._open[line.source] = os.open(line.source, os.O_RDONLY)
+            self.callback(os.close, self._open[line.source])
+        return os.pread(self._open[line.source], line.length, line.offset)

@@ -101,6 +101,8 @@ class Line(NamedTuple):
     """Bytes from the start of the file."""
     length: int
     """Bytes, without the line end."""
+    source: str | bytes = ""
+    """Path of the file that holds it, or the line itself; empty: the index of its manifest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,15 +257,6 @@ _AWAITED_MOST = 100_000
 """Bytes above which that takes longer than a tenth of a second."""
 
 
-@dataclass(frozen=True, slots=True)
-class TargetInputs:
-    """From what one file was made, as the manifest remembers it."""
-
-    key: str
-    names: str = ""
-    texts: str = ""
-
-
 class OutputFolder:
     """The site's folder of one build, which holds what the build before wrote."""
 
@@ -283,20 +276,20 @@ class OutputFolder:
         full = f"{self._root}/{entry.path}"
         return self._is_checked or all(stamp.fits(full) for stamp in entry.list_stamps())
 
-    def write(self, path: str, data: bytes, inputs: TargetInputs) -> Entry:
-        """Put `data` at `path`, and its compressed forms beside it."""
+    def write(
+        self, path: str, data: bytes, key: str = "", names: str = "", texts: str = ""
+    ) -> Entry:
+        """Put `data` at `path`, and its compressed forms beside it; the rest is for the entry."""
         digest = hashlib.sha256(data).hexdigest()
         before = self.recall(path)
         if before and before.digest == digest and self.keep(before):
-            return before._replace(
-                key=inputs.key, names=inputs.names, texts=inputs.texts, retained=False
-            )
+            return before._replace(key=key, names=names, texts=texts, retained=False)
         self._make_folder(path.rpartition("/")[0])
         forms = _make_forms(path, data)
         found = {suffix: self._write(path, suffix, form) for suffix, form in forms.items()}
         sizes = [found[suffix].size if suffix in found else 0 for suffix in SUFFIXES]
         mtimes = [found[suffix].mtime if suffix in found else 0 for suffix in SUFFIXES]
-        return Entry(path, inputs.key, digest, sizes, mtimes, inputs.names, inputs.texts)
+        return Entry(path, key, digest, sizes, mtimes, names, texts)
 
     def remove_all_but(self, entries: dict[str, Entry]) -> None:
         """Remove what the build before wrote and this one did not; other files are left alone."""

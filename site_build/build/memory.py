@@ -1,11 +1,8 @@
-"""What a watcher keeps in memory between builds: content, manifest and compiled templates."""
+"""What a watcher keeps in memory between builds: content and manifest."""
 
 from collections.abc import Iterable
 from datetime import datetime
 from functools import partial
-
-from jinja2 import BytecodeCache
-from jinja2.bccache import Bucket
 
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.fingerprint import fingerprint_code
@@ -16,27 +13,10 @@ from site_build.progress import Request
 from site_build.site import find_next_instant
 
 
-class Bytecode(BytecodeCache):
-    """Compiled templates; Jinja tells by a checksum when a source has changed."""
-
-    def __init__(self) -> None:
-        self._kept: dict[str, bytes] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Fill the bucket where its template is known."""
-        if bucket.key in self._kept:
-            bucket.bytecode_from_string(self._kept[bucket.key])
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keep what was compiled."""
-        self._kept[bucket.key] = bucket.bytecode_to_string()
-
-
 class BuildMemory:
     """What the last build read and wrote, so that the next one reads only what changed."""
 
     def __init__(self) -> None:
-        self.bytecode = Bytecode()
         self._library: ContentLibrary | None = None
         self._made_for: tuple[object, Dialect] | None = None
         self._manifest: tuple[tuple[int, ...], Manifest] = (), EMPTY
@@ -85,5 +65,5 @@ class BuildMemory:
 
     def keep(self, build: SiteBuild) -> None:
         """Keep the manifest of a finished build."""
-        self._manifest = identify_manifest(build.request.place.state), build.manifest
+        self._manifest = identify_manifest(build.request.state), build.manifest
         self._is_output_checked = True

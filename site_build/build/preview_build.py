@@ -11,9 +11,10 @@ from functools import cached_property
 from pathlib import Path
 
 from site_build import addresses
-from site_build.build.builder import KnownContent, SiteBuild
+from site_build.build.builder import KnownContent, SiteBuild, free_memory
 from site_build.build.fingerprint import Style
-from site_build.build.index_file import Piece, make_piece
+from site_build.build.index_file import make_line
+from site_build.build.manifest import Line
 from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.sources import Content
@@ -55,7 +56,7 @@ class PreviewBuild(SiteBuild):
                 data = target.make(self._context)
             except OSError as error:
                 raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
-            self._keep(*self._take_fresh())
+            free_memory()
             return data
 
     @cached_property
@@ -80,16 +81,16 @@ class PreviewBuild(SiteBuild):
             if path in {addresses.locate_feed(tag.address, form) for form in forms}
         ]
         targets = list_full_texts(
-            replace(self.site, tags=tuple(tags)), self._lines, has_cards=bool(self.font)
+            replace(self.site, tags=tuple(tags)), self._made_lines, has_cards=bool(self.font)
         )
         return next((target for target in targets if target.path == path), None)
 
     @cached_property
-    def _lines(self) -> Mapping[str, Piece]:
+    def _made_lines(self) -> Mapping[str, Line]:
         return _Lines(self._context, list_records(self.site, self.content.minutes))
 
 
-class _Lines(dict[str, Piece]):
+class _Lines(dict[str, Line]):
     """Lines of the posts index by slug, each made once and on demand, and held in memory."""
 
     def __init__(self, context: TargetContext, targets: Iterable[RecordTarget]) -> None:
@@ -97,9 +98,9 @@ class _Lines(dict[str, Piece]):
         self._context = context
         self._targets = {target.document.slug: target for target in targets}
 
-    def __missing__(self, slug: str) -> Piece:
+    def __missing__(self, slug: str) -> Line:
         line = self._targets[slug].make(self._context)
-        self[slug] = make_piece(slug, "", line, line)
+        self[slug] = make_line(slug, "", line, line)
         return self[slug]
 
 

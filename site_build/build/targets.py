@@ -15,9 +15,9 @@ from jinja2 import Template
 from jinja2.exceptions import TemplateSyntaxError
 
 from site_build import addresses
-from site_build.build.index_file import IndexFile, Piece, make_record
-from site_build.build.manifest import Entry, OutputFolder, TargetInputs
-from site_build.cache import ImageCache, make_key
+from site_build.build.index_file import IndexFile, make_record
+from site_build.build.manifest import Entry, Line, OutputFolder
+from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import Texts
 from site_build.errors import BuildError
 from site_build.images.encode import clean
@@ -33,7 +33,7 @@ class TargetContext:
 
     texts: Texts
     image_set: ImageSet
-    images: ImageCache
+    cache: Cache
     input_digest: InputDigest
     documents: dict[str, Document]
     """By path."""
@@ -43,13 +43,7 @@ class TargetContext:
     """Digest of how files are made: code, theme and settings."""
 
 
-class Kept(str):
-    """The path of a file that is as the manifest of the build before has it."""
-
-    __slots__ = ()
-
-
-Result = Entry | Piece | Kept
+Result = Entry | Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +72,11 @@ class Target:
         if before is None or not before.key:
             return None
         is_same = before.key == self.find_key(context, before.names, before.texts)
-        return Kept(self.path) if is_same and output.keep(before) else None
+        return before if is_same and output.keep(before) else None
 
     def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
         """Make and write the file; return what the manifest has to know."""
-        key = self.find_key(context, "", "")
-        return output.write(self.path, self.make(context), TargetInputs(key))
+        return output.write(self.path, self.make(context), self.find_key(context, "", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,15 +115,14 @@ class TemplateTarget(Target):
         """Do as for any file; what was looked up is known once the page is rendered."""
         data = self.make(context)
         names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
-        inputs = TargetInputs(self.find_key(context, names, texts), names, texts)
-        return output.write(self.path, data, inputs)
+        return output.write(self.path, data, self.find_key(context, names, texts), names, texts)
 
 
 @dataclass(frozen=True, slots=True)
 class TextTarget(Target):
-    """A file that a renderer makes; without `sources` it is made every time."""
+    """A text, or what makes it; without `sources` it is made every time."""
 
-    render: Callable[[Texts], str | bytes]
+    text: str | bytes | Callable[[], str | bytes]
     sources: bytes | None = None
     """Digest of all that it is made from."""
 
@@ -138,9 +130,9 @@ class TextTarget(Target):
         """Return the digest of the sources."""
         return make_key(context.method, self.path, self.sources).hex() if self.sources else ""
 
-    def make(self, context: TargetContext) -> bytes:
-        """Return what the renderer returns."""
-        data = self.render(context.texts)
+    def make(self, _context: TargetContext) -> bytes:
+        """Return the text."""
+        data = self.text() if callable(self.text) else self.text
         return data.encode() if isinstance(data, str) else data
 
 
@@ -171,7 +163,7 @@ class ImageTarget(Target):
 
     def make(self, context: TargetContext) -> bytes:
         """Return the picture from the cache, or made anew."""
-        return context.images.fetch(self.key, self.build)
+        return context.cache.fetch(IMAGES, self.key, self.build)
 
 
 RECORD = ".record"

@@ -12,8 +12,8 @@ from functools import lru_cache, partial
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
-from site_build.build.index_file import Piece, read_records
-from site_build.build.manifest import Entry
+from site_build.build.index_file import read_records
+from site_build.build.manifest import Entry, Line
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget
 from site_build.cache import make_key
 from site_build.content.sources import Texts
@@ -42,14 +42,14 @@ def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarge
         yield RecordTarget(path, post, minutes[post.path], url)
 
 
-def list_outputs(site: Site, size: int, image_set: ImageSet) -> Iterator[Target]:
+def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:
     """Yield a task for every text of the site; `size` is how many posts a page of a list has."""
     identity, lists = site.identity, site.identity.addresses
     for document in site.posts + site.pages:
-        yield _make_alternate(site, document, image_set)
+        yield _make_alternate(site, document, image_set, texts)
     for former, present, document in list_moves(site):
         moved = markdown.render_moved(identity, document.title, present)
-        yield make_text(addresses.name_file(former), moved)
+        yield TextTarget(addresses.name_file(former), moved)
     overviews: dict[str | None, Callable[[], str]] = {
         addresses.HOME: partial(markdown.render_home, site),
         lists.tags: partial(markdown.render_tags, identity, site.tags),
@@ -59,22 +59,22 @@ def list_outputs(site: Site, size: int, image_set: ImageSet) -> Iterator[Target]
     }
     for path, render in overviews.items():
         if path is not None:
-            yield _make_later(addresses.name_alternate(path), render)
-    yield _make_later(addresses.LLMS, partial(agents.render_llms, site))
+            yield TextTarget(addresses.name_alternate(path), render)
+    yield TextTarget(addresses.LLMS, partial(agents.render_llms, site))
     if lists.journal:
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in site.tags:
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
-    yield make_text(addresses.SITEMAP, crawlers.render_sitemap(site))
+    yield TextTarget(addresses.SITEMAP, crawlers.render_sitemap(site))
 
 
 def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
-    yield make_text(addresses.ROBOTS, crawlers.render_robots(identity, policy))
-    yield make_text(addresses.SECURITY, crawlers.render_security(identity, policy, now))
-    yield make_text(addresses.AUTH, agents.render_auth(identity, policy))
+    yield TextTarget(addresses.ROBOTS, crawlers.render_robots(identity, policy))
+    yield TextTarget(addresses.SECURITY, crawlers.render_security(identity, policy, now))
+    yield TextTarget(addresses.AUTH, agents.render_auth(identity, policy))
     for path, text in agents.render_skills(identity).items():
-        yield make_text(path, text)
+        yield TextTarget(path, text)
 
 
 def list_gone(
@@ -114,24 +114,13 @@ def _is_of_list(path: str, before: Container[str], lists: addresses.Addresses) -
     return any(head and path.startswith(head) for head in heads)
 
 
-def make_text(path: str, text: str | bytes) -> Target:
-    """Return the task of a file whose text is known."""
-    return TextTarget(path, lambda _: text)
-
-
-def _make_later(
-    path: str, render: Callable[[], str | bytes], sources: bytes | None = None
-) -> TextTarget:
-    return TextTarget(path, lambda _: render(), sources)
-
-
-def _make_alternate(site: Site, document: Document, image_set: ImageSet) -> Target:
+def _make_alternate(site: Site, document: Document, image_set: ImageSet, texts: Texts) -> Target:
     path, links = document.address, image_set.links.get(document.path, {})
     facts = [f"Author: {document.author}"] if document.author else []
     if part := site.parts.get(document.path):
         facts.append(f"Series: {part.series}, part {part.number} of {len(part.posts)}")
 
-    def render(texts: Texts) -> str:
+    def render() -> str:
         text = link_markdown(texts.read(document).markdown, links)
         alternate = markdown.render_document(site.identity, document, text, path, facts)
         return (
@@ -152,7 +141,7 @@ def _list_pages(
         leaf = markdown.Leaf(title, folder, number, len(groups), group)
         path = addresses.name_alternate(addresses.locate_leaf(folder, number))
         sources = make_key(title, len(groups), [(post.digest, post.address) for post in group])
-        yield _make_later(path, partial(markdown.render_leaf, identity, leaf), sources)
+        yield TextTarget(path, partial(markdown.render_leaf, identity, leaf), sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,41 +151,41 @@ class _Selection:
     Language, author and first slug come beside each line: the index does not say them.
     """
 
-    pieces: tuple[Piece, ...]
+    lines: tuple[Line, ...]
     more: tuple[tuple[str, str, str], ...]
 
     @property
     def digest(self) -> bytes:
         """Stands for all that the posts say."""
-        return make_key([piece.digest for piece in self.pieces], self.more)
+        return make_key([line.digest for line in self.lines], self.more)
 
     def read(self) -> list[Item]:
         """Return the posts."""
-        records = read_lines(self.pieces)
+        records = read_lines(self.lines)
         return [Item(record, *more) for record, more in zip(records, self.more, strict=True)]
 
 
 @lru_cache(maxsize=2)
-def read_lines(pieces: tuple[Piece, ...]) -> tuple[PostRecord, ...]:
+def read_lines(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
     """Return what the lines say; the forms of a feed are made one after the other."""
-    return tuple(read_records(pieces))
+    return tuple(read_records(lines))
 
 
 def list_full_texts(
-    site: Site, pieces: Mapping[str, Piece], *, has_cards: bool
+    site: Site, lines: Mapping[str, Line], *, has_cards: bool
 ) -> Iterator[TextTarget]:
-    """Yield a task for each such file; `pieces` has the line of every post by its slug."""
+    """Yield a task for each such file; `lines` has the line of every post by its slug."""
 
     def select(posts: Sequence[Document]) -> _Selection:
         former = (next(iter(list_former_slugs(post)), "") for post in posts)
         langs = (post.lang or site.identity.lang for post in posts)
         more = zip(langs, (post.author for post in posts), former, strict=True)
-        return _Selection(tuple(pieces[post.slug] for post in posts), tuple(more))
+        return _Selection(tuple(lines[post.slug] for post in posts), tuple(more))
 
     count, newest = len(site.posts), select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,
-        lambda _: agents.render_llms_full(site.identity, newest.read(), count),
+        lambda: agents.render_llms_full(site.identity, newest.read(), count),
         make_key(count, newest.digest),
     )
     journal = open_journal(site, has_cards=has_cards)
@@ -214,4 +203,4 @@ def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
         def render(write: Callable[[Channel, list[Item]], bytes] = write) -> bytes:
             return write(channel, newest.read())
 
-        yield _make_later(path, render, sources)
+        yield TextTarget(path, render, sources)

@@ -68,17 +68,8 @@ _LOCAL: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """What came of examining a text."""
-
-    facts: Facts
-    conversion: Conversion | None
-    """The text as HTML, where it was asked for and the text can be converted at all."""
-
-
-def analyse(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool = False) -> Analysis:
-    """Return the facts about the document's text, and its HTML where that is asked for.
+def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conversion | None]:
+    """Return the facts about the document's text, and its HTML where it can be converted at all.
 
     Never raises, whatever the text. This is the one way from a text to a page's HTML, so that it
     is the same at every build.
@@ -87,8 +78,7 @@ def analyse(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool =
     if not document.markdown:
         empty = "the text is empty; write it, or take the file away"
         note = Diagnostic(path, first, 1, "warning", empty)
-        blank = convert(document, "", dialect) if convert_too else None
-        return Analysis(Facts((note,), (), frozenset()), blank)
+        return Facts((note,), (), frozenset()), convert(document, "", dialect)
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):
         return _refuse(path, *places.locate(excess[0]), excess[1])
@@ -102,17 +92,15 @@ def analyse(document: Document, dialect: Dialect = HOUSE, *, convert_too: bool =
         return _refuse(path, first, 1, f"the converter cannot take the text ({what}); rewrite it")
     page = LexborHTMLParser(conversion.html)
     facts = _Analyzer(document, places, marked).examine(page, conversion)
-    if not convert_too:
-        return Analysis(facts, None)
     plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
     if "<" in document.markdown:  # what Markdown makes by itself is balanced
         plain = replace(plain, html=repair(plain.html))
-    return Analysis(facts, plain)
+    return facts, plain
 
 
-def _refuse(path: str, line: int, column: int, message: str) -> Analysis:
+def _refuse(path: str, line: int, column: int, message: str) -> tuple[Facts, None]:
     note = Diagnostic(path, line, column, "error", message)
-    return Analysis(Facts((note,), (), frozenset()), None)
+    return Facts((note,), (), frozenset()), None
 
 
 @dataclass(slots=True)

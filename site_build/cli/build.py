@@ -4,8 +4,8 @@ import argparse
 import gc
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
 
 from rich.console import Console
@@ -34,13 +34,18 @@ def run(arguments: argparse.Namespace) -> int:
     """Build and print the outcome; return 1 for bad content. Raises BuildError for all else."""
     began = time.monotonic()
     console = open_console()
+    # This process ends with its build: the search through all that it made, after the build and at
+    # the end, would take a seventh of a build after one edit.
+    gc.disable()
     try:
-        with _uncollected(), watch_progress(console) as observer:
+        with watch_progress(console) as observer:
             report = _build_in_turn(make_order(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
+    finally:
+        gc.freeze()
     print_findings(console, arguments.content, report.findings)
     console.print(
         f"{count(report.posts, 'post')}, {count(report.files, 'file')}, "
@@ -48,22 +53,6 @@ def run(arguments: argparse.Namespace) -> int:
         f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
     )
     return 0
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Spare a process that ends with its build the search through all that it has made.
-
-    That would take a seventh of a build after one edit: when the collector is back, and at the end.
-    """
-    collects = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if collects:
-            gc.enable()
 
 
 def _build_in_turn(order: BuildOptions) -> Report:

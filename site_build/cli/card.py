@@ -10,8 +10,8 @@ from site_build import addresses, options
 from site_build.build.assets import FONT, design_card, find_font
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console, print_findings
-from site_build.content.folder import list_content
-from site_build.content.sources import inspect
+from site_build.content.document import read_document
+from site_build.content.sources import explain_refusal, list_content, read_bytes
 from site_build.errors import BuildError, Diagnostic
 from site_build.images.card import SIZE, draw_card, has_title
 from site_build.pelican_plugin.plugin import read_frame
@@ -73,12 +73,14 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnost
     """Return the post, or findings of files that may have it; raises BuildError if none could."""
     known: list[str] = []
     findings: list[Diagnostic] = []
-    dialect = find_dialect(content)
-    for path in list_content(content, dialect.rules).sources:
-        inspection = inspect(content, path, dialect)
-        post = inspection.document
+    rules = find_dialect(content).rules
+    for path in list_content(content, rules).sources:
+        try:
+            post, found = read_document(path, read_bytes(content, path), rules)
+        except OSError as refusal:
+            post, found = None, [explain_refusal(path, refusal)]
         if post is None:
-            findings += inspection.findings
+            findings += found
         elif post.kind == "page" and post.slug == slug:
             raise BuildError(f"{path} is a page; pages share the card of the site")
         elif post.kind == "post" and post.slug == slug:

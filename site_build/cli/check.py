@@ -31,17 +31,16 @@ def run(arguments: argparse.Namespace) -> int:
         jobs = arguments.jobs or count_processors()
         content, cache = arguments.content, locate_cache(arguments.output)
         dialect = find_dialect(content)
-        report = check_content(content, now, jobs, dialect, cache, fingerprint_code())
+        files, findings = check_content(content, now, jobs, dialect, cache, fingerprint_code())
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
     console = open_console()
-    print_findings(console, arguments.content, report.findings)
-    errors, warnings = report.count("error"), report.count("warning")
-    console.print(
-        f"{count(report.files, 'file')}: {count(errors, 'error')}, {count(warnings, 'warning')}"
-    )
-    return int(report.stops(strict=arguments.strict))
+    print_findings(console, arguments.content, findings)
+    errors = sum(each.severity == "error" for each in findings)
+    warnings = count(len(findings) - errors, "warning")
+    console.print(f"{count(files, 'file')}: {count(errors, 'error')}, {warnings}")
+    return int(bool(findings if arguments.strict else errors))
 
 
 def find_dialect(content: Path) -> Dialect:

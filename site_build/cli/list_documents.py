@@ -15,8 +15,7 @@ from site_build import options
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import count, open_console
 from site_build.content.document import read_document
-from site_build.content.folder import read_bytes
-from site_build.content.sources import list_folder
+from site_build.content.sources import list_folder, read_bytes
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 

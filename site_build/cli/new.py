@@ -15,7 +15,7 @@ from site_build.addresses import SourceRules
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
-from site_build.content.folder import list_content, read_bytes
+from site_build.content.sources import list_content, read_bytes
 from site_build.errors import BuildError
 from site_build.text import make_slug
 
@@ -42,21 +42,15 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the file and print its path; raises ScaffoldError when it cannot be."""
+    """Write the file and print its path; raises BuildError when it cannot be."""
     date = arguments.date or datetime.now(UTC)
     path = start_post(arguments.content, arguments.title, date, arguments.tags)
     open_console().print(f"{path} is started, as a draft")
     return 0
 
 
-class ScaffoldError(BuildError):
-    """The post cannot be started; the message says why and what to do."""
-
-    exitcode = 2
-
-
 def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = ()) -> Path:
-    """Write a draft dated `date` (UTC) and return its path; raises ScaffoldError, leaving none."""
+    """Write a draft dated `date` (UTC) and return its path; raises BuildError, leaving none."""
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules
@@ -64,16 +58,16 @@ def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = 
     text = _write_head(title, slug, date, tags)
     _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:
-        raise ScaffoldError("; ".join(faults))
+        raise BuildError("; ".join(faults), 2)
     try:
         if clash := _find_slug(content, slug, rules):
-            raise ScaffoldError(f"{content / clash} has the slug {slug} already; {_CHOOSE}")
+            raise BuildError(f"{content / clash} has the slug {slug} already; {_CHOOSE}", 2)
         return _create(content / name, text)
     except FileExistsError:
-        raise ScaffoldError(f"{content / name} exists already; {_CHOOSE}") from None
+        raise BuildError(f"{content / name} exists already; {_CHOOSE}", 2) from None
     except OSError as refusal:
         place = refusal.filename or content
-        raise ScaffoldError(f"{place} cannot be written or read: {refusal.strerror}") from None
+        raise BuildError(f"{place} cannot be written or read: {refusal.strerror}", 2) from None
 
 
 def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> str:

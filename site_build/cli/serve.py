@@ -21,7 +21,7 @@ from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources, read_dialect
 from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
-from site_build.progress import Place, Request
+from site_build.progress import Request
 
 _FOLDER = ".preview"
 _EVERYTHING = datetime.max.replace(tzinfo=UTC)
@@ -60,11 +60,11 @@ def run(arguments: argparse.Namespace) -> int:
         with watch_progress(console) as observer:
             dialect = read_dialect(arguments.content, origin)
             folder = arguments.output / _FOLDER
-            place = Place(folder / "site", folder)
             request = Request(
                 content=arguments.content,
-                place=place,
-                before=place.state,
+                site_folder=folder / "site",
+                state=folder,
+                before=folder,
                 cache=folder / "cache.sqlite",
                 now=_EVERYTHING,
                 jobs=arguments.jobs or count_processors(),

@@ -16,15 +16,18 @@ from zoneinfo import ZoneInfo
 from site_build.addresses import SourceRules
 from site_build.checks.analyse import render
 from site_build.checks.complexity import find_excess
-from site_build.content.entries import (
+from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.content.head import (
     HANDLER,
     Entry,
+    Fault,
     YamlFaultError,
+    find_members,
+    find_value,
     read_entries,
+    read_head,
     read_pelican_head,
 )
-from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
-from site_build.content.head import Fault, find_members, find_value, read_head
 from site_build.errors import Diagnostic
 from site_build.site import UNDATED, Alias, Document, Kind
 from site_build.text import Places, find_control_characters, make_slug

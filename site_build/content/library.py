@@ -6,11 +6,9 @@ while its author fixes it. It knows no pages.
 
 import os
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from stat import S_ISREG
 
 from site_build.cache import Cache
 from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
@@ -21,25 +19,24 @@ from site_build.checks.facts import (
     list_shown,
     list_targets,
 )
-from site_build.content.folder import Listing, measure_pictures
 from site_build.content.sources import (
+    GONE,
     Content,
-    Inspection,
+    Listing,
     Reading,
-    keep_text,
+    Stamp,
     list_folder,
+    measure_pictures,
     read_source,
     read_sources,
+    stamp,
 )
 from site_build.errors import Diagnostic
 from site_build.images.measure import MeasuredImages
 from site_build.images.responsive import ImageSet
 from site_build.markup.convert import HOUSE, Dialect
-from site_build.progress import Place, Request
+from site_build.progress import Request
 from site_build.site import Document
-
-_Stamp = tuple[int, int, int, int]
-_GONE: _Stamp = (0, 0, 0, 0)
 
 
 class ContentLibrary:
@@ -76,14 +73,14 @@ class ContentLibrary:
         """
         if told is not None and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
-            found = {path: _stamp(f"{folder}/{path}", follows=False) for path in told}
+            found = {path: stamp(f"{folder}/{path}", follows=False) for path in told}
             stamps = {**self._stamps, **found}
-            if _GONE not in stamps.values():
+            if GONE not in stamps.values():
                 return self._take(self._listing, stamps)
         listing = list_folder(self._request.content, self._dialect.rules)
         return self._take(listing, self._stamp(listing))
 
-    def _take(self, listing: Listing, stamps: dict[str, _Stamp]) -> bool:
+    def _take(self, listing: Listing, stamps: dict[str, Stamp]) -> bool:
         if stamps == self._stamps and listing == self._listing:
             return False
         changed = [
@@ -95,8 +92,8 @@ class ContentLibrary:
         fresh = {}
         with self._cache:
             for path in changed:
-                fresh[path], text = read_source(self._request.content, self._dialect, path)
-                keep_text(self._cache, self._code, self._dialect, fresh[path], text)
+                given = self._request.content, self._cache, self._code, self._dialect
+                fresh[path] = read_source(*given, path)
             before = {path: self._stamps[path] for path in self._listing.files}
             if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)
@@ -109,11 +106,11 @@ class ContentLibrary:
         self._listing, self._stamps = listing, stamps
         return is_changed
 
-    def _list_unread(self) -> dict[str, _Stamp]:
+    def _list_unread(self) -> dict[str, Stamp]:
         """Return stamps that fit no file, for those that the disk did not give."""
-        sources = (path for path, each in self._readings.items() if not each.inspection.digest)
+        sources = (path for path, each in self._readings.items() if not each.digest)
         pictures = (path for path, each in self._album.items() if not each.is_read)
-        return dict.fromkeys((*sources, *pictures), _GONE)
+        return dict.fromkeys((*sources, *pictures), GONE)
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return what would stop a build, sorted by place."""
@@ -123,7 +120,7 @@ class ContentLibrary:
             if errors := _list_errors(reading):
                 found += errors
             else:
-                usable.append(reading.inspection.document)
+                usable.append(reading.document)
         found += find_repeated_slugs(document for document in usable if document)
         return tuple(sorted(found))
 
@@ -133,10 +130,10 @@ class ContentLibrary:
         What is wrong with each file, and what only all together show, sorted by place.
         """
         files = self._listing.files
-        inspections = [each.inspection for each in self._readings.values()]
-        documents, facts = _list_facts(inspections)
-        findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in inspections)]
-        rules, complete = self._dialect.rules, len(documents) == len(inspections)
+        readings = self._readings.values()
+        documents, facts = _list_facts(readings)
+        findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
+        rules, complete = self._dialect.rules, len(documents) == len(readings)
         findings += cross_check(
             documents, facts, files, now, rules, complete=complete, memory=self._links
         )
@@ -147,13 +144,13 @@ class ContentLibrary:
         """Return what can be shown; of files that want the same address, the first."""
         shown: dict[tuple[str, str], tuple[str, Reading]] = {}
         for path, reading in sorted(self._good.items()):
-            if document := reading.inspection.document:
+            if document := reading.document:
                 shown.setdefault((document.kind, document.slug), (path, reading))
         return self._make_content(dict(shown.values()))
 
     def _make_content(self, readings: Mapping[str, Reading]) -> Content:
         rules, files = self._dialect.rules, self._listing.files
-        documents, facts = _list_facts(each.inspection for each in readings.values())
+        documents, facts = _list_facts(readings.values())
         paths = list_targets(documents, files, rules)
         links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
         pictures = {path: each.picture for path, each in self._album.items() if each.picture}
@@ -173,26 +170,9 @@ class ContentLibrary:
             request.content, listing.files, request.jobs, self._cache, self._code
         )
 
-    def _stamp(self, listing: Listing) -> dict[str, _Stamp]:
+    def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
-        return {path: _stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
-
-
-@dataclass(frozen=True, slots=True)
-class CheckReport:
-    """What a check found."""
-
-    files: int
-    findings: tuple[Diagnostic, ...]
-    """Sorted by place."""
-
-    def count(self, severity: str) -> int:
-        """Return how many findings are of that severity."""
-        return sum(finding.severity == severity for finding in self.findings)
-
-    def stops(self, *, strict: bool) -> bool:
-        """Return whether a build must not go on."""
-        return bool(self.findings if strict else self.count("error"))
+        return {path: stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
 
 
 def check_content(  # noqa: PLR0913, PLR0917
@@ -202,15 +182,15 @@ def check_content(  # noqa: PLR0913, PLR0917
     dialect: Dialect = HOUSE,
     cache: Path | None = None,
     code: str = "",
-) -> CheckReport:
-    """Return every finding about the content in `folder` as readers would see it at `now` (UTC).
+) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Return how many files `folder` has, and each finding as readers see it at `now` (UTC).
 
-    What the program `code` has put into the file `cache` is not read again. Raises BuildError when
-    the folder cannot be read.
+    Findings are sorted by place. What the program `code` has put into the file `cache` is not read
+    again. Raises BuildError when the folder cannot be read.
     """
-    request = Request(folder, Place(folder, folder), folder, cache, now, jobs)
+    request = Request(folder, folder, folder, folder, cache, now, jobs)
     library = ContentLibrary(request, code, dialect)
-    return CheckReport(library.count, library.check(now))
+    return library.count, library.check(now)
 
 
 def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | None:
@@ -225,31 +205,16 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
     return {path for path in paths if not path.rpartition("/")[2].startswith(".")}
 
 
-def _stamp(path: str, *, follows: bool = True) -> _Stamp:
-    """Return how a file looks: its inode tells a replacement, its last instant new permissions.
-
-    Only a regular file, or a link to one if it `follows` links, is there.
-    """
-    try:
-        found = os.stat(path, follow_symlinks=follows)  # noqa: PTH116 - a Path costs more
-    except OSError:
-        return _GONE
-    if not S_ISREG(found.st_mode):
-        return _GONE
-    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
-
-
 def _list_errors(reading: Reading) -> list[Diagnostic]:
-    facts = reading.inspection.facts
-    notes = facts.notes if facts else ()
-    return [each for each in (*reading.inspection.findings, *notes) if each.severity == "error"]
+    notes = reading.facts.notes if reading.facts else ()
+    return [each for each in (*reading.findings, *notes) if each.severity == "error"]
 
 
 def _is_usable(reading: Reading) -> bool:
-    return reading.inspection.document is not None and not _list_errors(reading)
+    return reading.document is not None and not _list_errors(reading)
 
 
-def _list_facts(inspections: Iterable[Inspection]) -> tuple[list[Document], dict[str, Facts]]:
-    whole = [(each.document, each.facts) for each in inspections]
+def _list_facts(readings: Iterable[Reading]) -> tuple[list[Document], dict[str, Facts]]:
+    whole = [(each.document, each.facts) for each in readings]
     found = [(document, facts) for document, facts in whole if document and facts]
     return [document for document, _ in found], {document.path: facts for document, facts in found}

@@ -1,15 +1,18 @@
-"""The content library: source files read and checked, and a text when a page needs it.
+"""The content folder: which files are in it, what they say, and a text when a page needs it.
 
-It opens files, starts processes and prints nothing. What builds are given is light: documents
-without their texts, which `Texts` reads when a page needs them.
+It opens files, starts processes and prints nothing. A picture is unpacked once, to see that it can
+be; after that its digest tells. What builds are given is light: documents without their texts,
+which `Texts` reads when a page needs them.
 """
 
+import hashlib
+import os
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
@@ -17,55 +20,185 @@ from site_build.addresses import SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
-from site_build.content.document import read_document
-from site_build.content.folder import (
-    Listing,
-    digest_file,
-    explain_refusal,
-    list_content,
-    read_bytes,
-)
+from site_build.content.document import LARGEST_FILE, read_document
 from site_build.errors import BuildError, Diagnostic
+from site_build.images.measure import LARGEST_FILE as LARGEST_PICTURE
+from site_build.images.measure import Measured, is_picture, measure
 from site_build.images.responsive import ImageSet
-from site_build.markup.convert import HOUSE, Conversion, Dialect
+from site_build.markup.convert import Conversion, Dialect
 from site_build.parallel import map_unordered
 from site_build.progress import Request
 from site_build.related import NO_TERMS, Terms, count_terms
 from site_build.site import Document
 
+_FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
+_OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
+"""Of texts that Pelican builds."""
+_RULES = SourceRules()
+
+Stamp = tuple[int, int, int, int]
+GONE: Stamp = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What is in a content folder; paths are relative to it, with `/`, and sorted."""
+
+    sources: tuple[str, ...]
+    """Markdown files."""
+    files: tuple[str, ...]
+    """Files that are published as they are."""
+    findings: tuple[Diagnostic, ...]
+
+
+def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
+    """Return what is in `folder`, dot files left out; raises OSError for an unreadable folder."""
+    sources, files, findings = [], [], []
+    os.scandir(folder).close()
+    for path, fault in _walk(folder):
+        if fault:
+            findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
+        elif path.endswith(".md"):
+            if rules.is_source(path):
+                sources.append(path)
+        elif rules.is_static(path):
+            files.append(path)
+        elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
+            fix = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
+            message = f"the file is not built; {fix} the suffix .md"
+            findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
+    return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
+
+
+def read_bytes(folder: Path, path: str, largest: int = LARGEST_FILE) -> bytes:
+    """Return a file's bytes, cut one byte behind the `largest` size. Raises OSError."""
+    with open(f"{folder}/{path}", "rb") as file:  # noqa: PTH123  a Path costs as much as the file
+        return file.read(largest + 1)
+
+
+def digest_file(folder: Path, path: str, largest: int = LARGEST_FILE) -> str:
+    """Return the SHA-256 of what is read of a file; an empty string where it cannot be."""
+    try:
+        return hashlib.sha256(read_bytes(folder, path, largest)).hexdigest()
+    except OSError:
+        return ""
+
+
+def stamp(path: str | Path, *, follows: bool = True) -> Stamp:
+    """Return how a file looks: its inode tells a replacement, its last instant new permissions.
+
+    Only a regular file, or a link to one if it `follows` links, is there.
+    """
+    try:
+        found = os.stat(path, follow_symlinks=follows)  # noqa: PTH116 - a Path costs more
+    except OSError:
+        return GONE
+    if not S_ISREG(found.st_mode):
+        return GONE
+    return found.st_mtime_ns, found.st_size, found.st_ino, found.st_ctime_ns
+
+
+def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
+    """Return the finding for a file that the disk would not give."""
+    message = f"the file cannot be read ({refusal.strerror}); fix its permissions"
+    return Diagnostic(show_path(path), 1, 1, "error", message)
+
+
+def show_path(path: str) -> str:
+    """Return `path` as it can be printed anywhere."""
+    if path.isprintable():
+        return path
+    text = path.encode("utf-8", "backslashreplace").decode()
+    return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
+
+
+def _walk(folder: Path) -> Iterator[tuple[str, str | None]]:
+    """Yield every file's path, with what is wrong with it as a file."""
+    home = folder.resolve()
+    waiting = [""]
+    while waiting:
+        inside = waiting.pop()
+        try:
+            with os.scandir(folder / inside) as found:
+                entries = [entry for entry in found if not entry.name.startswith(".")]
+        except OSError as refusal:
+            yield inside, f"the folder cannot be read ({refusal.strerror}); fix its permissions"
+            continue
+        for entry in entries:
+            path = f"{inside}{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(f"{path}/")
+            else:
+                yield path, _find_fault(entry, home)
+
+
+def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
+    if show_path(entry.name) != entry.name:
+        return "the file's name holds signs that are no text; rename it"
+    if entry.is_symlink():
+        try:
+            target = Path(entry.path).resolve(strict=True)
+        except (OSError, RuntimeError):
+            return "the link leads nowhere; put the file itself here"
+        if not target.is_relative_to(home):
+            return "the link leads out of the content folder; put the file itself here"
+        if target.is_dir():
+            return "a linked folder is not followed; put its files here"
+    return None if entry.is_file() else "this is no plain file; take it away"
+
+
+_MEASURES = "measure"
+
+
+def measure_pictures(
+    content: Path, files: Sequence[str], jobs: int, cache: Cache | None = None, code: str = ""
+) -> dict[str, Measured]:
+    """Return the measures of pictures by path; `code`, the program, is part of their cache keys."""
+    paths = [path for path in files if is_picture(path)]
+    keys, known = {}, {}
+    if cache:
+        digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
+        keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
+        known = cache.recall(_MEASURES, keys, Measured)
+    unknown = [path for path in paths if path not in known]
+    fresh = {
+        unknown[at]: each for at, each in map_unordered(partial(_measure, content), unknown, jobs)
+    }
+    if cache:
+        cache.put(_MEASURES, [(keys[path], each) for path, each in fresh.items() if each.is_read])
+        cache.keep_only(_MEASURES, keys.values())
+    return {path: known.get(path) or fresh[path] for path in paths}
+
+
+def _measure(content: Path, path: str) -> Measured:
+    try:
+        return measure(path, read_bytes(content, path, LARGEST_PICTURE))
+    except OSError as refusal:
+        fault = f"cannot be read ({refusal.strerror}); fix its permissions"
+        return Measured(None, fault, is_read=False)
+
+
 TEXTS = "text"
-_INSPECTIONS = "inspection"
+_READINGS = "reading"
 _REMEMBERED = 4
 """Texts kept in memory: a post's page, alternate and record are made one after the other."""
 
 
-class Inspection(NamedTuple):
-    """What one source file gives by itself."""
+class Reading(NamedTuple):
+    """What one source file gives by itself, as the cache keeps it; the document carries no text.
+
+    A tuple, like what it holds of each file: they are read from the cache several times as fast.
+    """
 
     document: Document | None
     """None where errors forbid one."""
     facts: Facts | None
     findings: tuple[Diagnostic, ...]
-    conversion: Conversion | None = None
-    """The text as HTML, where it was asked for and the text can be converted at all."""
     digest: str = ""
     """SHA-256 of the bytes that were read, hexadecimal; empty where the disk gave none."""
-
-
-def inspect(
-    folder: Path, path: str, dialect: Dialect = HOUSE, *, convert_too: bool = False
-) -> Inspection:
-    """Read and examine one source file; `convert_too` keeps its HTML."""
-    try:
-        raw = read_bytes(folder, path)
-    except OSError as refusal:
-        return Inspection(None, None, (explain_refusal(path, refusal),))
-    document, findings = read_document(path, raw, dialect.rules)
-    if document is None:
-        return Inspection(None, None, tuple(findings), digest=sha256(raw).hexdigest())
-    studied = analyse(document, dialect, convert_too=convert_too)
-    found = tuple(findings)
-    return Inspection(document, studied.facts, found, studied.conversion, document.digest)
+    minutes: int = 0
+    """Whole minutes that the text takes to read."""
+    terms: Terms = NO_TERMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +216,7 @@ def _make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
 
 
 class Texts:
-    """Texts by document, through the cache; `fresh` holds what the cache did not know."""
+    """Texts by document, through the cache."""
 
     def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content = content
@@ -91,7 +224,6 @@ class Texts:
         self._code = code
         self._dialect = dialect
         self._remembered: OrderedDict[bytes, Text] = OrderedDict()
-        self.fresh: list[tuple[bytes, Text]] = []
         self.asked: dict[str, None] = {}
         """Paths of the documents asked for, in order; whoever looks into it clears it before."""
 
@@ -103,10 +235,8 @@ class Texts:
         """Return the document's text; raises BuildError when its file is no longer as checked."""
         self.asked[document.path] = None
         key = self.key(document)
-        text = self._remembered.get(key) or self._cache.get(TEXTS, key)
-        if not isinstance(text, Text):
-            text = self._convert(document)
-            self.fresh.append((key, text))
+        text = self._remembered.get(key)
+        text = text or self._cache.fetch(TEXTS, key, partial(self._convert, document))
         self._remembered[key] = text
         self._remembered.move_to_end(key)
         if len(self._remembered) > _REMEMBERED:
@@ -122,22 +252,10 @@ class Texts:
             raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(f"{path} was changed while the site was being built; build again")
-        conversion = analyse(whole, self._dialect, convert_too=True).conversion
+        _, conversion = analyse(whole, self._dialect)
         if conversion is None:
             raise BuildError(f"{path} cannot be converted; `check` tells why")
         return Text(whole.markdown, conversion)
-
-
-class Reading(NamedTuple):
-    """What the cache keeps of one source file; the document carries no text.
-
-    A tuple, like what it holds of each file: they are read from the cache several times as fast.
-    """
-
-    inspection: Inspection
-    minutes: int
-    """Whole minutes that the text takes to read."""
-    terms: Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,40 +292,35 @@ def read_sources(
     content, observer = request.content, request.observer
     reader = make_key(code, dialect._replace(site_url=""))
     keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
-    known = cache.recall(_INSPECTIONS, keys, Reading)
+    known = cache.recall(_READINGS, keys, Reading)
     unknown = [path for path in paths if path not in known]
     readings = dict(known)
     fresh = []
     observer.begin("reading", len(unknown))
-    read = partial(read_source, content, dialect)
-    for index, (reading, text) in map_unordered(read, unknown, request.jobs):
+    read = partial(read_source, content, cache, code, dialect)
+    for index, reading in map_unordered(read, unknown, request.jobs):
         readings[unknown[index]] = reading
-        if digest := reading.inspection.digest:
-            fresh.append((make_key(reader, unknown[index], digest), reading))
-        keep_text(cache, code, dialect, reading, text)
+        if reading.digest:
+            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
         observer.advance()
-    cache.put(_INSPECTIONS, fresh)
-    kept = (make_key(reader, path, each.inspection.digest) for path, each in readings.items())
-    cache.keep_only(_INSPECTIONS, kept)
+    cache.put(_READINGS, fresh)
+    kept = (make_key(reader, path, each.digest) for path, each in readings.items())
+    cache.keep_only(_READINGS, kept)
     return {path: readings[path] for path in paths}, len(known)
 
 
-def keep_text(
-    cache: Cache, code: str, dialect: Dialect, reading: Reading, text: Text | None
-) -> None:
-    """Put a text that came with a reading into the cache, where pages look for it."""
-    if text and reading.inspection.document:
-        key = _make_text_key(code, dialect, reading.inspection.document)
-        cache.put(TEXTS, [(key, text)])
-
-
-def read_source(content: Path, dialect: Dialect, path: str) -> tuple[Reading, Text | None]:
-    """Read one file; return also its text, where the check came by it."""
-    inspection = inspect(content, path, dialect, convert_too=True)
-    document, conversion = inspection.document, inspection.conversion
+def read_source(content: Path, cache: Cache, code: str, dialect: Dialect, path: str) -> Reading:
+    """Read and examine one file; its text goes into the cache, where pages look for it."""
+    try:
+        raw = read_bytes(content, path)
+    except OSError as refusal:
+        return Reading(None, None, (explain_refusal(path, refusal),))
+    document, findings = read_document(path, raw, dialect.rules)
     if document is None:
-        return Reading(inspection, 0, NO_TERMS), None
-    light = inspection._replace(document=replace(document, markdown=""), conversion=None)
-    minutes = reading_minutes(document.markdown)
-    reading = Reading(light, minutes, count_terms(document))
-    return reading, Text(document.markdown, conversion) if conversion else None
+        return Reading(None, None, tuple(findings), hashlib.sha256(raw).hexdigest())
+    facts, conversion = analyse(document, dialect)
+    if conversion:
+        text = Text(document.markdown, conversion)
+        cache.put(TEXTS, [(_make_text_key(code, dialect, document), text)])
+    about = reading_minutes(document.markdown), count_terms(document)
+    return Reading(replace(document, markdown=""), facts, tuple(findings), document.digest, *about)

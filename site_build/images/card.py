@@ -5,16 +5,18 @@ values alone, and nothing of posts.
 """
 
 import hashlib
+import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from PIL import Image, ImageDraw, features
+from PIL import Image, ImageChops, ImageDraw, features
 
 from site_build import tag_colours
-from site_build.images import lettering, png
+from site_build.images import lettering, strip
 from site_build.images.lettering import (
     Font,
     Pen,
@@ -23,7 +25,7 @@ from site_build.images.lettering import (
     line_height,
     write_line,
 )
-from site_build.images.png import write_png
+from site_build.images.strip import SIGNATURE, frame_chunk
 from site_build.tag_colours import blend, mix_paint
 
 SIZE = (1200, 630)
@@ -101,11 +103,11 @@ def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> Non
     if title:
         write_line(sheet, (_MARGIN, _MARGIN), site, small)
     write_line(sheet, (_MARGIN, SIZE[1] - _MARGIN + 20), card.day, small)
-    fitted = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
-    top = _TITLE_TOP + round(fitted.size * 0.74)
-    for number, line in enumerate(fitted.lines):
-        place = (_MARGIN, top + number * line_height(fitted.size))
-        write_line(sheet, place, line, Pen(font, fitted.size, _RAMP - 1))
+    size, lines = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
+    top = _TITLE_TOP + round(size * 0.74)
+    for number, line in enumerate(lines):
+        place = (_MARGIN, top + number * line_height(size))
+        write_line(sheet, place, line, Pen(font, size, _RAMP - 1))
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
@@ -141,6 +143,49 @@ def _fingerprint() -> str:
     for library in ("freetype2", "raqm"):
         digest.update(f"{library} {features.version(library)}\n".encode())
     digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
-    for source in (__file__, lettering.__file__, png.__file__, tag_colours.__file__):
+    for source in (__file__, lettering.__file__, strip.__file__, tag_colours.__file__):
         digest.update(Path(source).read_bytes())
     return digest.hexdigest()
+
+
+# A card has few colours and large even areas. Each row is written as its difference from the one
+# above, which is nothing nearly everywhere. To pack runs of nothing needs no search for
+# repetitions, which takes other packers long. Rows are packed a strip at a time, so that what cards
+# have in common is packed once.
+_INDEXED = 3
+"""Colour type of pictures whose pixels are numbers of colours."""
+_UP = 2
+"""The filter that takes the row above away; every row begins with its number."""
+_STRIP = 42
+"""Rows."""
+_ZLIB_HEAD = b"\x78\x01"
+_LAST_BLOCK = b"\x03\x00"
+"""An empty block that says it is the last (RFC 1951, section 3.2.3)."""
+
+
+def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:
+    """Return a picture whose pixels are numbers of `colours`: red, green and blue, up to 255."""
+    head = struct.pack(">2I5B", *numbers.size, 8, _INDEXED, 0, 0, 0)
+    packed = _pack(_subtract_rows(numbers), (numbers.width + 1) * _STRIP)
+    chunks = ((b"IHDR", head), (b"PLTE", bytes(colours)), (b"IDAT", packed), (b"IEND", b""))
+    return SIGNATURE + b"".join(frame_chunk(*chunk) for chunk in chunks)
+
+
+def _subtract_rows(numbers: Image.Image) -> bytes:
+    width, height = numbers.size
+    rows = Image.new("L", (width + 1, height), _UP)
+    rows.paste(numbers.crop((0, 0, width, 1)), (1, 0))
+    rows.paste(ImageChops.subtract_modulo(numbers.crop((0, 1, width, height)), numbers), (1, 1))
+    return rows.tobytes()
+
+
+def _pack(rows: bytes, strip: int) -> bytes:
+    """Return a stream of zlib (RFC 1950) made of parts, each a whole number of bytes long."""
+    strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
+    return b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
+
+
+@lru_cache(maxsize=64)  # Fifty kilobytes each; what all cards have is asked for all the time.
+def _pack_strip(rows: bytes) -> bytes:
+    packer = zlib.compressobj(level=1, wbits=-zlib.MAX_WBITS, strategy=zlib.Z_RLE)
+    return packer.compress(rows) + packer.flush(zlib.Z_FULL_FLUSH)

@@ -41,14 +41,6 @@ _STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
-    """A text broken into lines."""
-
-    size: int
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Font:
     """A font as it was read, the same whatever becomes of its file."""
 
@@ -87,19 +79,22 @@ def keep_writable(text: str, font: Font) -> str | None:
     return " ".join("".join(kept).split()) or None
 
 
-def fit(text: str, font: Font, sizes: Sequence[int], box: tuple[int, int]) -> Lines:
-    """Return `text` as large as it fits into a box of (width, height); cut where none does.
+def fit(
+    text: str, font: Font, sizes: Sequence[int], box: tuple[int, int]
+) -> tuple[int, tuple[str, ...]]:
+    """Return the size at which `text` fits into a box of (width, height), and its lines.
 
-    `sizes` come largest first. A line takes as much height as `line_height` says.
+    `sizes` come largest first; the text is cut where it fits at none. A line takes as much height
+    as `line_height` says.
     """
     for size in sizes:  # A smaller one may spare a word from being broken.
         width = box[0] / size
         lines = _wrap(text, font, width)
         if len(lines) <= box[1] // line_height(size) and " ".join(lines) == text:
-            return Lines(size, _even_out(text, font, width, len(lines)))
+            return size, _even_out(text, font, width, len(lines))
     size = sizes[-1]
     width = box[0] / size
-    return Lines(size, _cut(_wrap(text, font, width), font, width, box[1] // line_height(size)))
+    return size, _cut(_wrap(text, font, width), font, width, box[1] // line_height(size))
 
 
 def line_height(size: int) -> int:

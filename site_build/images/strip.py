@@ -7,11 +7,13 @@ thumbnails, and data behind the picture's end. Only the orientation is written b
 import io
 import re
 import struct
+import zlib
 from collections.abc import Iterator
 
 from PIL import ExifTags, Image
 
-from site_build.images.png import SIGNATURE, frame_chunk
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+"""How every PNG begins."""
 
 _JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
 """What ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
@@ -86,6 +88,12 @@ def _strip_jpeg(data: bytes, exif: bytes) -> bytes:
 
 def _frame_segment(marker: int, content: bytes) -> bytes:
     return struct.pack(">BBH", 0xFF, marker, len(content) + 2) + content
+
+
+def frame_chunk(name: bytes, content: bytes) -> bytes:
+    """Return a chunk of a PNG (ISO/IEC 15948, section 5.3)."""
+    named = name + content
+    return struct.pack(">I", len(content)) + named + struct.pack(">I", zlib.crc32(named))
 
 
 def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:

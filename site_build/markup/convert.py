@@ -7,7 +7,7 @@ site's content security policy: no inline style and no event handler, whoever wr
 import json
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import NamedTuple, TypedDict, cast
 
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
@@ -96,7 +96,7 @@ class Converter:
                 "codehilite": {
                     "guess_lang": False,
                     "css_class": "highlight",
-                    "pygments_formatter": _Formatters(),
+                    "pygments_formatter": CodeFormatter,
                 },
                 "pymdownx.tilde": {"subscript": False},
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
@@ -119,23 +119,6 @@ class Converter:
         faults = self._github.find_faults(document.markdown, html) if self._github else ()
         tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))
         return Conversion(html, _render_toc(tokens), tuple(faults))
-
-
-class _Formatters:
-    """Gives what writes code in HTML; to make it takes as long as to use it, so it is kept."""
-
-    _MOST = 64
-
-    def __init__(self) -> None:
-        self._known: dict[str, CodeFormatter] = {}
-
-    def __call__(self, **options: Any) -> CodeFormatter:
-        name = repr(sorted(options.items()))
-        if name not in self._known:
-            if len(self._known) == self._MOST:  # Lines to be marked may differ for ever.
-                self._known.clear()
-            self._known[name] = CodeFormatter(**options)
-        return self._known[name]
 
 
 def _name_heading(text: str, separator: str) -> str:

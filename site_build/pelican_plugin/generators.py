@@ -78,8 +78,7 @@ class TargetWriter(Writer):  # type: ignore[misc]
         own = url or path
         feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
         if path:
-            text = feed.writeString("utf-8")
-            find_build(self.settings).add(TextTarget(path, lambda _: text))
+            find_build(self.settings).add(TextTarget(path, feed.writeString("utf-8")))
             signals.feed_written.send(path, context=context, feed=feed)
         return feed
 
@@ -234,7 +233,7 @@ class Outputs(Generator):  # type: ignore[misc]
             template = self.get_template(frame.file.removesuffix(".html"))
             values = {**self.context, "output_file": frame.file}
             try:
-                build.add_frame(frame, render_page(template, values, frame.file))
+                build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
             except BuildError:
                 # The theme's base has other blocks, or is none: then the page has our look.
                 if not is_fallback_template(template) or build.theme == HOUSE_THEME:
@@ -242,7 +241,7 @@ class Outputs(Generator):  # type: ignore[misc]
                 loader = FileSystemLoader(HOUSE_THEME / "templates")
                 environment = self.env.overlay(loader=loader, autoescape=True)
                 template = environment.get_template(frame.file)
-                build.add_frame(frame, render_page(template, values, frame.file))
+                build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
                 build.use_fallback_templates(environment)
         pages = build.make_pages()
         if signals.content_written.receivers:
@@ -253,7 +252,7 @@ class Outputs(Generator):  # type: ignore[misc]
         for target in pages:
             copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
-            copyfile(build.request.place.site / target.path, copy)
+            copyfile(build.request.site_folder / target.path, copy)
             signals.content_written.send(str(copy), context=target.list_values())
 
 

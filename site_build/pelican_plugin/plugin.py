@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 from hashlib import sha256
@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pelican  # type: ignore[import-untyped]
-from jinja2 import ChoiceLoader, Environment, FileSystemLoader
+from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader
 from jinja2.exceptions import TemplateSyntaxError
 from pelican.generators import (  # type: ignore[import-untyped]
     ArticlesGenerator,
@@ -36,7 +36,7 @@ from site_build.build.assets import find_card
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
-from site_build.build.memory import BuildMemory, Bytecode
+from site_build.build.memory import BuildMemory
 from site_build.build.preview_build import PreviewBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
@@ -53,7 +53,7 @@ from site_build.pelican_plugin.settings import (
 )
 from site_build.pelican_plugin.settings import read_dialect as read_settings_dialect
 from site_build.pelican_plugin.structured_data import StructuredData
-from site_build.progress import Place, Report, Request
+from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
 from site_build.tag_colours import choose_hue
 from site_build.template_objects import track_lookups
@@ -215,43 +215,42 @@ def run_pelican(request: Request, site_url: str, memory: BuildMemory) -> Report:
     if not request.content.is_dir():
         raise BuildError(f"the content folder {request.content} is not there; make it")
     with contained():
-        return open_journal(request, site_url, memory.bytecode).build(request, memory)
+        return open_journal(request, site_url).build(request, memory)
 
 
-def open_journal(request: Request, site_url: str, bytecode: Bytecode) -> Journal:
+def open_journal(request: Request, site_url: str) -> Journal:
     """Return Pelican with the settings of `pelicanconf.py`; raises BuildError.
 
-    Templates are compiled once and kept as bytecode: compiling takes longer than all the rest.
+    Templates are kept compiled beside the cache: compiling takes longer than all the rest.
     """
-    override = {
-        "PATH": os.fspath(request.content.absolute()),
-        "OUTPUT_PATH": os.fspath(request.place.site),
-        "SITEURL": site_url,
-    }
-    journal = Journal(load_settings(override))
-    # A new value: the settings module's own one is kept by Pelican from run to run.
-    environment = journal.settings["JINJA_ENVIRONMENT"]
-    journal.settings["JINJA_ENVIRONMENT"] = {**environment, "bytecode_cache": bytecode}
+    output = os.fspath(request.site_folder)
+    journal = Journal(load_settings(request.content, site_url, OUTPUT_PATH=output))
+    if request.cache:
+        with suppress(OSError):
+            request.cache.parent.mkdir(parents=True, exist_ok=True)
+    if request.cache and os.access(request.cache.parent, os.W_OK):
+        kept = FileSystemBytecodeCache(os.fspath(request.cache.parent))
+        # A new value: the settings module's own one is kept by Pelican from run to run.
+        environment = journal.settings["JINJA_ENVIRONMENT"]
+        journal.settings["JINJA_ENVIRONMENT"] = {**environment, "bytecode_cache": kept}
     return journal
 
 
 def list_sources(content: Path) -> list[Path]:
     """Return the files and folders that a build is made from; raises BuildError."""
-    settings = load_settings({"PATH": os.fspath(content.absolute())})
+    settings = load_settings(content)
     folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
     return [content, SETTINGS_FILE, *map(Path, folders)]
 
 
 def read_dialect(content: Path, site_url: str) -> Dialect:
     """Return how texts become HTML by `pelicanconf.py`; raises BuildError."""
-    return read_settings_dialect(
-        load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
-    )
+    return read_settings_dialect(load_settings(content, site_url))
 
 
 def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:
     """Return who the site is, and where its theme lies; raises BuildError."""
-    settings = load_settings({"PATH": os.fspath(content.absolute()), "SITEURL": site_url})
+    settings = load_settings(content, site_url)
     return identify(settings), Path(settings["THEME"])
 
 
@@ -283,12 +282,12 @@ def make_request(settings: dict[str, Any]) -> Request:
     """Return what plain `pelican` asks for: a build in its output folder, over the last one."""
     output, cache = Path(settings["OUTPUT_PATH"]), Path(settings["CACHE_PATH"])
     state = cache / f"output-{sha256(os.fsencode(output)).hexdigest()[:12]}"
-    place = Place(output, state)
     now = settings.get("BUILD_NOW")
     return Request(
         content=Path(settings["PATH"]),
-        place=place,
-        before=place.state,
+        site_folder=output,
+        state=state,
+        before=state,
         cache=cache / "cache.sqlite",
         now=parse_instant(now) if now else datetime.now(UTC),
         jobs=settings.get("BUILD_JOBS") or count_processors(),
@@ -313,17 +312,10 @@ def _hide_trace(record: logging.LogRecord) -> bool:
     return True
 
 
-class PreviewBuilder:
-    """Makes one preview build after the other, for one origin; nothing is written."""
-
-    def __init__(self, site_url: str) -> None:
-        self._site_url = site_url
-        self._bytecode = Bytecode()
-
-    def build(self, request: Request, given: KnownContent) -> PreviewBuild:
-        """Return the site that is made of what was read already; raises BuildError."""
-        with plain_errors(), contained():
-            journal = open_journal(request, self._site_url, self._bytecode)
-            made = PreviewBuild(request, *journal.describe(), given)
-            journal.execute(made)
-        return made
+def build_preview(request: Request, site_url: str, known: KnownContent) -> PreviewBuild:
+    """Return the site that is made of what was read already; raises BuildError."""
+    with plain_errors(), contained():
+        journal = open_journal(request, site_url)
+        made = PreviewBuild(request, *journal.describe(), known)
+        journal.execute(made)
+    return made

@@ -94,8 +94,9 @@ _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 """Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
 
 
-def load_settings(override: dict[str, str]) -> dict[str, Any]:
+def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
     """Return the journal's settings; raises BuildError for what cannot be honoured."""
+    override |= {"PATH": os.fspath(content.absolute()), "SITEURL": site_url}
     if not SETTINGS_FILE.is_file():
         raise BuildError(
             f"there is no settings file {SETTINGS_FILE}; run this in the folder of the journal, "

@@ -108,25 +108,20 @@ def _word(document: Document) -> str:
 DEFAULT_PORT = 8001
 
 
-class AddressError(BuildError):
-    """The preview cannot listen where it was asked to."""
-
-    exitcode = 2
-
-
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; port 0 is any free one. Raises AddressError."""
+    """Return a socket that listens; port 0 is any free one. Raises BuildError."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family)
     except socket.gaierror:
-        raise AddressError(f"there is no host {host!r} here; try --host 127.0.0.1") from None
+        raise BuildError(f"there is no host {host!r} here; try --host 127.0.0.1", 2) from None
     except (OSError, UnicodeError) as error:
         number = getattr(error, "errno", None)
         reason = os.strerror(number) if number else "it is no host"
-        raise AddressError(
+        raise BuildError(
             f"the preview cannot listen on {host} port {port} ({reason}); "
-            "name another with --port or --host"
+            "name another with --port or --host",
+            2,
         ) from None
 
 
@@ -244,26 +239,27 @@ class Preview:
 
     async def _show(self, path: str) -> web.Response:
         name = addresses.name_file(path.removeprefix("/"))
-        showing = await self._ask(self._stage.show, name)
-        if showing.is_news:
+        data, state, is_news = await self._ask(self._stage.show, name)
+        if is_news:
             self._announce()
-        if showing.data is None:
+        if data is None:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
-            return _file(media_type(name), showing.data)
-        status = 500 if name in showing.state.faults else 200
-        return self._dress(path.removeprefix("/"), showing.data, showing.state, status)
+            return _file(media_type(name), data)
+        return self._dress(
+            path.removeprefix("/"), data, state, 500 if name in state.faults else 200
+        )
 
     async def _explain_absence(self, path: str) -> web.Response:
         if is_of_edge(path.removeprefix("/")):
             return _page(_ELSEWHERE, 501)
         folder = f"{path.removeprefix('/')}/"
         if not path.endswith("/"):
-            beside = await self._ask(self._stage.show, addresses.name_file(folder))
-            if beside.data is not None:
+            beside, *_ = await self._ask(self._stage.show, addresses.name_file(folder))
+            if beside is not None:
                 return web.Response(status=307, headers={**_HEADERS, "Location": f"/{folder}"})
-        missing = await self._ask(self._stage.show, addresses.MISSING)
-        return self._dress("", missing.data or b"", missing.state, 404)
+        missing, state, _ = await self._ask(self._stage.show, addresses.MISSING)
+        return self._dress("", missing or b"", state, 404)
 
     def _dress(self, address: str, data: bytes, state: State, status: int) -> web.Response:
         """Return a page with its marks and the script that follows changes."""

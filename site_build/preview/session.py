@@ -18,9 +18,10 @@ from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.preview_build import PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
+from site_build.content.sources import Stamp, stamp
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
-from site_build.pelican_plugin.plugin import PreviewBuilder
+from site_build.pelican_plugin.plugin import build_preview
 from site_build.progress import Request
 from site_build.site import Document
 
@@ -54,16 +55,6 @@ class State:
     """Warnings of the last whole check, which may be a moment old."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreviewedFile:
-    """One file as it was asked for."""
-
-    data: bytes | None
-    state: State
-    is_news: bool
-    """Whether the state has just become another."""
-
-
 class PreviewSession:
     """The site in the making; all its methods belong to one thread.
 
@@ -82,7 +73,7 @@ class PreviewSession:
         self._watched = watched
         self._session, self._number = secrets.token_hex(4), 0
         self._library = ContentLibrary(request, fingerprint_code(), dialect)
-        self._builder = PreviewBuilder(dialect.site_url)
+        self._site_url = dialect.site_url
         self._good: dict[str, bytes] = {}
         self._is_whole, self._is_tidy, self._is_checked = True, False, False
         self._theme = _stamp(watched)
@@ -145,9 +136,10 @@ class PreviewSession:
         self.state = replace(self.state, findings=warnings)
         return is_new
 
-    def show(self, path: str) -> PreviewedFile:
-        """Return a file of the site, after a look whether it has changed; None where is none.
+    def show(self, path: str) -> tuple[bytes | None, State, bool]:
+        """Return a file of the site or None, the state, and whether that has just become another.
 
+        Whether the site has changed is looked at before.
         What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
         """
         before = self.state
@@ -159,7 +151,7 @@ class PreviewSession:
             faults[path], made = made, self._good.get(path, b"")
         if faults != self.state.faults:
             self.state = replace(self.state, faults=faults)
-        return PreviewedFile(made, self.state, self.state != before)
+        return made, self.state, self.state != before
 
     def _make(self, path: str) -> bytes | Problem | None:
         """Return a file made now, or what keeps it from being made; None where there is none."""
@@ -187,7 +179,8 @@ class PreviewSession:
         related = last.related if last and in_haste else None
         self._is_whole = related is None
         try:
-            self._build = self._builder.build(self._request, KnownContent(content, related))
+            known = KnownContent(content, related)
+            self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
@@ -200,18 +193,9 @@ class PreviewSession:
         return f"{self._session}-{self._number}"
 
 
-def _stamp(places: Sequence[Path]) -> dict[str, tuple[int, int, int]]:
+def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
     """Return how every file looks, so that a change shows."""
-    files = (file for place in places for file in (place, *place.rglob("*")))
-    found = {}
-    for file in files:
-        try:
-            status = file.stat()
-        except OSError:
-            continue
-        # The last: permissions, too, keep a file from being read.
-        found[str(file)] = status.st_mtime_ns, status.st_size, status.st_ctime_ns
-    return found
+    return {file: stamp(file) for place in places for file in (place, *place.rglob("*"))}
 
 
 def read_sentence(sentence: str) -> Problem:

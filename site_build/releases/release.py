@@ -30,7 +30,7 @@ from site_build.build.memory import BuildMemory
 from site_build.cache import locate_cache
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
-from site_build.progress import Observer, Place, Report, Request
+from site_build.progress import Observer, Report, Request
 
 PREVIOUS_LINK = "previous"
 NEXT_LINK = "next"
@@ -58,24 +58,20 @@ class BuildOptions:
     observer: Observer = field(default_factory=Observer)
 
 
-def build(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
-    """Build the site and point `current` at it.
+def build(
+    order: BuildOptions, memory: BuildMemory | None = None, *, is_ahead: bool = False
+) -> Report:
+    """Build the site and point `current` at it, or `next` where it is built ahead of its instant.
 
     Raises ContentError with all findings, BusyError while another build is at work, and BuildError
     for what else stops it; the old build stands then.
     """
     with _exclusive(order.output):
         report = _make(order, memory or BuildMemory())
-        _serve(order.output, report.build_id)
-        _prune(order.output)
-    return report
-
-
-def prepare(order: BuildOptions, memory: BuildMemory | None = None) -> Report:
-    """Build the site and point `next` at it; raises what `build` raises."""
-    with _exclusive(order.output):
-        report = _make(order, memory or BuildMemory())
-        _point(order.output, NEXT_LINK, report.build_id)
+        if is_ahead:
+            _point(order.output, NEXT_LINK, report.build_id)
+        else:
+            _serve(order.output, report.build_id)
         _prune(order.output)
     return report
 
@@ -109,9 +105,8 @@ def _exclusive(output: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise BusyError(
-                    f"another build is at work in {output}; wait until it has ended"
-                ) from None
+                busy = f"another build is at work in {output}; wait until it has ended"
+                raise BusyError(busy, 2) from None
             yield
 
 
@@ -128,7 +123,8 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     try:
         request = Request(
             content=order.content,
-            place=Place(staging / SITE_FOLDER, staging),
+            site_folder=staging / SITE_FOLDER,
+            state=staging,
             before=before,
             cache=locate_cache(order.output),
             now=order.now,

@@ -18,9 +18,10 @@ from watchfiles import watch
 
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.build.memory import BuildMemory
+from site_build.content.sources import stamp
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.progress import Report
-from site_build.releases.release import BuildOptions, build, prepare, serve_prepared, withdraw
+from site_build.releases.release import BuildOptions, build, serve_prepared, withdraw
 
 
 class HeartbeatThread(threading.Thread):
@@ -212,7 +213,8 @@ class Watcher:
                 return Served(report)
             return self._build(now)  # Somebody has taken away the one that was made ahead.
         if self._due and self._ahead is None:
-            self._ahead = prepare(replace(self._order, now=self._due), self._memory)
+            order = replace(self._order, now=self._due)
+            self._ahead = build(order, self._memory, is_ahead=True)
             return Prepared(self._ahead)
         return None
 
@@ -254,7 +256,7 @@ def publish(
     is_told = False
     # A watch of a file ends with the first save that renames another over it.
     files = [path for path in watched if path.is_file()]
-    stamps = [*map(_stamp, files)]
+    stamps = [*map(stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
     glances = watch(
         *(path for path in watched if path not in files),
@@ -266,7 +268,7 @@ def publish(
     for changes in glances:
         if changes:
             publisher.note_changes(path for _, path in changes)
-        before, stamps = stamps, [*map(_stamp, files)]
+        before, stamps = stamps, [*map(stamp, files)]
         if stamps != before:
             publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
@@ -276,10 +278,3 @@ def publish(
             tell(Outdated())
             if not stays:
                 return
-
-
-def _stamp(file: Path) -> tuple[int, int, int] | None:
-    with suppress(OSError):
-        found = file.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
-    return None

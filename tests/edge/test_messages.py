@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from edge_api.http import body as body_module
 from edge_api.http import dispatch as app_module
+from edge_api.http import endpoint as body_module
 from edge_api.http import server as server_module
 from edge_api.http.request import Request, assign_request_id
 from edge_api.leads.service import Leads

@@ -16,7 +16,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.http import body as body_module
+from edge_api.http import endpoint as body_module
 from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
 from edge_api.operation.model import AnyOperation
@@ -127,7 +127,7 @@ async def table_not_allowed(edge: Any, operation: AnyOperation) -> Answer:
 async def unavailable(edge: Any, operation: AnyOperation) -> Answer:
     """Ask while the store is gone, or the workers or the index, where only these are needed."""
     if operation.name == "analyze":
-        await edge.service[Analyst].close()
+        await edge.service[Analyst].pool.close()
         return await ask(edge, operation, None)
     if operation.tag == "search":
         await edge.service[BuildManager].build().search.close()

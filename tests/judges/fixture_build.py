@@ -37,7 +37,7 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBui
     async with assemble(_settings(folder)) as assembly:
         service = assembly.service
         mcp = McpEndpoint(
-            Admission(service), lambda: SdkMessageHandler(server), is_draining=lambda: False
+            Admission(service), lambda: SdkMessageHandler(server).answer, is_draining=lambda: False
         )
         app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
         order = NewKey("tester", type="access_token", scopes=("mcp",))

@@ -24,8 +24,8 @@ def write_page(desk: Desk, slug: str, more: str = "") -> None:
 
 def list_errors(desk: Desk) -> list[str]:
     """Return the errors of a check, which stop a build too."""
-    report = check_content(desk.content, desk.order().now)
-    errors = [str(each) for each in report.findings if each.severity == "error"]
+    _, findings = check_content(desk.content, desk.order().now)
+    errors = [str(each) for each in findings if each.severity == "error"]
     if errors:
         with pytest.raises(ContentError):
             desk.build()

@@ -116,21 +116,21 @@ def test_ornaments_are_left_out_and_letters_are_not(font: Font) -> None:
 
 def test_a_longer_title_is_set_smaller_and_cut_at_last(font: Font) -> None:
     """A short title is large, a long one smaller, one beyond all sizes ends in an ellipsis."""
-    short, long, endless = (
+    (large, _), (middle, long), (small, endless) = fitted = [
         fit(text, font, (112, 80, 58), (900, 360)) for text in ("Ink", LONG[:90], LONG * 4)
-    )
+    ]
 
-    assert short.size > long.size >= endless.size
-    assert " ".join(long.lines) == LONG[:90].strip()
-    assert endless.lines[-1].endswith("\u2026")
-    for lines in (short, long, endless):
-        widths = [open_font(font, lines.size).getlength(line) for line in lines.lines]
+    assert large > middle >= small
+    assert " ".join(long) == LONG[:90].strip()
+    assert endless[-1].endswith("\u2026")
+    for size, lines in fitted:
+        widths = [open_font(font, size).getlength(line) for line in lines]
         assert max(widths) < 900 * 1.02
 
 
 def test_lines_are_evenly_long(font: Font) -> None:
     """No title leaves one short word on its last line where the lines above could spare some."""
-    lines = fit("A word about what is left alone on a line", font, (80,), (900, 360)).lines
+    _, lines = fit("A word about what is left alone on a line", font, (80,), (900, 360))
 
     widths = [open_font(font, 80).getlength(line) for line in lines]
     assert min(widths) > max(widths) / 2

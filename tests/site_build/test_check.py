@@ -57,13 +57,13 @@ def read_posts(step: int) -> list[Document]:
 
 def take_note(markdown: str) -> list[str]:
     """Return the notes about a text as lines."""
-    notes = analyse(replace(PLAIN, markdown=markdown)).facts.notes
+    notes = analyse(replace(PLAIN, markdown=markdown))[0].notes
     return [f"{note.line}:{note.column} {note.severity} {note.message}" for note in notes]
 
 
 def list_references(markdown: str) -> list[str]:
     """Return the references of a text as lines."""
-    found = analyse(replace(PLAIN, markdown=markdown)).facts.references
+    found = analyse(replace(PLAIN, markdown=markdown))[0].references
     return [f"{each.line}:{each.column} {each.address}{' shown' * each.shown}" for each in found]
 
 
@@ -237,12 +237,12 @@ def test_references(markdown: str, references: list[str]) -> None:
 )
 def test_anchors(markdown: str, anchors: set[str]) -> None:
     """Anchors are those that the converter gives, and those in HTML."""
-    assert analyse(replace(PLAIN, markdown=markdown)).facts.anchors == anchors
+    assert analyse(replace(PLAIN, markdown=markdown))[0].anchors == anchors
 
 
 def test_lines_count_from_the_file() -> None:
     """Places are those of the source file, whose head stands above the text."""
-    note = analyse(replace(PLAIN, markdown="a\n\n![](b.png)\n", body_line=8)).facts.notes[0]
+    note = analyse(replace(PLAIN, markdown="a\n\n![](b.png)\n", body_line=8))[0].notes[0]
 
     assert (note.line, note.column) == (10, 1)
 
@@ -250,7 +250,7 @@ def test_lines_count_from_the_file() -> None:
 def test_a_sample_of_everything() -> None:
     """A post with every kind of block has no note but those planted, and all its references."""
     document = read_posts(10**6)[0]
-    facts = analyse(document).facts
+    facts = analyse(document)[0]
 
     assert [(note.line, note.message[:30]) for note in facts.notes] == []
     assert [reference.address for reference in facts.references] == [
@@ -294,7 +294,7 @@ def test_every_place_is_true() -> None:
     seen = 0
     for document in read_posts(6):
         lines = document.markdown.split("\n")
-        for reference in analyse(document).facts.references:
+        for reference in analyse(document)[0].references:
             source = lines[reference.line - document.body_line][reference.column - 1 :]
             assert source.startswith((reference.address, "<")), (document.path, reference)
             seen += 1
@@ -330,11 +330,11 @@ ATTACKS = [
 def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
     """A text that the converter would need hours for is refused at a place, before it starts."""
     document = replace(PLAIN, markdown=markdown)
-    facts = analyse(document).facts
+    facts = analyse(document)[0]
 
     assert [note.severity for note in facts.notes] == ["error"]
     assert facts.notes[0].line <= markdown.count("\n") + 1
-    assert analyse(PLAIN).facts == Facts((), (), frozenset())
+    assert analyse(PLAIN)[0] == Facts((), (), frozenset())
 
 
 @pytest.mark.parametrize(
@@ -356,7 +356,7 @@ def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
 )
 def test_what_is_merely_long_is_no_error(markdown: str) -> None:
     """Long tables, lists, definitions and listings are what some posts need."""
-    assert not analyse(replace(PLAIN, markdown=markdown)).facts.notes
+    assert not analyse(replace(PLAIN, markdown=markdown))[0].notes
 
 
 PIECES = st.sampled_from(
@@ -376,7 +376,7 @@ PIECES = st.sampled_from(
 def test_no_text_raises(markdown: str) -> None:
     """Whatever the text, there are facts, at places within it."""
     document = replace(PLAIN, markdown=markdown)
-    facts = analyse(document).facts
+    facts = analyse(document)[0]
 
     assert all(1 <= note.line <= markdown.count("\n") + 1 for note in facts.notes)
     cross_check([document], {document.path: facts}, [], NOW)
@@ -393,7 +393,7 @@ def test_no_mangled_post_raises(seed: int, pieces: list[str]) -> None:
         text = text[:at] + piece + text[at + length :]
     document, _ = read_document("posts/a.md", text.encode())
     if document:
-        cross_check([document], {document.path: analyse(document).facts}, [], NOW)
+        cross_check([document], {document.path: analyse(document)[0]}, [], NOW)
 
 
 def find_problems(
@@ -401,7 +401,7 @@ def find_problems(
 ) -> list[str]:
     """Return what a check of these documents together finds."""
     documents = [replace(each, address=HOUSE.locate(each.kind, each.slug)) for each in posts]
-    facts = {document.path: analyse(document).facts for document in documents}
+    facts = {document.path: analyse(document)[0] for document in documents}
     found = cross_check(documents, facts, files, NOW, complete=complete)
     return [str(finding) for finding in found]
 
@@ -550,7 +550,7 @@ def write_post(folder: Path, name: str, slug: str, body: str = "Words.\n") -> Pa
 
 def list_paths(folder: Path) -> list[str]:
     """Return path, line, severity and the beginning of each finding about a folder."""
-    found = check_content(folder, NOW).findings
+    found = check_content(folder, NOW)[1]
     return [
         f"{each.path}:{each.line} {each.severity} {each.message.split(';')[0]}" for each in found
     ]

@@ -58,7 +58,7 @@ def test_a_fault_is_named_at_its_line(tmp_path: Path, name: str) -> None:
     head = head or f"title: {name}\nslug: {name}\ndate: 2026-03-01"
     (tmp_path / "posts" / f"{name}.md").write_text(f"---\n{head}\n---\n\n{body}\n")
 
-    (finding,) = check_content(tmp_path, NOON).findings
+    (finding,) = check_content(tmp_path, NOON)[1]
 
     assert (finding.path, finding.line) == (f"posts/{name}.md", line)
     assert words in finding.message

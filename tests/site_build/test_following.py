@@ -10,7 +10,7 @@ from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.preview.server import Preview, listen, name_origin, serve
 from site_build.preview.session import PreviewSession, State
-from site_build.progress import Place, Request
+from site_build.progress import Request
 from tests.site_build.workbench import Desk
 
 pytestmark = pytest.mark.size("test")
@@ -21,9 +21,9 @@ PATIENCE = 60
 
 async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk) -> None:
     """With nothing watched, the page that is asked for shows the change; the warning follows."""
-    place = Place(desk.output / "site", desk.output)
+    state = desk.output
     cache, now = desk.output / "cache.sqlite", datetime.max.replace(tzinfo=UTC)
-    request = Request(desk.content, place, place.state, cache, now, jobs=1)
+    request = Request(desk.content, state / "site", state, state, cache, now, 1)
     listening = listen("127.0.0.1", 0)
     stage = PreviewSession(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
     told: asyncio.Queue[State] = asyncio.Queue()

@@ -80,9 +80,9 @@ def write(markdown: str) -> Document:
 
 def convert(markdown: str) -> tuple[str, list[str]]:
     """Return the HTML of a text, and what its author is told."""
-    made = analyse(write(markdown), Dialect("https://journal.test"), convert_too=True)
-    assert made.conversion
-    return made.conversion.html, [note.message for note in made.facts.notes]
+    facts, conversion = analyse(write(markdown), Dialect("https://journal.test"))
+    assert conversion
+    return conversion.html, [note.message for note in facts.notes]
 
 
 def frame(html: str) -> LexborHTMLParser:
@@ -122,7 +122,7 @@ def test_broken_html_stays_within_its_page(markdown: str) -> None:
 @pytest.mark.parametrize(("markdown", "message"), BROKEN.items())
 def test_broken_html_is_told_at_its_line(markdown: str, message: str) -> None:
     """The finding names the tag and says what to write, at its line."""
-    notes = analyse(write(f"Words.\n\n{markdown}{AFTER}")).facts.notes
+    notes = analyse(write(f"Words.\n\n{markdown}{AFTER}"))[0].notes
 
     told = [note for note in notes if message in note.message]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from PIL import Image, ImageChops, ImageDraw
 
+from site_build.images.card import write_png
 from site_build.images.lettering import Pen, open_font, read_font, write_line
-from site_build.images.png import write_png
 
 FONT = read_font(Path(__file__).resolve().parents[2] / "theme/fonts/SourceSerif4-SemiBold.ttf")
 SIZE = (900, 160)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from site_build.content import folder, sources
+from site_build.content import sources
 from site_build.content.library import ContentLibrary
 from site_build.markup.convert import HOUSE
-from site_build.progress import Place, Request
+from site_build.progress import Request
 from tests.site_build.workbench import Desk
 
 pytestmark = pytest.mark.size("test")
@@ -21,8 +21,9 @@ NOON = datetime(2026, 6, 1, tzinfo=UTC)
 
 def open_library(desk: Desk) -> ContentLibrary:
     """Read the content of a desk, with a cache on disk."""
-    place, cache = Place(desk.output, desk.output), desk.output / "cache.sqlite"
-    return ContentLibrary(Request(desk.content, place, desk.output, cache, NOON, 1), "code", HOUSE)
+    state, cache = desk.output, desk.output / "cache.sqlite"
+    request = Request(desk.content, state, state, state, cache, NOON, 1)
+    return ContentLibrary(request, "code", HOUSE)
 
 
 def test_pictures_of_a_renamed_folder_are_known_by_their_new_paths(empty_desk: Desk) -> None:
@@ -55,9 +56,8 @@ def test_a_file_that_the_disk_did_not_give_is_read_again(
         raise OSError(EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        for module in (folder, sources):
-            patch.setattr(module, "read_bytes", fail)
-            patch.setattr(module, "digest_file", digest)
+        patch.setattr(sources, "read_bytes", fail)
+        patch.setattr(sources, "digest_file", digest)
         assert library.refresh()
         assert not library.refresh()
         first = open_library(empty_desk)

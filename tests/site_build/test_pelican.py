@@ -18,7 +18,7 @@ from edge_api.schema.page_templates import FORMS, FRAMES, PAGES, REFERENCE
 from site_build.build.builder import SiteBuild
 from site_build.build.memory import BuildMemory
 from site_build.build.targets import TemplateTarget
-from site_build.content.entries import read_pelican_head
+from site_build.content.head import read_pelican_head
 from site_build.errors import BuildError
 from site_build.pelican_plugin.plugin import Journal, contained, make_request
 from site_build.pelican_plugin.settings import IGNORED, REFUSED, load_settings
@@ -296,7 +296,7 @@ def make_identity(said: Mapping[str, object]) -> object:
     """Return what a build would be told of the project's settings with these."""
     override = {"PATH": "content", "SITEURL": SITE_URL, **said}
     with contained():
-        return Journal({**load_settings({"PATH": "content"}), **override}).describe()
+        return Journal({**load_settings(Path("content")), **override}).describe()
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -425,8 +425,8 @@ def test_forms_of_drafts_are_not_made(desk: Desk) -> None:
 
 def list_findings(desk: Desk) -> list[str]:
     """Return what the check says about the content's pictures."""
-    report = check_content(desk.content, desk.order().now)
-    return [str(each) for each in report.findings if "picture" in each.message]
+    _, findings = check_content(desk.content, desk.order().now)
+    return [str(each) for each in findings if "picture" in each.message]
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "AVIF", "GIF"])
@@ -480,9 +480,9 @@ def test_a_missing_picture_is_told_with_the_one_that_is_meant(desk: Desk) -> Non
     """A name in other letters, or with a slip, leads to a suggestion at the place."""
     put(desk, "Plan.png", pack(draw(20, 20), "PNG"))
     desk.post("shown", text="![A](/images/plan.PNG)\n\n![B](/images/Pln.png)")
-    report = check_content(desk.content, desk.order().now)
+    _, findings = check_content(desk.content, desk.order().now)
 
-    said = [str(each) for each in report.findings if each.path == "posts/shown.md"]
+    said = [str(each) for each in findings if each.path == "posts/shown.md"]
 
     assert [each.partition("  ")[0] for each in said] == [
         "posts/shown.md:7:6",

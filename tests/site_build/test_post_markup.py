@@ -71,7 +71,7 @@ def test_a_figure_by_hand_stays_as_it_is_written() -> None:
 
 def test_a_caption_is_no_text_in_place_of_the_image() -> None:
     """An image without alt text is a finding, with a caption too."""
-    (note,) = analyse(make_document('![](/a.png "Caption")')).facts.notes
+    (note,) = analyse(make_document('![](/a.png "Caption")'))[0].notes
 
     assert note.message == "the image has no alt text; describe it between the brackets"
 
@@ -151,9 +151,7 @@ def test_a_check_leaves_no_trace(markdown: str) -> None:
     document = make_document(markdown)
 
     converted = Converter(Dialect("https://journal.test")).convert(document)
-    assert (
-        analyse(document, Dialect("https://journal.test"), convert_too=True).conversion == converted
-    )
+    assert analyse(document, Dialect("https://journal.test"))[1] == converted
 
 
 def test_strangers_get_figures() -> None:

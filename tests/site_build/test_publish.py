@@ -18,7 +18,7 @@ import pytest
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
 from site_build.content import sources
 from site_build.errors import BuildError, ContentError
-from site_build.releases.release import prepare
+from site_build.releases.release import build
 from site_build.releases.watcher import (
     HeartbeatThread,
     Prepared,
@@ -193,7 +193,8 @@ def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watc
     """Not even for the moment until this one has built its own."""
     watchman.act(DAWN)
     served = watchman.served
-    other = prepare(replace(watchman.desk.order(), now=DUE, site_url="https://other.test"))
+    order = replace(watchman.desk.order(), now=DUE, site_url="https://other.test")
+    other = build(order, is_ahead=True)
 
     assert watchman.act(DUE) == [Served]
     assert watchman.served.name != other.build_id

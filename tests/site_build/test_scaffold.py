@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from site_build.cli.new import ScaffoldError, start_post
+from site_build.cli.new import start_post
 from site_build.content.document import read_document
+from site_build.errors import BuildError
 from site_build.text import LONGEST_SLUG, make_slug
 
 NOW = datetime(2026, 3, 1, 9, 30, 15, 123456, tzinfo=UTC)
@@ -76,7 +77,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
     path = start_post(tmp_path, "Hello", NOW)
     path.write_text("mine")
 
-    with pytest.raises(ScaffoldError, match=r"hello\.md exists already; choose another title"):
+    with pytest.raises(BuildError, match=r"hello\.md exists already; choose another title"):
         start_post(tmp_path, "Hello!", NOW)
     assert path.read_text() == "mine"
 
@@ -87,7 +88,7 @@ def test_a_slug_is_used_once(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "about.md").write_text("---\ntitle: About\nslug: about\n---\n")
 
-    with pytest.raises(ScaffoldError, match=r"other\.md has the slug hello already"):
+    with pytest.raises(BuildError, match=r"other\.md has the slug hello already"):
         start_post(tmp_path, "Hello", NOW)
     assert start_post(tmp_path, "About", NOW).name == "about.md"
 
@@ -104,14 +105,14 @@ def test_what_would_be_an_error_is_not_written(
     tmp_path: Path, title: str, tags: list[str], message: str
 ) -> None:
     """A head that the reader would refuse is not written."""
-    with pytest.raises(ScaffoldError, match=message):
+    with pytest.raises(BuildError, match=message):
         start_post(tmp_path, title, NOW, tags)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """Without a content folder nothing is started."""
-    with pytest.raises(ScaffoldError, match="nowhere cannot be written or read: No such file"):
+    with pytest.raises(BuildError, match="nowhere cannot be written or read: No such file"):
         start_post(tmp_path / "nowhere", "Hello", NOW)
 
 
@@ -122,7 +123,7 @@ def test_any_title(tmp_path_factory: pytest.TempPathFactory, title: str, tags: l
     folder = tmp_path_factory.mktemp("content")
     try:
         path = start_post(folder, title, NOW, tags)
-    except ScaffoldError:
+    except BuildError:
         assert os.listdir(folder) == []  # noqa: PTH208 - only whether there is anything
         return
     document, findings = read_document("posts/a.md", path.read_bytes())

@@ -157,7 +157,7 @@ def test_names_that_are_nearly_the_same_are_told(empty_desk: Desk) -> None:
     for slug, name in (("a", "On paper"), ("b", "on Paper"), ("c", "On-paper"), ("d", "紙")):
         empty_desk.post(slug, series=name)
 
-    findings = check_content(empty_desk.content, datetime(2026, 5, 1, tzinfo=UTC)).findings
+    findings = check_content(empty_desk.content, datetime(2026, 5, 1, tzinfo=UTC))[1]
 
     message = "5:9  warning  `series` is nearly 'On paper'; spell both the same"
     assert [str(finding) for finding in findings] == [f"posts/c.md:{message}"]

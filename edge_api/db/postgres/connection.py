@@ -4,7 +4,7 @@ The SQL is the same whatever the locale of the server.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache, lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -15,7 +15,7 @@ from edge_api.db.errors import constraint_violation, unavailable, unique_violati
 from edge_api.db.problems import CANCELED, Problem
 from edge_api.db.query import RUN_WILDCARDS, Query, QueryResult, fold, split_pattern
 from edge_api.db.sql import COMPARISONS, Dialect
-from edge_api.db.table import Row, Table
+from edge_api.db.table import Table
 from edge_api.db.transaction import Fetch, TransactionStep, plan_steps
 from edge_api.db.types import ColumnType
 
@@ -145,28 +145,19 @@ def _sentence_of(sqlstate: str) -> str | None:
 
 
 def violation(
-    error: asyncpg.IntegrityConstraintViolationError, table: Table, rows: Sequence[Row]
+    error: asyncpg.IntegrityConstraintViolationError, table: Table, stored: Collection[str]
 ) -> Problem:
-    """Return the problem of a violation; `rows` hold the values to be stored, if they are known."""
+    """Return the problem of a violation; `stored` are the columns that have new values."""
     name = error.constraint_name or ""
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
         return constraint_violation(table, [error.column_name or column], error.sqlstate)
     declared = {index.name: index.columns for index in table.indexes}
     columns = declared.get(name, (table.key,))
-    return unique_violation(table, columns, _refused(error, columns, rows))
-
-
-def _refused(
-    error: asyncpg.UniqueViolationError, columns: Sequence[str], rows: Sequence[Row]
-) -> Row:
-    """Return the refused row: the server's message has its `(columns)=(values)`."""
-    if len(rows) == 1:
-        return rows[0]
-    named = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
-    found = named and named[1]
-    values = (", ".join(str(row.get(name)) for name in columns) for row in rows)
-    return next((row for row, text in zip(rows, values, strict=True) if text == found), {})
+    # The server's message, in its language, has `(columns)=(values)`.
+    found = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
+    values = found[1] if found and set(columns) <= set(stored) else None
+    return unique_violation(table, columns, values)
 
 
 _TRIGRAMS: Final = (
@@ -279,5 +270,5 @@ async def _execute_one(connection: Connection, step: TransactionStep) -> Sequenc
             return await connection.fetch(step.text, *step.records[0])
         await connection.executemany(step.text, step.records)
     except asyncpg.IntegrityConstraintViolationError as error:
-        raise violation(error, step.table, step.rows) from None
+        raise violation(error, step.table, step.rows[0]) from None
     return ()

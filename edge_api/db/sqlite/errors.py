@@ -96,4 +96,6 @@ def violation(error: sqlite3.IntegrityError, table: Table, row: Row) -> Problem:
     sqlstate = _CONSTRAINTS.get(error.sqlite_errorcode)
     if sqlstate is not None:
         return constraint_violation(table, columns, sqlstate)
-    return unique_violation(table, columns, row)
+    values = [str(row[name]) for name in columns if name in row]
+    known = len(values) == len(columns)
+    return unique_violation(table, columns, ", ".join(values) if known else None)

@@ -3,7 +3,7 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from edge_api.db.errors import StoreRefusal
@@ -12,20 +12,19 @@ from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 @contextmanager
 def lock_store(path: Path) -> Iterator[None]:
-    """Lock the store at `path` for the block. Raises StoreRefusal where another edge has it.
+    """Lock the store at `path`, by a file beside it. Raises StoreRefusal where another edge has it.
 
-    The lock is on a file of its own: closing another handle of the store's file would release
-    SQLite's locks (POSIX, fcntl).
+    Closing another handle of the store's own file would release SQLite's locks (POSIX, fcntl).
     """
     file = _lock_path(path)
     try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise StoreRefusal(
             f"{file} cannot be written ({error.strerror}): let this user write its folder"
         ) from None
-    with ExitStack() as stack:
-        stack.callback(os.close, descriptor)
+    try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -37,6 +36,8 @@ def lock_store(path: Path) -> Iterator[None]:
         os.ftruncate(descriptor, 0)
         os.write(descriptor, f"{os.getpid()} {_code_digest()}".encode())
         yield
+    finally:
+        os.close(descriptor)
 
 
 def is_locked(path: Path) -> bool:

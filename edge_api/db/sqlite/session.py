@@ -177,7 +177,7 @@ class StoreConnections:
                 connection.execute("ROLLBACK")
 
     def version(self) -> int:
-        """Return `PRAGMA data_version`: it changes with each commit of any other connection."""
+        """Return a number that changes with each commit of any other connection (4 us)."""
         (version,) = self._version_connection.execute("PRAGMA data_version").fetchone()
         return int(version)
 

@@ -2,15 +2,13 @@
 
 import os
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import verify_copy
-from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import litestream_state_path
 
@@ -18,17 +16,6 @@ WAL_SUFFIXES: Final = ("-shm", "-wal")
 """The suffixes of SQLite's files beside a store, in the order in which it removes them."""
 REPLACED_INFIX: Final = ".replaced-"
 """The infix between a replaced file's name and the instant of its replacement."""
-
-
-@contextmanager
-def locked(store: Path) -> Iterator[None]:
-    """Lock the store against edges. Raises StoreRefusal where one serves it."""
-    try:
-        store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreRefusal(f"{store.parent} cannot be made ({error.strerror})") from None
-    with lock_store(store):
-        yield
 
 
 def replaced_path(store: Path, now: datetime) -> Path:

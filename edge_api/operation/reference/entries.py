@@ -9,6 +9,7 @@ from limits import RateLimitItem, parse_many
 
 from edge_api.auth.rate_limits import NO_LIMIT
 from edge_api.operation.model import AnyOperation
+from edge_api.operation.openapi import non_null_schema
 from edge_api.operation.reference.languages import is_callable, make_call, make_examples
 from edge_api.operation.reference.values import Body, Code, Entry, Field, Prose, ResponseEntry
 
@@ -36,15 +37,17 @@ class Schemas:
     def __init__(self, components: Schema) -> None:
         self._components = components
 
-    def fields(self, schema: Schema, marks: Marks, prefix: str = "") -> Iterator[Field]:
-        """Yield the members of a schema in depth-first order."""
+    def fields(
+        self, schema: Schema, marks: Marks, depth: int = MAX_DEPTH, prefix: str = ""
+    ) -> Iterator[Field]:
+        """Yield the members of a schema in depth-first order, down to a depth."""
         parent = self._object_schema(schema)
         for name, member in parent.get("properties", {}).items():
             mark = marks.required if name in parent.get("required", ()) else marks.optional
             yield self.field(f"{prefix}{name}", member, mark)
-            if prefix.count(".") < MAX_DEPTH - 1:
+            if depth > 1:
                 step = "[]." if self._resolve(member).get("type") == "array" else "."
-                yield from self.fields(member, marks, f"{prefix}{name}{step}")
+                yield from self.fields(member, marks, depth - 1, f"{prefix}{name}{step}")
 
     def example(self, schema: Schema) -> Any:
         """Return an example of the schema, its items or its first choice; else `None`."""
@@ -54,13 +57,6 @@ class Schemas:
             return None if item is None else [item]
         choices = schema.get("anyOf", ())
         return self.example(choices[0]) if choices else next(iter(schema.get("examples", ())), None)
-
-    def is_truncated(self, schema: Schema, level: int = 1) -> bool:
-        """Return whether `fields` leaves out deeper members."""
-        members = self._object_schema(schema).get("properties", {}).values()
-        if level > MAX_DEPTH:
-            return bool(members)
-        return any(self.is_truncated(member, level + 1) for member in members)
 
     def field(self, name: str, schema: Schema, mark: str, place: str = "") -> Field:
         """Return the row of one member or parameter."""
@@ -107,7 +103,7 @@ class Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def _limits(self, schema: Schema) -> Iterator[str]:
-        schema = _without_null(self._resolve(schema))
+        schema = non_null_schema(self._resolve(schema))
         if choices := schema.get("enum"):
             shown = ", ".join(f"`{each}`" for each in choices[:_MAX_CHOICES])
             yield f"One of {shown}{' …' if len(choices) > _MAX_CHOICES else ''}."
@@ -118,11 +114,6 @@ class Schemas:
         if schema.get("default") is not None:
             value = schema["default"]
             yield f"Default: `{value if isinstance(value, str) else json.dumps(value)}`."
-
-
-def _without_null(schema: Schema) -> Schema:
-    choices = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
-    return {**choices[0], **schema} if len(choices) == 1 else schema
 
 
 def _format_bounds(schema: Schema) -> str:
@@ -230,10 +221,12 @@ class Entries:
         schema = first["schema"]
         example = None if marks is REQUEST else first.get("example", self._schemas.example(schema))
         text = json.dumps(example, ensure_ascii=False, indent=2)
+        fields = tuple(self._schemas.fields(schema, marks))
+        deeper = self._schemas.fields(schema, marks, MAX_DEPTH + 1)
         return Body(
             media_types=tuple(content),
-            fields=tuple(self._schemas.fields(schema, marks)),
-            is_truncated=self._schemas.is_truncated(schema),
+            fields=fields,
+            is_truncated=sum(1 for _ in deeper) > len(fields),
             example=None if example is None else Code("json", text),
         )
 

@@ -257,7 +257,7 @@ async def test_nothing_submitted_is_logged(
     async with make_edge() as edge:
         await analyze(edge, text="xylophone xylophone")
         await refuse(edge, text="xylophone", html="xylophone")
-        await edge.service[Analyst].close()
+        await edge.service[Analyst].pool.close()
         assert (await refuse(edge, text="xylophone"))[0] == 503
 
     assert "xylophone" not in caplog.text

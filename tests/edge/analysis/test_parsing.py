@@ -63,7 +63,7 @@ def test_a_page_says_of_itself() -> None:
     page = parse_html(PAGE).page
 
     assert page is not None
-    assert (page.language, page.description) == ("en", "About it.")
+    assert (page.page_language, page.description) == ("en", "About it.")
     assert (page.has_main, page.has_canonical, page.has_open_graph) == (True, True, True)
     assert (page.json_ld, page.json_ld_errors) == (2, 1)
     assert page.json_ld_types == ("Article", "Person")
@@ -138,7 +138,7 @@ def test_a_stated_language_is_a_tag_or_nothing(stated: str, tag: str | None) -> 
     assert normalize_tag(stated) == tag
     page = parse_html(f'<html lang="{stated}"><p>x').page
     assert page is not None
-    assert page.language == tag
+    assert page.page_language == tag
 
 
 def test_text_is_taken_apart() -> None:

@@ -100,7 +100,7 @@ def make(
 async def refusal(visitor: WebDocumentSource, url: str) -> Problem:
     """Return the problem that a visit ends with."""
     with pytest.raises(Problem) as caught:
-        await visitor.fetch(url)
+        await visitor(url)
     return caught.value
 
 

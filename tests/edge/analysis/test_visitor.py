@@ -9,9 +9,10 @@ from aiohttp import web
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as visitor_module
-from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, FetchedDocument
+from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES
 from edge_api.analysis.document import AI_CATALOG, LLMS, ROBOTS, SITEMAP
 from edge_api.analysis.fetch import WebDocumentSource
+from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
 from edge_api.net.ssrf_guard import SsrfGuard
 
@@ -41,12 +42,10 @@ class Site:
         found = self.answers.get(request.path)
         return web.Response(status=404) if found is None else found
 
-    async def visit(self, path: str) -> FetchedDocument:
+    async def visit(self, path: str) -> Job:
         """Visit a path of the site."""
         gate = SsrfGuard(lambda address: address.is_loopback)
-        return await WebDocumentSource(AGENT, gate, frozenset({self.port})).fetch(
-            f"{self.origin}{path}"
-        )
+        return await WebDocumentSource(AGENT, gate, frozenset({self.port}))(f"{self.origin}{path}")
 
     async def refuse(self, path: str) -> Problem:
         """Return the problem that a visit ends with."""
@@ -93,10 +92,10 @@ async def test_a_page_is_read_with_what_its_origin_says(site: Site) -> None:
 
     assert found.url == f"{site.origin}/page?x=1"
     assert (found.kind, found.text) == ("html", PAGE)
-    assert found.discovery[ROBOTS] is not None
-    assert found.discovery[LLMS] == "# There\n"
-    assert found.discovery[SITEMAP] is None
-    assert found.discovery[AI_CATALOG] is None
+    assert (found.discovery or {})[ROBOTS] is not None
+    assert (found.discovery or {})[LLMS] == "# There\n"
+    assert (found.discovery or {})[SITEMAP] is None
+    assert (found.discovery or {})[AI_CATALOG] is None
     assert site.asked[:2] == [ROBOTS, "/page"]
     assert len(site.asked) == 6
     assert site.agents == {AGENT}
@@ -192,7 +191,7 @@ async def test_a_server_that_is_not_there(site: Site) -> None:
     """It cannot be reached, which says nothing of why."""
     gate = SsrfGuard(lambda address: address.is_loopback)
     with pytest.raises(Problem) as caught:
-        await WebDocumentSource(AGENT, gate, frozenset({1})).fetch("http://127.0.0.1:1/")
+        await WebDocumentSource(AGENT, gate, frozenset({1}))("http://127.0.0.1:1/")
 
     assert caught.value.message == "url: its server cannot be reached"
     assert site.asked == []
@@ -203,10 +202,10 @@ async def test_few_visit_at_a_time(site: Site, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(visitor_module, "MAX_CONCURRENT_FETCHES", 1)
     gate = SsrfGuard(lambda address: address.is_loopback)
     busy = WebDocumentSource(AGENT, gate, frozenset({site.port}))
-    task = asyncio.create_task(busy.fetch(f"{site.origin}/slow"))
+    task = asyncio.create_task(busy(f"{site.origin}/slow"))
     await asyncio.sleep(0)
     with pytest.raises(Problem) as caught:
-        await busy.fetch(f"{site.origin}/page")
+        await busy(f"{site.origin}/page")
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

@@ -3,11 +3,17 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from edge_api.backup.restoration import carry_over
-from edge_api.db.internal_tables import ACCESS_REQUESTS, OAUTH_CLIENTS, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import (
+    ACCESS_REQUESTS,
+    OAUTH_CLIENTS,
+    WEBHOOK_DELIVERIES,
+    WEBHOOK_ENDPOINTS,
+)
 from edge_api.db.query import Delete, Filter, Insert, Read, Update
 from edge_api.db.sqlite.copying import copy_store
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
@@ -29,6 +35,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore
         Insert(OAUTH_CLIENTS, [make_client()]),
         Insert(ACCESS_REQUESTS, [make_request("Ann", "approved"), make_request("Bob", "approved")]),
         Insert(WEBHOOK_ENDPOINTS, [make_endpoint(name) for name in ("stays", "off", "removed")]),
+        Insert(WEBHOOK_DELIVERIES, [make_delivery(name) for name in ("off", "removed")]),
     )
     copy_store(tmp_path / "former.db", tmp_path / "restored.db")
     await former.run(
@@ -40,7 +47,9 @@ async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore
         ),
         Update(ACCESS_REQUESTS, {"status": "denied", "decided_at": LATER}, (named("name", "Ann"),)),
         Update(WEBHOOK_ENDPOINTS, {"disabled_at": LATER}, (named("url", url_of("off")),)),
+        Update(WEBHOOK_DELIVERIES, {"dead_at": LATER}, (named("body", "off"),)),
         Delete(WEBHOOK_ENDPOINTS, (named("url", url_of("removed")),)),
+        Delete(WEBHOOK_DELIVERIES, (named("body", "removed"),)),
     )
     restored = await open_store(tmp_path / "restored.db", clock)
     yield former, restored
@@ -77,6 +86,12 @@ def make_endpoint(name: str) -> dict[str, Any]:
     return make_row(WEBHOOK_ENDPOINTS, {"url": url_of(name), "secret": "sealed"})
 
 
+def make_delivery(name: str) -> dict[str, Any]:
+    """Return an event that waits for an endpoint."""
+    given = {"endpoint_id": str(uuid4()), "event": "lead.created", "subject_id": str(uuid4())}
+    return make_row(WEBHOOK_DELIVERIES, {**given, "body": name})
+
+
 async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
     """Return every row of a table, by its key."""
     (result,) = await store.run(Read(table))
@@ -84,16 +99,18 @@ async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "table", [CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS, WEBHOOK_ENDPOINTS], ids=lambda t: t.name
+    "table",
+    [CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES],
+    ids=lambda t: t.name,
 )
 async def test_what_was_taken_away_is_not_given_back(
     stores: tuple[SQLiteStore, SQLiteStore], table: Table
 ) -> None:
-    """A replaced key ends, an old secret is void, denied is denied, removed is removed."""
+    """A replaced key ends, an old secret is void; denied, removed and given up stay so."""
     former, restored = stores
     before = await rows(restored, table)
     sent = await carry_over(former, restored, clock)
 
-    assert sent.ended == 5
+    assert (sent.ended, sent.sent) == (6, 1)
     assert await rows(restored, table) == await rows(former, table) != before
     assert (await carry_over(former, restored, clock)).ended == 0

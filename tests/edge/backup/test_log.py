@@ -20,7 +20,7 @@ from edge_api.db.sqlite import engine as sqlite_engine
 from edge_api.db.sqlite.copying import verify_copy
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, lock_path
-from edge_api.db.sqlite.session import StoreConnections
+from edge_api.db.sqlite.session import Writer
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import await_replica, ids, installation_in
@@ -178,12 +178,12 @@ async def test_a_cut_that_is_cancelled_keeps_litestream_away_to_its_end(
     """The thread that cuts cannot be stopped: until it is done nobody else gets the lock."""
     begun, finish = asyncio.Event(), asyncio.Event()
 
-    async def cut_slowly(_: StoreConnections, *, full: bool) -> bool:
+    async def cut_slowly(_: Writer, *, vacuum: bool) -> bool:
         begun.set()
         await finish.wait()
-        return full
+        return vacuum
 
-    monkeypatch.setattr(StoreConnections, "scrub", cut_slowly)
+    monkeypatch.setattr(Writer, "truncate_wal", cut_slowly)
     cutting = asyncio.create_task(edge.store.scrub())
     await begun.wait()
     cutting.cancel()

@@ -8,7 +8,7 @@ import pytest
 from joserfc.jwk import ECKey, KeySet
 
 from edge_api.oauth import clients as module
-from edge_api.oauth.clients import ClientRows, DocumentClients
+from edge_api.oauth.clients import Clients
 from tests.edge.oauth.conftest import REDIRECT, World, new_verifier, refusal
 
 URL = "https://client.example/oauth/metadata.json"
@@ -56,13 +56,12 @@ async def test_a_failure_is_told_again_without_another_look(world: World) -> Non
 async def test_few_failures_are_remembered(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those of the newest addresses: made-up ones cost no memory."""
     monkeypatch.setattr(module, "MAX_CACHED_FAILURES", 2)
-    rows = ClientRows(world.store, world.clock)
-    documents = DocumentClients(rows, world.clock, world.fetched, ())
+    clients = Clients(world.store, world.clock, world.fetched)
     for number in (0, 1, 2, 3, 3):
-        await refusal(documents.find(f"{URL}?{number}", None))
+        await refusal(clients.find(f"{URL}?{number}"))
     assert world.fetched.count == 4
 
-    await refusal(documents.find(f"{URL}?0", None))
+    await refusal(clients.find(f"{URL}?0"))
     assert world.fetched.count == 5
 
 
@@ -84,13 +83,15 @@ async def test_whoever_goes_away_leaves_the_look_to_the_others(world: World) -> 
         await go.wait()
         return document()
 
-    documents = DocumentClients(ClientRows(world.store, world.clock), world.clock, fetch, ())
-    one, two = (asyncio.create_task(documents.find(URL, None)) for _ in range(2))
+    clients = Clients(world.store, world.clock, fetch)
+    one, two = (asyncio.create_task(clients.find(URL)) for _ in range(2))
     await begun.wait()
     one.cancel()
     go.set()
 
-    assert (await two)["id"] == URL
+    found = await two
+    assert found
+    assert found.client_id == URL
     assert one.cancelled()
 
 

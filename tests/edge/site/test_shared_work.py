@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from edge_api.db.versioned_cache import SingleFlight
-from edge_api.http.static import load
+from edge_api.http.static import represent
 from edge_api.journal.site_files import PathSuggester
 from tests.edge.edge_process import until
 from tests.edge.site.conftest import RawClient
@@ -89,7 +89,7 @@ class Workers(ThreadPoolExecutor):
 
 @pytest.mark.parametrize(
     ("path", "accepted", "heavy"),
-    [("/journal/a/", "text/html", load), ("/journal/b/", "text/markdown", PathSuggester)],
+    [("/journal/a/", "text/html", represent), ("/journal/b/", "text/markdown", PathSuggester)],
 )
 async def test_first_requests_at_once_make_ready_once(
     raw: RawClient, path: str, accepted: str, heavy: object, monkeypatch: pytest.MonkeyPatch

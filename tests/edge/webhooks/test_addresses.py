@@ -12,7 +12,8 @@ from pytest_aiohttp import AiohttpServer
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.net.ssrf_guard import Address, is_public
-from edge_api.webhooks.sender import WebhookSender, is_own_machine, local_sender
+from edge_api.settings import read_settings
+from edge_api.webhooks.sender import WebhookSender, is_own_machine, make_sender
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.oauth.conftest import refusal
 from tests.edge.oauth.test_fetch import certificate
@@ -84,7 +85,7 @@ async def test_a_name_that_leads_nowhere_yet_is_taken() -> None:
 
 async def test_a_site_on_this_machine_may_tell_others_on_it(receiver: Receiver) -> None:
     """Over http as well; no other address by that."""
-    sender = local_sender()
+    sender = make_sender(read_settings({"SITE_URL": "http://localhost:8000"}))
     await sender.check(receiver.url)
     assert (await sender.post(receiver.url, b"{}", {})).status == 204
     for url in ("http://10.0.0.1/", "http://example.org/", "https://192.168.0.1/"):

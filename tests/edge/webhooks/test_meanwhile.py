@@ -8,12 +8,11 @@ import pytest
 
 from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
-from edge_api.db.query import Delete, Filter, Query, QueryResult, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.webhooks.dispatcher import MAX_CONCURRENT
 from edge_api.webhooks.endpoints import KEY_PURPOSE
-from tests.edge.domain.conftest import MovableClock, WatchedStore
-from tests.edge.webhooks.conftest import SECRET, Office, Receiver, make_office
+from tests.edge.webhooks.conftest import SECRET, Office, Receiver
 
 
 async def delete_lead(office: Office, lead_id: str) -> None:
@@ -141,64 +140,6 @@ async def test_a_late_refusal_does_not_overrule_who_enabled(
 
     assert not await is_disabled()
     assert await disablings(office) == [1]
-
-
-class CrowdedStore(WatchedStore):
-    """A real store in which something happens right behind the first look at the endpoints."""
-
-    meanwhile: Callable[[], Awaitable[object]] | None = None
-
-    async def run(self, *outbox_entries: Query) -> list[QueryResult]:
-        """Pass the plans on."""
-        results = await super().run(*outbox_entries)
-        act = self.meanwhile
-        if (
-            act
-            and isinstance(outbox_entries[0], Read)
-            and outbox_entries[0].table is WEBHOOK_ENDPOINTS
-        ):
-            self.meanwhile = None
-            await act()
-        return results
-
-
-async def test_the_first_event_of_a_new_endpoint_is_not_taken_for_a_stray(
-    store: Store, clock: MovableClock, receiver: Receiver
-) -> None:
-    """Though the endpoint was added after the dispatcher had looked which there are."""
-    crowded = CrowdedStore(store)
-    watching, other = make_office(crowded, clock), make_office(store, clock)
-
-    async def add_and_tell() -> None:
-        await other.endpoints.add(receiver.url)
-        await other.lead()
-
-    crowded.meanwhile = add_and_tell
-    await watching.dispatcher.run_once()
-
-    assert len(receiver.received) == 1
-
-
-async def test_what_comes_for_an_endpoint_that_was_just_enabled_is_told(
-    store: Store, clock: MovableClock, receiver: Receiver
-) -> None:
-    """Though it was disabled when the dispatcher looked."""
-    crowded = CrowdedStore(store)
-    watching, other = make_office(crowded, clock), make_office(store, clock)
-    keyed = await other.endpoints.add(receiver.url)
-    receiver.status = 410
-    await other.lead()
-    await other.dispatcher.run_once()
-    receiver.status = 200
-
-    async def enable_and_tell() -> None:
-        await other.endpoints.enable(keyed.row["id"])
-        await other.lead("Another")
-
-    crowded.meanwhile = enable_and_tell
-    await watching.dispatcher.run_once()
-
-    assert len(receiver.received) == 2
 
 
 async def test_a_pause_beyond_the_calendar_is_a_failure_like_any_other(

@@ -12,7 +12,6 @@ from edge_api.db.query import Store
 from edge_api.leads.service import Sender
 from edge_api.webhooks import sender as tell_module
 from edge_api.webhooks.dispatcher import LEASE, RETRY_DELAYS
-from edge_api.webhooks.endpoints import lead_deliveries
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import Opener
 from tests.edge.webhooks.conftest import (
@@ -326,35 +325,28 @@ async def test_who_was_too_slow_changes_nothing(
 
 
 async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Receiver) -> None:
-    """What waited for it goes with it, and so does what a restore brings back."""
+    """What waited for it goes with it."""
     keyed = await office.endpoints.add(receiver.url)
-    lead = await office.lead()
-    restored = lead_deliveries(lead, office.clock(), [keyed.row])
+    await office.lead()
     await office.endpoints.remove(keyed.row["id"])
     await office.lead()
-    assert await office.deliveries() == []
-    await office.store.run(restored)
     await office.dispatcher.run_once()
 
     assert (await office.deliveries(), receiver.received) == ([], [])
 
 
-async def test_what_comes_while_an_endpoint_is_disabled_is_given_up(
+async def test_what_comes_while_an_endpoint_is_disabled_is_not_queued(
     office: Office, receiver: Receiver
 ) -> None:
-    """Nothing new waits for it, and what a restore brings back is given up."""
-    keyed = await office.endpoints.add(receiver.url)
-    lead = await office.lead()
-    restored = lead_deliveries(lead, office.clock(), [keyed.row])
+    """Nothing new waits for it, and what waited is given up."""
+    await office.endpoints.add(receiver.url)
+    await office.lead()
     receiver.status = 410
     await office.dispatcher.run_once()
     await office.lead()
-    await office.store.run(restored)
     await office.dispatcher.run_once()
 
-    assert [row["last_answer"] for row in await office.deliveries()] == [
-        "the endpoint is disabled"
-    ] * 2
+    assert [row["last_answer"] for row in await office.deliveries()] == ["the endpoint is disabled"]
     assert len(receiver.received) == 1
 
 

@@ -21,13 +21,13 @@ async def test_what_one_has_claimed_another_leaves_alone(
     for _ in range(5):
         await office.take_lead()
     first, second = Claims(store, clock), Claims(store, clock)
-    taken = (await first.claim_due(3)).entries
-    others = (await second.claim_due(3)).entries
+    taken = (await first.claim_due(3))[0]
+    others = (await second.claim_due(3))[0]
 
     assert len({entry["id"] for entry in (*taken, *others)}) == 5
-    assert (await second.claim_due(3)).entries == []
+    assert (await second.claim_due(3))[0] == []
     clock.move(seconds=121)
-    assert {entry["id"] for entry in (await second.claim_due(9)).entries} == {
+    assert {entry["id"] for entry in (await second.claim_due(9))[0]} == {
         entry["id"] for entry in (*taken, *others)
     }
 
@@ -43,9 +43,9 @@ async def test_of_two_at_one_moment_each_entry_has_one(
         *(Claims(store, clock).claim_due(7) for store in stores for _ in range(4))
     )
 
-    ids = [entry["id"] for batch in batches for entry in batch.entries]
+    ids = [entry["id"] for batch, _ in batches for entry in batch]
     assert len(ids) == len(set(ids))
-    assert not all(batch.is_complete for batch in batches)
+    assert not all(is_complete for _, is_complete in batches)
 
 
 async def test_what_is_given_back_is_due_at_once(
@@ -55,12 +55,12 @@ async def test_what_is_given_back_is_due_at_once(
     for _ in range(2):
         await office.take_lead()
     claims = Claims(store, clock)
-    early = (await claims.claim_due(2)).entries
+    early = (await claims.claim_due(2))[0]
     clock.move(seconds=121)
-    late = (await claims.claim_due(1)).entries
+    late = (await claims.claim_due(1))[0]
     await claims.release(early)
 
-    (free,) = (await claims.claim_due(2)).entries
+    (free,) = (await claims.claim_due(2))[0]
     assert {free["id"], late[0]["id"]} == {entry["id"] for entry in early}
 
 
@@ -144,7 +144,7 @@ async def test_a_suspect_is_claimed_alone_and_last(
         await office.take_lead()
     claims = Claims(store, clock)
 
-    assert [len((await claims.claim_due(10)).entries) for _ in range(4)] == [2, 1, 1, 1]
+    assert [len((await claims.claim_due(10))[0]) for _ in range(4)] == [2, 1, 1, 1]
 
 
 async def test_an_ending_makes_an_entry_unsuspicious(office: PostOffice, relay: Relay) -> None:
