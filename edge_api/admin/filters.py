@@ -83,10 +83,11 @@ def parse_filter(table: Table, name: str, text: str) -> Filter:
     negated = text.startswith(NEGATION)
     word, dot, operand = text.removeprefix(NEGATION).partition(".")
     operator = _operator_for(column, word if dot else "")
-    value = _READERS[operator.operand](column, operand)
     if operator.operand == "state":
-        return Filter(name, word, None, negated != (value == "not_null"))
-    return Filter(name, word, value, negated)
+        if operand.lower() not in IS_VALUES:
+            raise Problem("invalid", f"{name}: is takes null or not_null")
+        return Filter(name, word, None, negated != (operand.lower() == "not_null"))
+    return Filter(name, word, _READERS[operator.operand](column, operand), negated)
 
 
 def _operator_for(column: Column, word: str) -> Operator:
@@ -171,17 +172,10 @@ def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
         position = found.end() + 1
 
 
-def _read_state(column: Column, text: str) -> Value:
-    if text.lower() not in IS_VALUES:
-        raise Problem("invalid", f"{column.name}: is takes null or not_null")
-    return text.lower()
-
-
 _READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
     "value": _read_value,
     "pattern": _read_pattern,
     "list": _read_list,
-    "state": _read_state,
 }
 
 

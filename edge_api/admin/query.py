@@ -5,7 +5,7 @@ every row.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -38,7 +38,7 @@ def filter_pattern(kind: ColumnType) -> str:
     names: dict[str, list[str]] = {}
     for name in operators_for(kind):
         names.setdefault(OPERATORS[name].operand, []).append(name)
-    forms = (rf"{_one_of(words)}\.{_OPERANDS[form](kind)}" for form, words in names.items())
+    forms = (rf"{_one_of(words)}\.{_operand(form, kind)}" for form, words in names.items())
     return rf"^(?:not\.)?{_one_of(forms)}$"
 
 
@@ -63,41 +63,25 @@ def _one_of(forms: Iterable[str]) -> str:
     return f"(?:{'|'.join([first, *others])})" if others else first
 
 
-def _value(kind: ColumnType) -> str:
-    return PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
-
-
-def _pattern(_kind: ColumnType) -> str:
-    return r"(?:[^\\\u0000]|\\[^\u0000])*"
-
-
-def _list(kind: ColumnType) -> str:
-    element = _element(kind)
-    return rf"\( *(?:{element}(?:,{element})*)?\) *"
-
-
-def _element(kind: ColumnType) -> str:
-    """Return the pattern of a list's element; one that could be quoted is only read as quoted."""
+def _operand(form: str, kind: ColumnType) -> str:
+    """Return the pattern of an operand; what could be a quoted element is only read as quoted."""
+    value = PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
+    match form:
+        case "value":
+            return value
+        case "pattern":
+            return r"(?:[^\\\u0000]|\\[^\u0000])*"
+        case "state":
+            return _one_of(map(_case_insensitive, IS_VALUES))
+    element = rf'(?:{value}|"{value}")'
     if kind == ColumnType.TEXT:
-        return rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
-    return rf'(?:{_value(kind)}|"{_value(kind)}")'
-
-
-def _state(_kind: ColumnType) -> str:
-    return _one_of(map(_case_insensitive, IS_VALUES))
+        element = rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
+    return rf"\( *(?:{element}(?:,{element})*)?\) *"
 
 
 def _case_insensitive(word: str) -> str:
     letters = (f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in word)
     return "".join(letters)
-
-
-_OPERANDS: Mapping[str, Callable[[ColumnType], str]] = {
-    "value": _value,
-    "pattern": _pattern,
-    "list": _list,
-    "state": _state,
-}
 
 
 RESERVED: Final = ("select", "limit", "offset", "order")
