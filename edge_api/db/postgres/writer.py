@@ -144,11 +144,6 @@ STATEMENT_SECONDS: Final = 8.0
 RECONNECT_SECONDS: Final = 0.5
 """The pause after a failed attempt to connect."""
 
-_SETTINGS: Final = {
-    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
-    "lock_timeout": milliseconds(LOCK_SECONDS),
-    "statement_timeout": milliseconds(STATEMENT_SECONDS),
-}
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
 
@@ -167,8 +162,13 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             if time.monotonic() < self._reconnect_at:
                 raise unavailable(UNREACHABLE)
             try:
+                settings = {
+                    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+                    "lock_timeout": milliseconds(LOCK_SECONDS),
+                    "statement_timeout": milliseconds(STATEMENT_SECONDS),
+                }
                 limit = STATEMENT_SECONDS + MARGIN_SECONDS
-                self._session = await connect(self._url, _SETTINGS, limit)
+                self._session = await connect(self._url, settings, limit)
             except EngineError:
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
