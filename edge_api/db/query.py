@@ -70,12 +70,10 @@ def fold(text: str) -> str:
         return text.lower()
     folded = text.casefold()
     # Folding never shortens a character: equal length means that each became exactly one.
-    return folded if len(folded) == len(text) else "".join(map(_fold_one, text))
-
-
-def _fold_one(character: str) -> str:
-    forms = (character.casefold(), character.lower(), character)
-    return next(form for form in forms if len(form) == 1)
+    if len(folded) == len(text):
+        return folded
+    forms = ((letter.casefold(), letter.lower(), letter) for letter in text)
+    return "".join(next(form for form in each if len(form) == 1) for each in forms)
 
 
 _pattern = lru_cache(maxsize=64)(Pattern)

@@ -203,12 +203,9 @@ class GroupCommitter(ABC, Generic[W]):
 
     async def _commit_groups(self) -> None:
         while self._waiting:
-            await self._commit_group(self._next_group())
-
-    def _next_group(self) -> list[_Call[W]]:
-        count = min(len(self._waiting), MAX_GROUP_SIZE)
-        calls = [self._waiting.popleft() for _ in range(count)]
-        return [call for call in calls if not call.future.done()]
+            count = min(len(self._waiting), MAX_GROUP_SIZE)
+            calls = [self._waiting.popleft() for _ in range(count)]
+            await self._commit_group([call for call in calls if not call.future.done()])
 
     async def _commit_group(self, group: Sequence[_Call[W]]) -> None:
         results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
