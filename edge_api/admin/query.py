@@ -65,14 +65,13 @@ def _one_of(forms: Iterable[str]) -> str:
 
 def _operand(form: str, kind: ColumnType) -> str:
     """Return the pattern of an operand; what could be a quoted element is only read as quoted."""
+    if form == "pattern":
+        return r"(?:[^\\\u0000]|\\[^\u0000])*"
+    if form == "state":
+        return _one_of(map(_case_insensitive, IS_VALUES))
     value = PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
-    match form:
-        case "value":
-            return value
-        case "pattern":
-            return r"(?:[^\\\u0000]|\\[^\u0000])*"
-        case "state":
-            return _one_of(map(_case_insensitive, IS_VALUES))
+    if form == "value":
+        return value
     element = rf'(?:{value}|"{value}")'
     if kind == ColumnType.TEXT:
         element = rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
