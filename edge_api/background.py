@@ -25,10 +25,10 @@ from edge_api.backup.verify import (
     parts_due,
     read_result,
 )
-from edge_api.db.desk_tables import DESK_LINKS
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
     AUTHORIZATION_CODES,
+    DESK_LINKS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
     USED_ASSERTIONS,

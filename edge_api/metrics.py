@@ -15,7 +15,7 @@ from typing import Any, Final
 import psutil
 
 from edge_api.backup.verify import read_result
-from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
+from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS

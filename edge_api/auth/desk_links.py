@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
-from edge_api.db.desk_tables import DESK_LINKS
+from edge_api.db.internal_tables import DESK_LINKS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row

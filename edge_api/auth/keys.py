@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from edge_api.auth.actor import OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
-from edge_api.db.oauth_tables import OAUTH_GRANTS
+from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row

@@ -22,8 +22,8 @@ from edge_api.backup.restoration import Restoration, carry_over
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import stop_replicator

@@ -6,10 +6,10 @@ from itertools import pairwise
 from typing import Final
 
 from edge_api.access.service import AccessDecisions
+from edge_api.admin.filters import to_csv
 from edge_api.admin.privacy import Privacy, export_person
-from edge_api.admin.representation import to_csv
 from edge_api.admin.rows import Rows
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where
 from edge_api.db.table import Row, Table

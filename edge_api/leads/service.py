@@ -17,7 +17,7 @@ from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, ValueIf
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
-from edge_api.db.versioned_cache import VersionedCache
+from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.leads.input import LeadInput, SpamScore, dedupe_digest, score_spam
 
@@ -80,7 +80,7 @@ class Leads:
         self._secret = secret
         self._listeners = listeners
         self._idempotency = Idempotency(store, clock)
-        self._lists = VersionedCache[bytes](store, len)
+        self._lists = SingleFlightCache[bytes](len)
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
@@ -98,7 +98,8 @@ class Leads:
 
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
-        return await self._lists.get(limit, partial(self._read_recent, limit))
+        key = self._store.version(), limit
+        return await self._lists.get(key, partial(self._read_recent, limit))
 
     async def _read_recent(self, limit: int) -> bytes:
         query = Read(

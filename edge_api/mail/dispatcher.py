@@ -14,7 +14,7 @@ from edge_api import outbox
 from edge_api.auth.actor import Clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.email_address import parse_mailbox
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row

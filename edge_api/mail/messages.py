@@ -31,9 +31,8 @@ from jinja2 import (
 )
 from markupsafe import Markup
 
-from edge_api.db.desk_tables import DESK_LINKS
 from edge_api.db.email_address import Mailbox, parse_mailbox
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
 from edge_api.db.tables import LEADS
 from edge_api.leads.input import SPAM_THRESHOLD

@@ -26,7 +26,7 @@ from edge_api.auth.tokens import (
     is_jwt,
     read,
 )
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_CLIENTS,
     OAUTH_GRANTS,

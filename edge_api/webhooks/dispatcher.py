@@ -22,7 +22,7 @@ from yarl import URL
 from edge_api import outbox
 from edge_api.auth.actor import SERVICE, AuditChange, Clock, audit_entry
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import MAX_URL_LENGTH, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import MAX_URL_LENGTH, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,

@@ -9,7 +9,7 @@ import orjson
 
 from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row

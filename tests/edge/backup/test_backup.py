@@ -19,8 +19,8 @@ from edge_api.backup.files import BackupFolder
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_backup, copy_store, verify_copy
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import read_settings

@@ -8,9 +8,7 @@ from edge_api.access.input import AccessRequestInput
 from edge_api.access.service import AccessRequests
 from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
-from edge_api.db.desk_tables import DESK_SESSIONS, FORMER_ROWS
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_SESSIONS, EMAIL_OUTBOX, FORMER_ROWS
 from edge_api.db.query import Insert
 from edge_api.db.tables import (
     CREDENTIALS,

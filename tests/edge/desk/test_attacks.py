@@ -11,7 +11,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.background import delete_expired
-from edge_api.db.desk_tables import DESK_LINKS, DESK_SESSIONS
+from edge_api.db.internal_tables import DESK_LINKS, DESK_SESSIONS
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant

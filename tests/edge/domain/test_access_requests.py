@@ -14,10 +14,10 @@ from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.background import EXPIRING, delete_expired
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.settings import read_settings
 from tests.edge.domain.doors import make_access
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
     REFRESH_TOKENS,

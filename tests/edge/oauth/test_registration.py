@@ -6,7 +6,7 @@ import orjson
 import pytest
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.db.oauth_tables import OAUTH_CLIENTS
+from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.oauth import clients as rows_module
 from edge_api.oauth.client import is_document_id
 from edge_api.oauth.consents import ConsentRequest

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from edge_api.auth.tokens import AccessToken, SigningKeys, read, sign
-from edge_api.db.oauth_tables import SIGNING_KEYS
+from edge_api.db.internal_tables import SIGNING_KEYS
 from edge_api.oauth.server import OAuthServer
 from tests.edge.oauth.conftest import SETTINGS, SITE, World, basic, refusal
 

@@ -12,7 +12,7 @@ from pytest_aiohttp import AiohttpServer
 
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.leads.input import LeadInput, read_form

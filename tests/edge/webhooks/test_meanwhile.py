@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Delete, Filter, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.webhooks.dispatcher import MAX_CONCURRENT

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from edge_api.db.outbox_tables import WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_ENDPOINTS
 from edge_api.net.signatures import is_signed, new_secret, sign
 from tests.edge.webhooks.conftest import Office, Receiver
 

@@ -20,8 +20,8 @@ import pytest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Insert, Read
-from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     NETWORK_FILE_SYSTEMS,
@@ -41,7 +41,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from edge_api.db.tables import LEADS
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():
