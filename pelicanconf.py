@@ -15,11 +15,11 @@ from site_build.default_settings import *  # noqa: E402, F403 - a settings file 
 SITENAME = "Fore-edge"
 SITESUBTITLE = "A journal that is a static site, with an edge service on it."
 AUTHOR = "Fore-edge"
-# Who writes, as the home page and the author's page show it: some words (without them, what the page
-# `about` is about), and a picture of the content folder.
+# Who writes, as the home page and the author's page show it: some words (without them, what the
+# page `about` is about), and a picture of the content folder.
 AUTHOR_TEXT = (
-    "We build small web services that last, and write down what we measured on the way. This journal"
-    " is one of them."
+    "We build small web services that last, and write down what we measured on the way. "
+    "This journal is one of them."
 )
 AUTHOR_PICTURE = "images/painted-fore-edge.jpg"
 DEFAULT_LANG = "en"

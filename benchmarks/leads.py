@@ -12,7 +12,7 @@ from typing import Final
 
 from edge_api.auth.actor import new_id
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant

@@ -12,9 +12,9 @@ from pathlib import Path
 from statistics import median
 
 from edge_api.auth.actor import new_id
-from edge_api.db import group_commit as grouping
+from edge_api.db import transaction as grouping
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 

@@ -16,7 +16,8 @@ from typing import Any
 from edge_api.cli import add_command
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
-from edge_api.settings import SettingsError, read_settings
+from edge_api.schema.environment import SettingsError
+from edge_api.settings import read_settings
 
 _PROG = "python -m edge_api"
 COMMANDS: Mapping[str, tuple[str, str]] = {
@@ -78,7 +79,7 @@ def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
         return 1
     except SettingsError as error:
         sys.stderr.writelines(f"{message}\n" for message in error.errors)
-        return 2
+        return 1 if parsed.command == "doctor" else 2  # what it is asked for, not how it is used
     except StoreRefusal as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 1

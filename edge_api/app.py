@@ -37,9 +37,9 @@ from edge_api.backup.files import secret_key
 from edge_api.backup.replica import make_replication
 from edge_api.desk.sessions import Sessions
 from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
-from edge_api.http.access_log import AccessLog
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
+from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
@@ -51,20 +51,19 @@ from edge_api.mcp.operations import TITLE, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_handler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
-from edge_api.oauth.server import OAuthConfig, OAuthServer
+from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
-from edge_api.operation.service import ApiDocuments, Service, parts_by_class
+from edge_api.operation.service import ApiDocuments, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
-from edge_api.webhooks.dispatcher import Dispatcher
+from edge_api.webhooks.dispatcher import Dispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
-from edge_api.webhooks.sender import make_sender
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +101,7 @@ async def assemble(
         publishing = PublishingMonitor(settings.build_dir, settings.content_dir, clock, installed)
         await publishing.refresh()
         secret = secret_key(settings)
-        schemes = settings.redirect_schemes
-        config = OAuthConfig(store, clock, settings.site_url, secret, Fetcher(), schemes)
-        oauth = OAuthServer(config)
+        oauth = OAuthServer(settings, store, clock, secret, fetch=Fetcher())
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
@@ -115,7 +112,7 @@ async def assemble(
         is_file = exclusive and settings.database_path is not None
         verification = DailyVerification(settings, replication) if is_file else None
         health_checks: dict[str, HealthCheck] = {
-            "mail": mailing.status.check,
+            "mail": mailing.check,
             "webhooks": partial(check_webhooks, store),
             "watcher": publishing.watcher,
             "code": publishing.code,
@@ -123,6 +120,15 @@ async def assemble(
         }
         metrics = [Metrics()] if settings.metrics == "on" else []
         health = Health(store, builds, clock, VERSION, health_checks)
+        parts = (
+            *(health, builds, oauth, analyst, *metrics),
+            *(mailing.links, mailing.outbox, mailing.desk_links),
+            Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
+            AccessRequests(store, clock, limiter, secret, mailing.outbox),
+            Rows(store, clock),
+            Sessions(store, clock),
+            Feedback(store, clock, secret),
+        )
         service = Service(
             settings,
             clock,
@@ -131,23 +137,7 @@ async def assemble(
             limiter,
             make_documents(settings),
             EdgePages(builds),
-            parts_by_class(
-                *(
-                    health,
-                    builds,
-                    oauth,
-                    analyst,
-                    mailing.links,
-                    mailing.outbox,
-                    mailing.desk_links,
-                    *metrics,
-                ),
-                Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
-                AccessRequests(store, clock, limiter, secret, mailing.outbox),
-                Rows(store, clock),
-                Sessions(store, clock),
-                Feedback(store, clock, secret),
-            ),
+            {type(part): part for part in parts},
         )
         stack.push_async_callback(authenticator.flush)
         # A command dispatches nothing, and ends soon.

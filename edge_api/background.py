@@ -9,12 +9,12 @@ import time
 from asyncio.subprocess import DEVNULL
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from edge_api.access.service import AccessRequests
 from edge_api.admin.privacy import Retention
-from edge_api.auth.desk_links import DeskLinks
+from edge_api.auth.actor import Clock
 from edge_api.backup import verify as verification
 from edge_api.backup.replica import Replication
 from edge_api.backup.verify import (
@@ -25,11 +25,23 @@ from edge_api.backup.verify import (
     parts_due,
     read_result,
 )
+from edge_api.db.internal_tables import (
+    ACCESS_REQUESTS,
+    AUTHORIZATION_CODES,
+    DESK_LINKS,
+    REFRESH_TOKENS,
+    REVOKED_TOKENS,
+    USED_ASSERTIONS,
+)
 from edge_api.db.problems import Problem, is_unavailable
+from edge_api.db.query import Delete, Filter, Read, Store
+from edge_api.db.table import Table
+from edge_api.db.tables import IDEMPOTENCY_KEYS
+from edge_api.db.types import format_instant
 from edge_api.desk.sessions import Sessions
 from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
-from edge_api.leads.service import Leads
+from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
 from edge_api.settings import Settings
@@ -152,24 +164,42 @@ async def background_jobs(
 ) -> AsyncIterator[None]:
     """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
-    tasks = [
-        *(asyncio.create_task(loop()) for loop in loops),
-        _start(REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
-        _start(FLUSH_SECONDS, service.authenticator.flush),
-        _start(EXPIRY_SECONDS, service[Leads].delete_expired),
-        _start(EXPIRY_SECONDS, service[AccessRequests].delete_expired),
-        _start(EXPIRY_SECONDS, service[OAuthServer].delete_expired),
-        _start(EXPIRY_SECONDS, service[Sessions].delete_expired),
-        _start(EXPIRY_SECONDS, service[DeskLinks].delete_expired),
-        _start(SWEEPING_SECONDS, service[OAuthServer].sweep),
-        _start(SWEEPING_SECONDS, retention.apply),
-    ]
+    jobs: tuple[tuple[float, Callable[[], Awaitable[object]]], ...] = (
+        (REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
+        (FLUSH_SECONDS, service.authenticator.flush),
+        (EXPIRY_SECONDS, partial(delete_expired, service.store, service.clock)),
+        (EXPIRY_SECONDS, service[OAuthServer].maintain),
+        (EXPIRY_SECONDS, service[Sessions].delete_expired),
+        (SWEEPING_SECONDS, service[OAuthServer].sweep),
+        (SWEEPING_SECONDS, retention.apply),
+    )
+    works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
+    tasks = [asyncio.create_task(work) for work in works]
     try:
         yield
     finally:
         for task in tasks:
             task.cancel()  # all at once: some finish what is under way first
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+EXPIRING: Final[Mapping[Table, timedelta]] = {
+    **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS), timedelta(0)),
+    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS), timedelta(0)),
+    DESK_LINKS: timedelta(hours=1),  # so long they are counted
+    # As long as something that a replay would revoke may live.
+    **dict.fromkeys((AUTHORIZATION_CODES, REFRESH_TOKENS), REFRESH_TOKEN_LIFETIME),
+}
+"""The time that a row is stored after it expired."""
+
+
+async def delete_expired(store: Store, clock: Clock) -> None:
+    """Delete what has expired; nothing is written for nothing. Raises Problem."""
+    for table, retention in EXPIRING.items():
+        expired = (Filter("expires_at", "lte", format_instant(clock() - retention)),)
+        (result,) = await store.run(Read(table, ("id",), expired, limit=1))
+        if result.rows:
+            await store.run(Delete(table, expired))
 
 
 async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
@@ -184,10 +214,6 @@ async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
                 _log.warning("background work waits: %s: %s", name, problem.message)
         except Exception:  # noqa: BLE001  the next turn may succeed
             _log.exception("background work failed; it will be tried again")
-
-
-def _start(seconds: float, work: Callable[[], Awaitable[object]]) -> asyncio.Task[None]:
-    return asyncio.create_task(every(seconds, work))
 
 
 async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:

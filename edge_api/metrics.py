@@ -15,7 +15,7 @@ from typing import Any, Final
 import psutil
 
 from edge_api.backup.verify import read_result
-from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
+from edge_api.db.internal_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
@@ -163,10 +163,8 @@ def _age_gauges(service: Service) -> Iterator[Gauge]:
 
 
 async def _check_gauges(health: Health) -> list[Gauge]:
-    about, checks = (
-        "Checks of readiness: 0 passes, 1 warns, 2 fails.",
-        (await health.report())["checks"],
-    )
+    about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
+    checks = (await health.report())["checks"]
     return [
         ("edge_check", about, {"check": name}, float(SEVERITY.index(check["status"])))
         for name, check in checks.items()

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge_api.auth.actor import Clock, system_clock
-from edge_api.db import sqlite
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
+from edge_api.db.sqlite import engine as sqlite
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import Settings
 
 if TYPE_CHECKING:
-    from edge_api.db.postgres import PostgresLimits
+    from edge_api.db.postgres.rate_limits import PostgresLimits
 
 
 async def open_store(
@@ -40,7 +40,7 @@ async def open_at(
     """Open the store at `url`; with `replicated` leave the log of a file to the replicator."""
     path = sqlite_file(url)
     if path is None:
-        from edge_api.db import postgres  # noqa: PLC0415
+        from edge_api.db.postgres import engine as postgres  # noqa: PLC0415
 
         return await postgres.open_store(url, clock, create=create)
     return await sqlite.open_store(
@@ -56,7 +56,8 @@ async def open_rate_limits(
     if settings.database_path is not None:
         yield None
         return
-    from edge_api.db.postgres import PostgresStore, open_limits  # noqa: PLC0415
+    from edge_api.db.postgres.engine import PostgresStore  # noqa: PLC0415
+    from edge_api.db.postgres.rate_limits import open_limits  # noqa: PLC0415
 
     assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
     limits = await open_limits(settings.database_url, secret, store.outage.record)

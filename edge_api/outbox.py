@@ -30,6 +30,7 @@ JITTER: Final = 0.2
 _LEASE_BYTES: Final = 16
 
 WAITING: Final = Filter("dead_at", "is", None)
+UNCLAIMED: Final = WAITING, Filter("lease", "is", None)
 GIVEN_UP: Final = Filter("dead_at", "is", None, negated=True)
 
 _random: Final = SystemRandom()

@@ -3,7 +3,7 @@
 import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
     MAX_PORT,
-    DotenvError,
+    SettingsError,
     read_boolean,
     read_database,
     read_dotenv,
@@ -29,14 +29,6 @@ HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
 """How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
 _REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
 """The URL schemes that Litestream 0.5 writes to."""
-
-
-class SettingsError(Exception):
-    """One or more settings are wrong; `errors` has a sentence for each."""
-
-    def __init__(self, errors: list[str]) -> None:
-        self.errors = errors
-        super().__init__("; ".join(errors))
 
 
 def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
@@ -141,140 +133,114 @@ class Setting:
     """Formats its value for printing."""
 
 
-SETTINGS: Mapping[str, Setting] = {
-    "PORT": Setting(_port, "8000", "the TCP port to listen on"),
-    "SITE_URL": Setting(read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"),
-    "DATABASE_URL": Setting(
+def _setting(*given: Any, **more: Any) -> Any:
+    """Return the field of one value. A store's address may have a password too."""
+    entry = Setting(*given, **more)
+    return field(repr=entry.show is str and not entry.secret, metadata={"setting": entry})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The checked values; the settings have the names of the fields, in upper case."""
+
+    port: int = _setting(_port, "8000", "the TCP port to listen on")
+    site_url: str = _setting(
+        read_origin, None, "the public origin; http://127.0.0.1:$PORT when absent"
+    )
+    database_url: str = _setting(
         read_database, "sqlite:///var/edge.db", "where rows are kept", show=redact_database
-    ),
-    "LITESTREAM_REPLICA": Setting(
+    )
+    litestream_replica: str | None = _setting(
         _replica, None, "where Litestream keeps a copy of the store, always", secret=True
-    ),
-    "BUILD_DIR": Setting(Path, "build", "the folder of builds; the edge serves its current"),
-    "CONTENT_DIR": Setting(Path, "content", "the folder of Markdown files"),
-    "SECRET_KEY": Setting(
+    )
+    build_dir: Path = _setting(Path, "build", "the folder of builds; the edge serves its current")
+    content_dir: Path = _setting(Path, "content", "the folder of Markdown files")
+    secret_key: str | None = _setting(
         _secret, None, "HMAC and encryption key; generated beside a SQLite store", secret=True
-    ),
-    "LEADS_REQUIRE_CREDENTIAL": Setting(
+    )
+    leads_require_credential: bool = _setting(
         read_boolean, "false", "whether creating a lead needs a credential"
-    ),
-    "ANALYZE_FETCH": Setting(
+    )
+    analyze_fetch: str = _setting(
         _choice("off", "self", "on"),
         "self",
         "which addresses analyze may fetch: none, this site's, or all public ones",
-    ),
-    "TRUSTED_PROXIES": Setting(
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
         _networks, "", "networks whose forwarding headers count, separated by commas"
-    ),
-    "RATE_LEADS": Setting(
+    )
+    rate_leads: str = _setting(
         _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
-    ),
-    "RATE_LEADS_ATTEMPTS": Setting(
+    )
+    rate_leads_attempts: str = _setting(
         _rate,
         "60/minute",
         "requests to create a lead, to ask for access or to claim it, for one address",
-    ),
-    "RATE_ANALYZE": Setting(
+    )
+    rate_analyze: str = _setting(
         _rate, "10/minute;100/day", "documents analysed for one address or credential"
-    ),
-    "RATE_AUTHENTICATED": Setting(_rate, "600/minute", "requests for one credential"),
-    "RATE_FAILED_AUTH": Setting(
+    )
+    rate_authenticated: str = _setting(_rate, "600/minute", "requests for one credential")
+    rate_failed_auth: str = _setting(
         _rate, "300/minute", "failed authentications answered with 401 for one address"
-    ),
-    "RATE_TOKEN": Setting(
+    )
+    rate_token: str = _setting(
         _rate, "30/minute", "requests to the authorization server for one address"
-    ),
-    "RATE_SEARCH": Setting(
+    )
+    rate_search: str = _setting(
         _rate, "300/minute", "searches for one address, each letter of one being typed counted"
-    ),
-    "RATE_DESK_LINKS": Setting(
+    )
+    rate_desk_links: str = _setting(
         _rate, "3/hour", "links to the desk that are mailed at the wish of one address"
-    ),
-    "REDIRECT_SCHEMES": Setting(
+    )
+    redirect_schemes: tuple[str, ...] = _setting(
         _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"
-    ),
-    "EMAIL_HOOK_SECRET": Setting(
+    )
+    email_hook_secret: tuple[str, ...] | None = _setting(
         _hook_secrets,
         None,
         "secret of the mail service's webhook (bounces, complaints); two during rotation",
         secret=True,
-    ),
-    "RETAIN_LEADS_DAYS": Setting(_days, "0", "days until a lead is deleted; 0 is never"),
-    "RETAIN_MAIL_LOG_DAYS": Setting(
+    )
+    retain_leads_days: int = _setting(_days, "0", "days until a lead is deleted; 0 is never")
+    retain_mail_log_days: int = _setting(
         _days, "0", "days until a row of email_send_log is deleted; 0 is never"
-    ),
-    "RETAIN_AUDIT_DAYS": Setting(
+    )
+    retain_audit_days: int = _setting(
         _days, "0", "days until an entry of the audit log is deleted; 0 is never"
-    ),
-    "RETAIN_UNDO_DAYS": Setting(
+    )
+    retain_undo_days: int = _setting(
         _days, "30", "days within which a change of rows can be undone; 0 is for ever"
-    ),
-    "SMTP_URL": Setting(
+    )
+    smtp_url: str | None = _setting(
         check_relay, None, "the relay that takes mail; without one none is sent", secret=True
-    ),
-    "MAIL_FROM": Setting(check_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"),
-    "OWNER_EMAIL": Setting(check_mailbox, None, "gets a mail for each lead and access request"),
-    "ACKNOWLEDGE_LEADS": Setting(
+    )
+    mail_from: str | None = _setting(
+        check_mailbox, None, "the sender of mail; OWNER_EMAIL when absent"
+    )
+    owner_email: str | None = _setting(
+        check_mailbox, None, "gets a mail for each lead and access request"
+    )
+    acknowledge_leads: bool = _setting(
         read_boolean, "false", "whether the sender of a lead gets an acknowledgement"
-    ),
-    "ACKNOWLEDGEMENTS_PER_HOUR": Setting(
+    )
+    acknowledgements_per_hour: int = _setting(
         _count, "60", "the most acknowledgements that are sent in an hour"
-    ),
-    "MAIL_TEMPLATES": Setting(
+    )
+    mail_templates: Path | None = _setting(
         Path, None, "a folder of templates that replace those of messages; checked at the start"
-    ),
-    "MAIL_DISPATCHER": Setting(
+    )
+    mail_dispatcher: str = _setting(
         _choice("on", "off"), "on", "whether serve sends mail; off: python -m edge_api mail does"
-    ),
-    "LOG_FORMAT": Setting(_choice("text", "json"), "text", "how log lines look"),
-    "ACCESS_LOG": Setting(
+    )
+    log_format: str = _setting(_choice("text", "json"), "text", "how log lines look")
+    access_log: str = _setting(
         _choice("off", "combined", "json"), "off", "a line on standard output for each request"
-    ),
-    "DESK": Setting(_choice("on", "off"), "on", "whether the owner's pages are at /desk/"),
-    "METRICS": Setting(_choice("off", "on"), "off", "whether /metrics is there, for Prometheus"),
-}
-_DEFAULT_RATES: Final = {each.default for each in SETTINGS.values() if each.read is _rate}
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """The checked values."""
-
-    port: int
-    site_url: str
-    database_url: str = field(repr=False)
-    litestream_replica: str | None = field(repr=False)
-    build_dir: Path
-    content_dir: Path
-    secret_key: str | None = field(repr=False)
-    leads_require_credential: bool
-    analyze_fetch: str
-    trusted_proxies: tuple[str, ...]
-    rate_leads: str
-    rate_leads_attempts: str
-    rate_analyze: str
-    rate_authenticated: str
-    rate_failed_auth: str
-    rate_token: str
-    rate_search: str
-    rate_desk_links: str
-    redirect_schemes: tuple[str, ...]
-    email_hook_secret: tuple[str, ...] | None = field(repr=False)
-    retain_leads_days: int
-    retain_mail_log_days: int
-    retain_audit_days: int
-    retain_undo_days: int
-    smtp_url: str | None = field(repr=False)
-    mail_from: str | None
-    owner_email: str | None
-    acknowledge_leads: bool
-    acknowledgements_per_hour: int
-    mail_templates: Path | None
-    mail_dispatcher: str
-    log_format: str
-    access_log: str
-    desk: str
-    metrics: str
+    )
+    desk: str = _setting(_choice("on", "off"), "on", "whether the owner's pages are at /desk/")
+    metrics: str = _setting(
+        _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
+    )
 
     @property
     def database_path(self) -> Path | None:
@@ -285,6 +251,12 @@ class Settings:
     def is_loopback(self) -> bool:
         """Return whether the site is only reached from this machine."""
         return is_loopback(urlsplit(self.site_url).hostname or "")
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    each.name.upper(): each.metadata["setting"] for each in fields(Settings)
+}
+_DEFAULT_RATES: Final = {each.default for each in SETTINGS.values() if each.read is _rate}
 
 
 def is_loopback(host: str) -> bool:
@@ -299,7 +271,7 @@ def is_loopback(host: str) -> bool:
 
 def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".env")) -> Settings:
     """Return the settings, all checked. Raises SettingsError with every error at once."""
-    given = {**_read_file(dotenv), **environment}
+    given = {**(read_dotenv(dotenv) if dotenv else {}), **environment}
     values: dict[str, Any] = {}
     errors: list[str] = []
     for name, setting in SETTINGS.items():
@@ -327,11 +299,3 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'
         )
-
-
-def _read_file(path: Path | None) -> Mapping[str, str]:
-    """Return the values of a `.env` file. Raises SettingsError."""
-    try:
-        return {} if path is None else read_dotenv(path)
-    except DotenvError as error:
-        raise SettingsError(error.errors) from None

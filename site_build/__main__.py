@@ -1,14 +1,17 @@
-"""The command line of the site build: `python -m site_build COMMAND`.
+"""The command line of the site build: `python -m site_build COMMAND`, and `fore-edge` of both.
 
 Only the module of the command that is asked for is imported: to import the preview takes longer
 than to build a small site.
 """
 
+import os
+import pwd
 import sys
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from site_build.errors import BuildError
 from site_build.options import Parser, read_settings
@@ -42,6 +45,19 @@ COMMANDS: Commands = {
     ),
 }
 """Each command's module in `site_build.cli`, summary, and example of the words after its name."""
+_OWN = {
+    "init": ("init", "make a journal in a folder, also from a Pelican site", "mysite --run"),
+    "deploy": (
+        "deploy",
+        "serve a journal at a domain, with systemd and nginx",
+        "journal.example --owner ann@journal.example",
+    ),
+    "run": ("run", "build the journal, serve it, and publish what changes", ""),
+}
+"""Those that `fore-edge` has besides."""
+_RENAMED = {"serve": "preview"}
+"""Commands of the site build whose names the edge has too."""
+_KEEPS_ROOT = {"init", "deploy"}
 
 
 def main(
@@ -88,6 +104,38 @@ def _load(module: str) -> ModuleType:
     the parsed arguments and returns the exit status.
     """
     return import_module(f"site_build.cli.{module}")
+
+
+def fore_edge() -> int:
+    """Run a command of either program; the edge is imported by name, and only for its commands."""
+    words = sys.argv[1:]
+    called = next((word for word in words if word[:1] != "-"), None)
+    if os.geteuid() == 0 and called not in _KEEPS_ROOT:
+        _leave_root()
+    commands = _OWN | {_RENAMED.get(name, name): each for name, each in COMMANDS.items()}
+    if called not in commands:
+        edge: Any = import_module("edge_api.__main__")
+        if called in edge.COMMANDS:
+            return int(edge.main(words, "fore-edge"))
+        commands |= {name: ("", *command) for name, command in edge.COMMANDS.items()}
+    return main(words, "fore-edge", commands)
+
+
+def _leave_root() -> None:
+    """Run this command anew as the user who owns the `.env` here, if that is not root.
+
+    The owner's services could not change the files that root would make.
+    """
+    try:
+        owner = pwd.getpwuid(Path(".env").stat().st_uid)
+    except (OSError, KeyError):  # no journal, or one that is mounted from another system
+        return
+    if owner.pw_uid:
+        words = ["runuser", "-u", owner.pw_name, "--", sys.executable, *sys.argv]
+        try:
+            os.execvp(words[0], words)  # noqa: S606  our own words
+        except FileNotFoundError:
+            sys.exit(f"fore-edge: root must not write here; run this as the user {owner.pw_name}")
 
 
 if __name__ == "__main__":

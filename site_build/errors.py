@@ -1,6 +1,19 @@
 """Defects of the content, and what stops a build, each in one plain sentence."""
 
-from typing import Literal, NamedTuple
+import errno
+from typing import Final, Literal, NamedTuple
+
+NO_ROOM: Final = "free some space on its disk, or raise its limits"
+_FIXES: Final = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), NO_ROOM),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "fix its permissions"),
+    errno.ENOENT: "put it there, or try again if it was just moved or deleted",
+}
+
+
+def find_fix(refusal: OSError) -> str:
+    """Return what to do about what the disk refused."""
+    return _FIXES.get(refusal.errno or 0, "check its path and its disk")
 
 
 class Diagnostic(NamedTuple):

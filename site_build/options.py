@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from edge_api.schema import environment as origin
-from edge_api.schema.environment import DotenvError, read_dotenv
+from edge_api.schema.environment import SettingsError, read_dotenv
 from site_build.content.front_matter import parse_instant
 from site_build.errors import BuildError
 
@@ -32,72 +32,49 @@ def read_settings() -> dict[str, str]:
     """Return the settings of the environment and `.env` without empty ones; raises BuildError."""
     try:
         given = {**read_dotenv(Path(".env")), **os.environ}
-    except DotenvError as error:
+    except SettingsError as error:
         raise BuildError(str(error)) from None
     return {name: value for name, value in given.items() if value}
 
 
-def add_content(
-    parser: argparse.ArgumentParser, settings: Mapping[str, str], *, is_read: bool = True
+def add(
+    parser: argparse.ArgumentParser, settings: Mapping[str, str], *names: str, **changes: Any
 ) -> None:
-    """Add `--content`; the folder has to be there where it `is_read` and not only named."""
-    parser.add_argument(
-        "--content",
-        type=read_folder if is_read else Path,
-        default=settings.get("CONTENT_DIR", "content"),
-        metavar="DIR",
-        help="folder of the content (default: CONTENT_DIR, or content)",
-    )
-
-
-def add_instant(parser: argparse.ArgumentParser) -> None:
-    """Add `--now`: the instant for which the content is read."""
-    parser.add_argument(
-        "--now",
-        type=read_instant,
-        metavar="INSTANT",
-        help="read the content as of this UTC time (default: now)",
-    )
-
-
-def add_judgement(parser: argparse.ArgumentParser) -> None:
-    """Add `--strict` and `--jobs`: how the content is read and judged."""
-    parser.add_argument("--strict", action="store_true", help="let warnings count as errors")
-    add_jobs(parser)
-
-
-def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add `--jobs`: how many processes work."""
-    parser.add_argument(
-        "--jobs", type=read_jobs, metavar="N", help="processes (default: one for each core)"
-    )
-
-
-def add_output(
-    parser: argparse.ArgumentParser,
-    settings: Mapping[str, str],
-    folder: str = "folder of the builds",
-) -> None:
-    """Add `--output`: the folder of the builds and of their cache."""
-    parser.add_argument(
-        "--output",
-        type=Path,
-        default=settings.get("BUILD_DIR", "build"),
-        metavar="DIR",
-        help=f"{folder} (default: BUILD_DIR, or build)",
-    )
-
-
-def add_site_url(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Add `--site-url`: for which origin the site is."""
+    """Add options that several commands have, by their names; `changes` are argparse's words."""
     port = settings.get("PORT", "8000")
-    parser.add_argument(
-        "--site-url",
-        type=read_origin,
-        default=settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
-        metavar="URL",
-        help="origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
-    )
+    known: dict[str, dict[str, Any]] = {
+        "content": {
+            "type": read_folder,
+            "default": settings.get("CONTENT_DIR", "content"),
+            "metavar": "DIR",
+            "help": "folder of the content (default: CONTENT_DIR, or content)",
+        },
+        "output": {
+            "type": Path,
+            "default": settings.get("BUILD_DIR", "build"),
+            "metavar": "DIR",
+            "help": "folder of the builds (default: BUILD_DIR, or build)",
+        },
+        "site-url": {
+            "type": read_origin,
+            "default": settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
+            "metavar": "URL",
+            "help": "origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
+        },
+        "now": {
+            "type": read_instant,
+            "metavar": "INSTANT",
+            "help": "read the content as of this UTC time (default: now)",
+        },
+        "strict": {"action": "store_true", "help": "let warnings count as errors"},
+        "jobs": {
+            "type": read_jobs,
+            "metavar": "N",
+            "help": "processes (default: one for each core)",
+        },
+    }
+    for name in names:
+        parser.add_argument(f"--{name}", **known[name] | changes)
 
 
 def read_folder(text: str) -> Path:

@@ -21,9 +21,6 @@ from site_build.errors import BuildError
 T = TypeVar("T")
 R = TypeVar("R")
 
-_BATCH = 16
-"""Results sent at a time: fewer system calls, and a parent's death is noticed soon."""
-
 _FEW = 8
 """So few items are done sooner than a process is started."""
 
@@ -129,14 +126,9 @@ def _run_share(
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
     for receiver in inherited:
         receiver.close()  # With a reader left here, the death of the parent would go unnoticed.
-    batch: list[tuple[int, R]] = []
     try:
         for index in indexes:
-            batch.append((index, work(items[index])))
-            if len(batch) == _BATCH:
-                sender.send(batch)
-                batch = []
-        sender.send(batch)
+            sender.send((index, work(items[index])))
         sender.send(None)
     except BrokenPipeError:
         return  # The parent is gone, and with it whoever wanted the results.
@@ -155,7 +147,7 @@ def _collect(workers: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
             if message is None:
                 busy.discard(receiver)
             else:
-                yield from cast("list[tuple[int, R]]", message)
+                yield cast("tuple[int, R]", message)
 
 
 def _receive(receiver: Connection, process: BaseProcess) -> object:

@@ -12,33 +12,16 @@ from site_build.errors import Diagnostic
 
 
 class Observer:
-    """What is told how far a build is; this one shows nothing."""
+    """Shows how far a build is: a bar that fills on a terminal, else a line for each stage.
 
-    def begin(self, stage: str, total: int) -> None:
-        """Take notice that a stage of `total` steps begins."""
-
-    def advance(self) -> None:
-        """Take notice that a step is done."""
-
-
-class Lines(Observer):
-    """One line for each stage, for logs and pipes: one for each step would bury the findings."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def begin(self, stage: str, total: int) -> None:
-        """Print the stage."""
-        self._console.print(f"{stage} ({total:,})")
-
-
-class Bar(Observer):
-    """A bar that fills; use it as a context, so that the cursor comes back."""
+    Use it as a context, so that the cursor comes back. Without a console it shows nothing.
+    """
 
     _EVERY = 50
     """Steps between two pictures: drawing each would take longer than the work."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console | None = None) -> None:
+        self._console, self._has_bar = console, bool(console and console.is_terminal)
         # Drawn from here and never from a thread: the build forks.
         self._progress = Progress(
             TextColumn("{task.description}"),
@@ -47,6 +30,7 @@ class Bar(Observer):
             console=console,
             auto_refresh=False,
             transient=True,
+            disable=not self._has_bar,
         )
         self._task = self._progress.add_task("", visible=False)
 
@@ -58,12 +42,15 @@ class Bar(Observer):
         self._progress.stop()
 
     def begin(self, stage: str, total: int) -> None:
-        """Start an empty bar in place of the last one."""
+        """Take notice that a stage of `total` steps begins."""
         self._progress.reset(self._task, total=total, description=stage, visible=True)
         self._progress.refresh()
+        # A line for each step would bury the findings in logs and pipes.
+        if self._console and not self._has_bar:
+            self._console.print(f"{stage} ({total:,})")
 
     def advance(self) -> None:
-        """Fill the bar by one step."""
+        """Take notice that a step is done."""
         self._progress.advance(self._task)
         if self._progress.tasks[0].completed % self._EVERY == 0:
             self._progress.refresh()

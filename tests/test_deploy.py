@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.backup.replica import find_program
 from tests.test_distribution import ROOT, build_wheel
 
 pytestmark = pytest.mark.size("ci")
@@ -62,6 +63,7 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path) -> None:
         ROOT / "tests/scratch_server.py",
         ROOT / "docs/deploy.md",
         folder,
+        find_program(),
     ]
     ended = subprocess.run(
         [*namespaces, *mount, *program, sysconfig.get_path("purelib")],

@@ -221,7 +221,14 @@ def test_a_journal_is_made_and_served(installed: Installation, tmp_path: Path) -
     assert (folder / ".env").stat().st_mode & 0o777 == 0o600
     assert "0 errors, 0 warnings" in installed.do(folder, "check", "--strict")
     with installed.running(folder, port, "run") as process:
-        assert "<h1>My site</h1>" in await_page(port, "/", "The first post")
+        home = await_page(port, "/", "The first post")
+        assert "<h1>My site</h1>" in home
+        assert "<title>My site</title>" in home
+        assert '<meta name="description" content="My site">' in home
+        assert "<p></p>" not in home
+        for path in ("/index.md", "/llms.txt", "/llms-full.txt"):
+            assert fetch(port, path)[1].startswith("# My site\n\n")
+            assert "> \n" not in fetch(port, path)[1]
         assert "three commands" in await_page(port, "/journal/the-first-post/", "<h1")
         assert "<form" in await_page(port, "/contact/", "<h1")
         assert fetch(port, "/api/public/v1/leads", LEAD)[0] == 201
@@ -234,6 +241,8 @@ def test_a_journal_is_made_and_served(installed: Installation, tmp_path: Path) -
         said, _ = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == 0, said
+    assert said.count("is served, with 1 post\n") == 2, "one build at the start, one for the change"
+    assert "from the cache" not in said
     assert "Traceback" not in said
     assert children
     assert not any(child.is_running() for child in children)
@@ -257,6 +266,26 @@ def test_a_journal_is_served_with_its_rows_in_postgresql(
         assert not list((tmp_path / "mysite" / "var").glob("*.db"))
     finally:
         server.remove()
+
+
+def test_run_serves_the_build_that_is_there(installed: Installation, tmp_path: Path) -> None:
+    """While the content is faulty the last build is served; without a build `run` ends with 1."""
+    installed.do(tmp_path, "init", "mysite")
+    folder, port = tmp_path / "mysite", find_free_port()
+    post = folder / "content" / "posts" / "the-first-post.md"
+    whole = post.read_text("utf-8")
+    post.write_text(whole.replace("title:", "tittle:"), "utf-8")
+    ended = installed.run(folder, "run")
+    assert ended.returncode == 1
+    assert "the-first-post.md" in ended.stdout
+
+    post.write_text(whole, "utf-8")
+    installed.do(folder, "build")
+    post.write_text(whole.replace("title:", "tittle:"), "utf-8")
+    with installed.running(folder, port, "run"):
+        await_page(port, "/", "The first post")
+        post.write_text(f"{whole}\nCorrected.\n", "utf-8")
+        await_page(port, "/journal/the-first-post/", "Corrected.")
 
 
 @pytest.mark.parametrize("name", ["edge_api", "site_build"])
@@ -400,6 +429,7 @@ def test_commands_of_both_programs_are_passed_on(installed: Installation, tmp_pa
     for words in (["preview"], ["serve"], ["keys", "list"], ["init"], ["run"]):
         said = installed.do(tmp_path, *words, "--help")
         assert said.startswith(f"usage: {' '.join(['fore-edge', *words])} [-h]")
+    assert "deploy journal.example --owner " in installed.do(tmp_path, "deploy", "--help")
     assert refused.returncode == 2
     assert refused.stderr.startswith("fore-edge: ")
 

@@ -9,7 +9,7 @@ import random
 
 from PIL import Image, ImageChops, ImageDraw, ImageFilter
 
-from site_build.tag_colours import Colour, blend, mix_paint
+from site_build.images.card import Colour, blend, mix_paint
 from tools.environment import ROOT
 
 TARGET = ROOT / "content" / "images" / "painted-fore-edge.jpg"

@@ -3,7 +3,7 @@
 import sys
 
 from edge_api.__main__ import main
-from edge_api.db import group_commit as grouping
+from edge_api.db import transaction as grouping
 
 if __name__ == "__main__":
     grouping.MAX_GROUP_SIZE = 1  # type: ignore[misc]  # that is the point

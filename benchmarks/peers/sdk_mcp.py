@@ -16,7 +16,7 @@ from mcp_types import CallToolResult, TextContent
 
 from edge_api.app import assemble
 from edge_api.auth.actor import Actor
-from edge_api.mcp.tools import Toolbox
+from edge_api.mcp.tools import bind_tools
 from edge_api.operation.service import Service
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
@@ -27,10 +27,10 @@ ANYBODY = Actor("anybody", "anybody", "access_token", frozenset(SCOPES))
 
 def make_server(service: Service) -> Server[Any]:
     """Return an SDK server whose tools are the product's."""
-    toolbox = Toolbox(OPERATIONS)
+    tools = bind_tools(OPERATIONS)
 
     async def call(_context: Any, params: Any) -> CallToolResult:
-        result = await toolbox.tools[params.name].call(service, ANYBODY, params.arguments or {})
+        result = await tools[params.name].call(service, ANYBODY, params.arguments or {})
         text = TextContent(text=orjson.dumps(result).decode())
         return CallToolResult(content=[text], structured_content=result)
 

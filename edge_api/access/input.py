@@ -64,11 +64,9 @@ def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
 
 def request_schema() -> dict[str, Any]:
     """Return the JSON Schema of both forms."""
-    shared = {
+    members = {
         "name": _NAME.json_schema("Who asks: a person, or a program."),
         "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),
-    }
-    more = {
         "email": {
             "type": ["string", "null"],
             "format": "email",
@@ -94,7 +92,7 @@ def request_schema() -> dict[str, Any]:
                 "title": "In plain words",
                 "type": "object",
                 "required": ["type", "name", "purpose"],
-                "properties": {"type": credential, **shared, **more},
+                "properties": {"type": credential, **members},
             },
             {
                 "title": "In the words of auth.md",
@@ -103,8 +101,7 @@ def request_schema() -> dict[str, Any]:
                 "properties": {
                     "type": {"const": ANONYMOUS},
                     "requested_credential_type": credential,
-                    **shared,
-                    **more,
+                    **members,
                 },
             },
         ]

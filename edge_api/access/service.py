@@ -18,9 +18,9 @@ from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant, parse_uuid
@@ -179,13 +179,6 @@ class AccessRequests:
         if row["status"] == "denied":
             raise Problem("forbidden", "This request was denied")
         return ClaimResult(row, await self._reissue_credentials(row, token))
-
-    async def delete_expired(self) -> None:
-        """Delete expired requests. Raises Problem."""
-        expired = (Filter("expires_at", "lte", format_instant(self._clock())),)
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, ("id",), expired, limit=1))
-        if result.rows:  # nothing is written for nothing
-            await self._store.run(Delete(ACCESS_REQUESTS, expired))
 
     def _row(self, request: AccessRequestInput, claim_digest: str) -> Row:
         now = self._clock()

@@ -1,12 +1,14 @@
-"""PostgREST's dialect: filters, `[not.]operator.operand`, and the selection of columns.
+"""PostgREST's dialect: filters, `[not.]operator.operand`, the selection of columns, and CSV.
 
 The description and the operand of each operator are here, its SQL in `db.sql`;
 `admin.query` has the same grammar as regular expressions.
 """
 
+import csv
+import io
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -81,10 +83,11 @@ def parse_filter(table: Table, name: str, text: str) -> Filter:
     negated = text.startswith(NEGATION)
     word, dot, operand = text.removeprefix(NEGATION).partition(".")
     operator = _operator_for(column, word if dot else "")
-    value = _READERS[operator.operand](column, operand)
     if operator.operand == "state":
-        return Filter(name, word, None, negated != (value == "not_null"))
-    return Filter(name, word, value, negated)
+        if operand.lower() not in IS_VALUES:
+            raise Problem("invalid", f"{name}: is takes null or not_null")
+        return Filter(name, word, None, negated != (operand.lower() == "not_null"))
+    return Filter(name, word, _READERS[operator.operand](column, operand), negated)
 
 
 def _operator_for(column: Column, word: str) -> Operator:
@@ -109,19 +112,13 @@ def _read_value(column: Column, text: str) -> Value:
     try:
         return PARSERS[column.kind](text if column.kind == ColumnType.TEXT else text.strip(" "))
     except ValueError as error:
+        is_unescaped = column.kind == ColumnType.TIMESTAMP and _UNESCAPED_PLUS.search(text)
         raise Problem(
             "invalid",
             f"{column.name}: {error}",
             sqlstate=VALUE_SQLSTATES[column.kind],
-            hint=_hint(column, text),
+            hint="In a query string a plus sign is written %2B" if is_unescaped else None,
         ) from None
-
-
-def _hint(column: Column, text: str) -> str | None:
-    """Return the fix of a common error: an unescaped plus sign, which means a space."""
-    if column.kind == ColumnType.TIMESTAMP and _UNESCAPED_PLUS.search(text):
-        return "In a query string a plus sign is written %2B"
-    return None
 
 
 def _read_pattern(column: Column, text: str) -> Value:
@@ -175,17 +172,10 @@ def _scan(text: str, position: int) -> tuple[tuple[str, ...], int]:
         position = found.end() + 1
 
 
-def _read_state(column: Column, text: str) -> Value:
-    if text.lower() not in IS_VALUES:
-        raise Problem("invalid", f"{column.name}: is takes null or not_null")
-    return text.lower()
-
-
 _READERS: Mapping[str, Callable[[Column, str], Value | tuple[Value, ...]]] = {
     "value": _read_value,
     "pattern": _read_pattern,
     "list": _read_list,
-    "state": _read_state,
 }
 
 
@@ -197,14 +187,6 @@ _SELECTED: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Cast:
-    """A conversion of a value, and the kinds of column that allow it."""
-
-    kinds: frozenset[ColumnType]
-    convert: Callable[[Any], Any]
-
-
 def format_value(value: object) -> str:
     """Return a value as text; JSON in its compact form."""
     if isinstance(value, str):
@@ -212,10 +194,11 @@ def format_value(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-CASTS: Mapping[str, Cast] = {
-    "text": Cast(frozenset(ColumnType), format_value),
-    "int": Cast(frozenset({ColumnType.INTEGER}), int),
+CASTS: Mapping[str, frozenset[ColumnType]] = {
+    "text": frozenset(ColumnType),
+    "int": frozenset({ColumnType.INTEGER}),
 }
+"""The kinds of column that allow each cast; what is cast to an integer is one already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +217,7 @@ class SelectItem:
     def value_of(self, row: Row) -> Any:
         """Return the member's value for a stored row; NULL stays NULL whatever the cast."""
         value = row[self.column]
-        return value if self.cast is None or value is None else CASTS[self.cast].convert(value)
+        return value if self.cast != "text" or value is None else format_value(value)
 
 
 SelectItems = tuple[SelectItem, ...]
@@ -282,13 +265,12 @@ def _parse_element(table: Table, text: str) -> SelectItems:
 
 
 def _check_cast(column: Column, name: str) -> None:
-    cast = CASTS.get(name)
-    if cast is None:
+    if name not in CASTS:
         known = " or ".join(f"::{known}" for known in CASTS)
         raise Problem(
             "invalid", f"select: {column.name} can only be cast by {known}", sqlstate="42704"
         )
-    if column.kind not in cast.kinds:
+    if column.kind not in CASTS[name]:
         raise Problem(
             "invalid",
             f"select: {column.name} holds {column.kind} and cannot be cast to {name}",
@@ -302,3 +284,25 @@ def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
     if not rows or (len(names) == len(selection) and list(rows[0]) == names):
         return rows  # as nearly always, and copying them would cost a fifth of the page
     return [{output.name: output.value_of(row) for output in selection} for row in rows]
+
+
+FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")
+"""The first characters of formulas in spreadsheet programs."""
+
+
+def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+    """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
+
+    A spreadsheet program opens it without running anything in it: a cell that begins like a formula
+    gets an apostrophe before it, which marks text.
+    """
+    sheet = io.StringIO()
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow(names)
+    writer.writerows([_cell(row[name]) for name in names] for row in rows)
+    return sheet.getvalue()
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else format_value(value)
+    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text

@@ -1,6 +1,6 @@
 """The operations of the administrative tables: four verbs for each, from one template.
 
-Rows are declared in `db.tables`, filters in `admin.filters`; `admin.representation` does the work.
+Rows are declared in `db.tables`, filters in `admin.filters`; `admin.rows` does the work.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,21 +11,21 @@ from pydantic import TypeAdapter
 
 from edge_api.admin.filters import OPERATORS
 from edge_api.admin.query import DEFAULT_LIMIT, MAX_LIMIT, order_pattern, selection_pattern
-from edge_api.admin.representation import (
+from edge_api.admin.rows import (
     COUNT_EXACT,
     CSV,
+    MAX_CHANGES,
+    MAX_INSERT_ROWS,
     SINGLE,
     DeleteBody,
     NewRows,
     UpdateBody,
     check_query_names,
-    check_table,
     delete_rows,
     insert_rows,
     read_rows,
     update_rows,
 )
-from edge_api.admin.rows import MAX_CHANGES, MAX_INSERT_ROWS
 from edge_api.admin.schemas import (
     array_of,
     component_prefix,
@@ -38,6 +38,7 @@ from edge_api.admin.schemas import (
     update_schema,
     values_sample,
 )
+from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.db.table import Column, Table
 from edge_api.db.tables import ADMINISTRATIVE
@@ -111,6 +112,12 @@ UNKNOWN_TABLES: tuple[AnyOperation, ...] = tuple(
     )
     for method in ("GET", "POST", "PATCH", "DELETE")
 )
+
+
+def check_table(table: Table, actor: Actor) -> None:
+    """Raise Problem `table_not_allowed` unless the credential may use the table."""
+    if actor.tables is not None and table.name not in actor.tables:
+        raise Problem("table_not_allowed")
 
 
 def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:

@@ -7,6 +7,7 @@ rows name a person (`Table.personal`), and how they age (`Table.retention`).
 import re
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Final
 from unicodedata import normalize
 
@@ -14,8 +15,8 @@ import orjson
 
 from edge_api.admin.filters import format_value
 from edge_api.auth.actor import SERVICE, Actor, AuditChange, Clock, audit_entry
-from edge_api.db.desk_tables import FORMER_ROWS
 from edge_api.db.email_address import normalize_address
+from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import PersonalData, Row, Table
@@ -33,28 +34,11 @@ _KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
 _PUNCTUATION: Final = "'`.!?\\"  # stripped from both ends of an address in a text
 
 
-class DataSubject:
-    """One person's address (GDPR, Article 4(1)), in any spelling."""
-
-    def __init__(self, address: str) -> None:
-        self.address = _fold(address)
-        self.is_valid = True
-        try:
-            normalize_address(address)
-        except ValueError:
-            self.is_valid = False
-
-    def equals(self, text: str) -> bool:
-        """Return whether a text is exactly the address."""
-        return _fold(text) == self.address
-
-    def within(self, text: str) -> bool:
-        """Return whether a text is the address, or contains it."""
-        if self.equals(text):
-            return True
-        return any(
-            _fold(found[0].strip(_PUNCTUATION)) == self.address for found in _ADDRESS.finditer(text)
-        )
+def _is_within(address: str, text: str) -> bool:
+    """Return whether a text is an address (GDPR, Article 4(1)), or contains it, in any spelling."""
+    if _fold(text) == address:
+        return True
+    return any(_fold(found[0].strip(_PUNCTUATION)) == address for found in _ADDRESS.finditer(text))
 
 
 def _fold(text: str) -> str:
@@ -80,7 +64,7 @@ class Privacy:
         `invalid` for an invalid address that is stored nowhere, since a typing error must not pass
         for nothing.
         """
-        subject = DataSubject(address)
+        subject = _fold(address)
         found: dict[Table, Sequence[Row]] = {}
         for table in TABLES.values():
             if data := table.personal:
@@ -92,8 +76,11 @@ class Privacy:
                     for row in rows
                     if _is_about(row, data, subject, keys)
                 ]
-        if not subject.is_valid and not any(found.values()):
-            raise Problem("invalid", "EMAIL: not a valid e-mail address")
+        if not any(found.values()):
+            try:
+                normalize_address(address)
+            except ValueError:
+                raise Problem("invalid", "EMAIL: not a valid e-mail address") from None
         return found
 
     async def erase(self, address: str, actor: Actor) -> PersonalRows:
@@ -135,10 +122,11 @@ def export_person(address: str, found: PersonalRows, now: str) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_INDENT_2)
 
 
-def _is_about(row: Row, data: PersonalData, subject: DataSubject, keys: frozenset[str]) -> bool:
+def _is_about(row: Row, data: PersonalData, subject: str, keys: frozenset[str]) -> bool:
     texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
     return any(
-        subject.within(text) or (keys and not keys.isdisjoint(_KEY.findall(text))) for text in texts
+        _is_within(subject, text) or (keys and not keys.isdisjoint(_KEY.findall(text)))
+        for text in texts
     )
 
 
@@ -206,13 +194,18 @@ class Retention:
             keys = tuple(row[table.key] for row in result.rows)
             if not keys:
                 return number
-            change = AuditChange("forget", table, RowCount(0), (since,))
-            await self._store.run(
-                Delete(table, (Filter(table.key, "in", keys),)),
-                audit_entry(actor, change, self._clock()),
-                *_delete_children(table, keys),
-            )
-            number += len(keys)
+            number += await self._delete_keys(table, keys, since, actor)
+
+    async def _delete_keys(
+        self, table: Table, keys: tuple[str, ...], since: str, actor: Actor, where: Where = ()
+    ) -> int:
+        change = AuditChange("forget", table, RowCount(0), (since,))
+        deleted, *_ = await self._store.run(
+            Delete(table, (*where, Filter(table.key, "in", keys))),
+            audit_entry(actor, change, self._clock()),
+            *_delete_children(table, keys),
+        )
+        return len(deleted.rows)
 
     async def _delete_unused_tokens(self, actor: Actor) -> int:
         """Delete unused tokens beyond the longest retention whose address no row names."""
@@ -226,8 +219,10 @@ class Retention:
         tokens = [row async for rows in found for row in rows]
         named = await self._mailed_addresses() if tokens else frozenset()
         ids = [row["id"] for row in tokens if normalize_recipient(row["email"]) not in named]
-        parts = (ids[start : start + DELETE_BATCH] for start in range(0, len(ids), DELETE_BATCH))
-        return sum([await self._delete_tokens(tuple(part), actor) for part in parts])
+        batches = (ids[start : start + DELETE_BATCH] for start in range(0, len(ids), DELETE_BATCH))
+        delete = partial(self._delete_keys, EMAIL_UNSUBSCRIBE_TOKENS, since="created_at")
+        unused = (UNUSED_TOKEN,)
+        return sum([await delete(tuple(ids), actor=actor, where=unused) for ids in batches])
 
     async def _mailed_addresses(self) -> Collection[str]:
         """Return the canonical form of every address that a row names."""
@@ -240,14 +235,6 @@ class Retention:
 
     def _pages(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Sequence[Row]]:
         return read_pages(self._store, Read(table, ("id", column), where), READ_BATCH)
-
-    async def _delete_tokens(self, ids: tuple[str, ...], actor: Actor) -> int:
-        change = AuditChange("forget", EMAIL_UNSUBSCRIBE_TOKENS, RowCount(0), ("created_at",))
-        deleted, _ = await self._store.run(
-            Delete(EMAIL_UNSUBSCRIBE_TOKENS, (UNUSED_TOKEN, Filter("id", "in", ids))),
-            audit_entry(actor, change, self._clock()),
-        )
-        return len(deleted.rows)
 
 
 def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Query]:

@@ -5,7 +5,7 @@ every row.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -26,7 +26,7 @@ from edge_api.admin.filters import (
 )
 from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read
-from edge_api.db.table import Column, Table
+from edge_api.db.table import Table
 from edge_api.db.types import PATTERNS, ColumnType
 
 _QUOTED: Final = r'"(?:[^"\\\u0000]|\\[^\u0000])*"'
@@ -38,14 +38,15 @@ def filter_pattern(kind: ColumnType) -> str:
     names: dict[str, list[str]] = {}
     for name in operators_for(kind):
         names.setdefault(OPERATORS[name].operand, []).append(name)
-    forms = (rf"{_one_of(words)}\.{_OPERANDS[form](kind)}" for form, words in names.items())
+    forms = (rf"{_one_of(words)}\.{_operand(form, kind)}" for form, words in names.items())
     return rf"^(?:not\.)?{_one_of(forms)}$"
 
 
 def selection_pattern(table: Table) -> str:
     """Return the regular expression of `select`."""
     columns = [table.columns[name] for name in table.readable]
-    chosen = _one_of(rf"{column.name}(?:::{_one_of(_casts(column))})?" for column in columns)
+    casts = {each: [name for name, kinds in CASTS.items() if each in kinds] for each in ColumnType}
+    chosen = _one_of(rf"{each.name}(?:::{_one_of(casts[each.kind])})?" for each in columns)
     element = rf" *(?:\*|(?:{ALIAS}:)?{chosen}) *"
     return rf"^(?: *|{element}(?:,{element})*)$"
 
@@ -62,45 +63,24 @@ def _one_of(forms: Iterable[str]) -> str:
     return f"(?:{'|'.join([first, *others])})" if others else first
 
 
-def _casts(column: Column) -> list[str]:
-    return [name for name, cast in CASTS.items() if column.kind in cast.kinds]
-
-
-def _value(kind: ColumnType) -> str:
-    return PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
-
-
-def _pattern(_kind: ColumnType) -> str:
-    return r"(?:[^\\\u0000]|\\[^\u0000])*"
-
-
-def _list(kind: ColumnType) -> str:
-    element = _element(kind)
-    return rf"\( *(?:{element}(?:,{element})*)?\) *"
-
-
-def _element(kind: ColumnType) -> str:
-    """Return the pattern of a list's element; one that could be quoted is only read as quoted."""
+def _operand(form: str, kind: ColumnType) -> str:
+    """Return the pattern of an operand; what could be a quoted element is only read as quoted."""
+    if form == "pattern":
+        return r"(?:[^\\\u0000]|\\[^\u0000])*"
+    if form == "state":
+        return _one_of(map(_case_insensitive, IS_VALUES))
+    value = PATTERNS[kind] if kind == ColumnType.TEXT else f" *{PATTERNS[kind]} *"
+    if form == "value":
+        return value
+    element = rf'(?:{value}|"{value}")'
     if kind == ColumnType.TEXT:
-        return rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
-    return rf'(?:{_value(kind)}|"{_value(kind)}")'
-
-
-def _state(_kind: ColumnType) -> str:
-    return _one_of(map(_case_insensitive, IS_VALUES))
+        element = rf"(?:{_QUOTED}(?=[,)])|(?!{_QUOTED}[,)]){_RAW})"
+    return rf"\( *(?:{element}(?:,{element})*)?\) *"
 
 
 def _case_insensitive(word: str) -> str:
     letters = (f"[{letter}{letter.upper()}]" if letter.isalpha() else letter for letter in word)
     return "".join(letters)
-
-
-_OPERANDS: Mapping[str, Callable[[ColumnType], str]] = {
-    "value": _value,
-    "pattern": _pattern,
-    "list": _list,
-    "state": _state,
-}
 
 
 RESERVED: Final = ("select", "limit", "offset", "order")
@@ -136,7 +116,7 @@ def parse_query(
     if len(filters) > MAX_FILTERS:
         raise Problem("invalid", f"filters: at most {MAX_FILTERS} are taken", sqlstate="54001")
     reserved = single_values(pairs, RESERVED)
-    selection, columns, is_plain = _select(table, reserved.get("select", ""))
+    selection, columns = _select(table, reserved.get("select", ""))
     read = Read(
         table,
         columns=columns,
@@ -146,17 +126,15 @@ def parse_query(
         offset=_offset(reserved.get("offset", "0")),
         with_total=with_total,
         timeout=seconds,
-        as_json=is_plain,
     )
     return ParsedQuery(read, selection)
 
 
 @lru_cache(256)
-def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...], bool]:
-    """Return the selection, the columns to read, and whether all of them are unchanged."""
+def _select(table: Table, text: str) -> tuple[SelectItems, tuple[str, ...]]:
+    """Return the selection, and the columns to read."""
     selection = parse_selection(table, text)
-    columns = tuple(dict.fromkeys(output.column for output in selection))
-    return selection, columns, all(output.is_plain for output in selection)
+    return selection, tuple(dict.fromkeys(output.column for output in selection))
 
 
 def single_values(pairs: Pairs, names: Sequence[str]) -> Mapping[str, str]:

@@ -139,21 +139,16 @@ def delete_schema(table: Table) -> Schema:
     return _required_object({"match": _match(table)})
 
 
-def row_schema(table: Table) -> Schema:
-    """Return the schema of a row with all readable columns."""
-    columns = [table.columns[name] for name in table.readable]
+def selected_row_schema(table: Table) -> Schema:
+    """Return the schema of a returned row: whole, or with the members that `select` names."""
     row = {
-        **_object(columns, _row_value),
+        **_object((table.columns[name] for name in table.readable), _row_value),
         "required": list(table.readable),
         "examples": [stored_row_sample(table)],
     }
-    return component_ref(f"{component_prefix(table)}Row", row)
-
-
-def selected_row_schema(table: Table) -> Schema:
-    """Return the schema of a returned row: whole, or with the members that `select` names."""
     chosen = {"type": "object", "description": "The members that `select` asks for."}
-    return component_ref(f"{component_prefix(table)}Answer", {"anyOf": [row_schema(table), chosen]})
+    forms = [component_ref(f"{component_prefix(table)}Row", row), chosen]
+    return component_ref(f"{component_prefix(table)}Answer", {"anyOf": forms})
 
 
 def array_of(schema: Schema) -> Schema:

@@ -47,11 +47,6 @@ def tokenize(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
-def count_tokens(text: str) -> int:
-    """Return the number of words in plain text."""
-    return sum(1 for _ in _WORD.finditer(text))
-
-
 def has_spaces(words: list[str]) -> bool:
     """Return whether the words are mostly of scripts with spaces between words."""
     letters = sum(map(len, words))
@@ -61,7 +56,7 @@ def has_spaces(words: list[str]) -> bool:
 
 def sentence_lengths(text: str, language: Language) -> Iterator[int]:
     """Yield the number of words of each sentence that has any."""
-    return filter(None, (count_tokens(part) for part in _sentences(text, language)))
+    return filter(None, (len(tokenize(part)) for part in _sentences(text, language)))
 
 
 def _sentences(text: str, language: Language) -> Iterator[str]:
@@ -149,7 +144,7 @@ def measure(document: ParsedDocument, language: str | None = None) -> Metrics:
 
 
 def _paragraph_lengths(document: ParsedDocument) -> Iterator[int]:
-    lengths = (count_tokens(each.text) for each in document.blocks if each.kind == "paragraph")
+    lengths = (len(tokenize(each.text)) for each in document.blocks if each.kind == "paragraph")
     return filter(None, lengths)
 
 

@@ -24,7 +24,7 @@ from edge_api.analysis.document import (
     ParsedDocument,
 )
 from edge_api.analysis.languages import UNKNOWN
-from edge_api.analysis.metrics import Metrics, count_tokens, find_keywords, measure
+from edge_api.analysis.metrics import Metrics, find_keywords, measure, tokenize
 from edge_api.analysis.parse import PARSERS
 from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 
@@ -47,7 +47,7 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
     page, llms, robots = document.page or PageMetadata(), found.get(LLMS), found.get(ROBOTS)
     levels = [heading.level for heading in document.headings]
     paragraphs = (block.text for block in document.blocks if block.kind == "paragraph")
-    lengths = map(count_tokens, paragraphs)
+    lengths = (len(tokenize(text)) for text in paragraphs)
     return Facts(
         **vars(document.counts),
         **vars(page),

@@ -12,7 +12,7 @@ from typing import Final
 
 from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import hash_secret, is_well_formed
-from edge_api.auth.tokens import AccessTokenValidator, is_jwt
+from edge_api.auth.tokens import AccessTokenValidator, ValidCredential, is_jwt
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store, Update
 from edge_api.db.table import Row
@@ -33,46 +33,11 @@ _WRONG_KIND: Mapping[Audience, str] = {
 """The sentence for a credential that only the other API takes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Challenge:
-    """Makes the 401 and 403 problems of one audience; `site_url` is the service's origin."""
-
-    site_url: str
-    audience: Audience = "rest"
-
-    def missing(self) -> Problem:
-        """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
-        return Problem("unauthenticated", headers=self._header(*self._scope_parameter()))
-
-    def invalid(self, *, is_wrong_kind: bool = False) -> Problem:
-        """Return the problem of an invalid credential, or of one for the other audience."""
-        parameters = ('error="invalid_token"', *self._scope_parameter())
-        message = _WRONG_KIND[self.audience] if is_wrong_kind else ""
-        return Problem("unauthenticated", message, headers=self._header(*parameters))
-
-    def insufficient(self, *scopes: Scope) -> Problem:
-        """Return the problem of a valid credential without the scopes."""
-        needed = " ".join(dict.fromkeys((*_REQUIRED_SCOPES[self.audience], *scopes)))
-        return Problem(
-            "insufficient_scope",
-            f"The credential lacks the scope {' '.join(scopes)}",
-            headers=self._header('error="insufficient_scope"', f'scope="{needed}"'),
-        )
-
-    def _scope_parameter(self) -> tuple[str, ...]:
-        """Return the `scope` parameter: those that a client should request, for MCP's tools."""
-        if self.audience == "rest":
-            return ()
-        return (f'scope="{" ".join((*_REQUIRED_SCOPES[self.audience], *DEFAULT_SCOPES))}"',)
-
-    def _header(self, *parameters: str) -> dict[str, str]:
-        """Return the header field (RFC 9110, section 11.6.1; RFC 9728, section 5.1)."""
-        realm = "api" if self.audience == "rest" else self.audience
-        metadata = (
-            f'resource_metadata="{self.site_url}{RESOURCE_METADATA}{AUDIENCES[self.audience]}"'
-        )
-        return {"WWW-Authenticate": ", ".join((f'Bearer realm="{realm}"', *parameters, metadata))}
-
+_WANTED_SCOPES: Mapping[Audience, tuple[str, ...]] = {
+    "rest": (),
+    "mcp": (f'scope="{" ".join((*_REQUIRED_SCOPES["mcp"], *DEFAULT_SCOPES))}"',),
+}
+"""The parameter of a challenge with the scopes that a client should request: for MCP's tools."""
 
 OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 """The time that a credential is accepted after its last confirmed use while the store is
@@ -105,7 +70,7 @@ class Authenticator:
         self._store = store
         self._clock = clock
         self._token_validator = token_validator
-        self._challenges = {audience: Challenge(site_url, audience) for audience in _KINDS}
+        self._site_url = site_url
         self._cache: dict[str, _CachedCredential] = {}
         self._reading: SingleFlight[_CachedCredential | None] = SingleFlight()
 
@@ -142,15 +107,29 @@ class Authenticator:
     def authorise(self, actor: Actor, scope: Scope, audience: Audience = "rest") -> None:
         """Raise Problem `insufficient_scope` unless the actor has the scope."""
         if scope not in actor.scopes:
-            raise self._challenges[audience].insufficient(scope)
+            needed = " ".join(dict.fromkeys((*_REQUIRED_SCOPES[audience], scope)))
+            parameters = 'error="insufficient_scope"', f'scope="{needed}"'
+            message = f"The credential lacks the scope {scope}"
+            headers = self._challenge(audience, *parameters)
+            raise Problem("insufficient_scope", message, headers=headers)
 
     def missing_credential(self, audience: Audience = "rest") -> Problem:
-        """Return the problem of a request that needs a credential and sent none."""
-        return self._challenges[audience].missing()
+        """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
+        headers = self._challenge(audience, *_WANTED_SCOPES[audience])
+        return Problem("unauthenticated", headers=headers)
 
     def _invalid(self, secret: str, audience: Audience) -> Problem:
+        """Return the problem of an invalid credential, or of one for the other audience."""
         other = _KINDS["mcp" if audience == "rest" else "rest"]
-        return self._challenges[audience].invalid(is_wrong_kind=secret.startswith(PREFIXES[other]))
+        message = _WRONG_KIND[audience] if secret.startswith(PREFIXES[other]) else ""
+        parameters = ('error="invalid_token"', *_WANTED_SCOPES[audience])
+        return Problem("unauthenticated", message, headers=self._challenge(audience, *parameters))
+
+    def _challenge(self, audience: Audience, *parameters: str) -> dict[str, str]:
+        """Return the header field (RFC 9110, section 11.6.1; RFC 9728, section 5.1)."""
+        realm = "api" if audience == "rest" else audience
+        metadata = f'resource_metadata="{self._site_url}{RESOURCE_METADATA}{AUDIENCES[audience]}"'
+        return {"WWW-Authenticate": ", ".join((f'Bearer realm="{realm}"', *parameters, metadata))}
 
     async def flush(self) -> None:
         """Store the last use of each key, or retry next time; drop expired tokens."""
@@ -172,26 +151,18 @@ class Authenticator:
 
     async def _read(self, secret: str, digest: str, version: int) -> _CachedCredential | None:
         """Return the credential unless it is unknown or revoked. Raises Problem `unavailable`."""
-        found = await (self._token(secret) if is_jwt(secret) else self._row(digest))
+        find_token = self._token_validator.find
+        found = await (find_token(secret) if is_jwt(secret) else self._find_row(digest))
         before = self._cache.pop(digest, None)
         if found is None:
             return None
-        actor, expires_at, audiences = found
-        cached = self._cache[digest] = _CachedCredential(actor, expires_at, version, audiences)
+        cached = _CachedCredential(found.actor, found.expires_at, version, found.audiences)
+        self._cache[digest] = cached
         if before is not None:
             cached.confirmed_at, cached.stored_at = before.confirmed_at, before.stored_at
         return cached
 
-    async def _token(self, text: str) -> "_CredentialInfo | None":
-        token = await self._token_validator.find(text)
-        if token is None:
-            return None
-        audiences = frozenset(
-            audience for audience in _KINDS if self._token_validator.accepts(token, audience)
-        )
-        return token.actor, token.expires_at, audiences
-
-    async def _row(self, digest: str) -> "_CredentialInfo | None":
+    async def _find_row(self, digest: str) -> ValidCredential | None:
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
         (result,) = await self._store.run(query)
         if not result.rows or result.rows[0]["revoked_at"] is not None:
@@ -199,7 +170,7 @@ class Authenticator:
         row = result.rows[0]
         expiry = row["expires_at"]
         audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
-        return actor_of(row), expiry and datetime.fromisoformat(expiry), audiences
+        return ValidCredential(actor_of(row), expiry and datetime.fromisoformat(expiry), audiences)
 
 
 def actor_of(row: Row) -> Actor:
@@ -211,9 +182,6 @@ def actor_of(row: Row) -> Actor:
         scopes=frozenset(row["scopes"].split()),
         tables=None if row["tables"] is None else frozenset(row["tables"].split()),
     )
-
-
-_CredentialInfo = tuple[Actor, datetime | None, frozenset[Audience]]
 
 
 def _is_expired(cached: _CachedCredential, now: datetime) -> bool:

@@ -6,9 +6,9 @@ from functools import partial
 from typing import Final
 
 from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
-from edge_api.db.desk_tables import DESK_LINKS
+from edge_api.db.internal_tables import DESK_LINKS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Query, Read, RowCount, Store, Update, Where
+from edge_api.db.query import Filter, Insert, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.schema.paths import DESK
@@ -80,14 +80,6 @@ class DeskLinks:
         values = {"used_at": format_instant(self._clock())}
         (done,) = await self._store.run(Update(DESK_LINKS, values, where))
         return bool(done.rows)
-
-    async def delete_expired(self) -> None:
-        """Delete links of more than an hour ago, which nothing counts any more. Raises Problem."""
-        before = format_instant(self._clock() - _HOUR)
-        old = (Filter("created_at", "lt", before), Filter("expires_at", "lt", before))
-        (found,) = await self._store.run(Read(DESK_LINKS, ("id",), old, limit=1))
-        if found.rows:
-            await self._store.run(Delete(DESK_LINKS, old))
 
     def _where(self, token: str) -> Where | None:
         """Return the conditions of the link that can be used with a token; `None` if not ours."""

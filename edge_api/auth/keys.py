@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from edge_api.auth.actor import OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
-from edge_api.db.oauth_tables import OAUTH_GRANTS
+from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
@@ -101,16 +101,17 @@ class Keys:
         audit = audit_entry(
             self._actor, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now
         )
-        unchanged = (Filter("rotated_at", "is", None), Filter("revoked_at", "is", None))
+        unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
         update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
-        transfer = transfer_grants(old["id"], issued.row["id"])
+        of_old = (Filter("credential_id", "eq", old["id"]), _NOT_REVOKED)
+        transfer = Update(OAUTH_GRANTS, {"credential_id": issued.row["id"]}, of_old)
         await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, transfer)
         return issued
 
     async def revoke(self, key_id: str) -> None:
         """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
         row, now = await self._find(key_id), self._clock()
-        where = (*_by_id(row["id"]), Filter("revoked_at", "is", None))
+        where = (*_by_id(row["id"]), _NOT_REVOKED)
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
         audit = audit_entry(
             self._actor, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now
@@ -190,12 +191,6 @@ def _by_id(key_id: str) -> tuple[Filter, ...]:
 def revoke_grants(where: Filter, timestamp: str) -> Update:
     """Return the query that revokes grants."""
     return Update(OAUTH_GRANTS, {"revoked_at": timestamp}, (where, _NOT_REVOKED))
-
-
-def transfer_grants(old_key: str, new_key: str) -> Update:
-    """Return the query that passes the grants of a rotated key to its successor."""
-    of_old = Filter("credential_id", "eq", old_key)
-    return Update(OAUTH_GRANTS, {"credential_id": new_key}, (of_old, _NOT_REVOKED))
 
 
 _NOT_REVOKED = Filter("revoked_at", "is", None)

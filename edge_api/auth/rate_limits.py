@@ -32,15 +32,10 @@ def _after(hits: Hits, ended: float) -> Hits:
     return hits[bisect_right(hits, ended) :] if hits and hits[0] <= ended else hits
 
 
-class HitExchange(Protocol):
-    """The store where edges exchange the hits that each counted in memory."""
+Exchange = Callable[[Mapping[str, WindowHits]], Awaitable[Mapping[str, Sequence[float]]]]
+"""Stores this edge's hits of some windows, and returns those of the other edges.
 
-    async def exchange(self, shares: Mapping[str, WindowHits]) -> Mapping[str, Sequence[float]]:
-        """Store this edge's hits of some windows, and return those of the other edges.
-
-        For each window, the ages of its hits in seconds, oldest first. Raises Problem
-        `unavailable`.
-        """
+For each window, the ages of its hits in seconds, oldest first. Raises Problem `unavailable`."""
 
 
 class MemoryLimits:
@@ -63,7 +58,7 @@ class MemoryLimits:
         self._unreported: dict[CounterKey, RateLimit] = {}
         self._reported: dict[CounterKey, RateLimit] = {}
 
-    async def exchange(self, shared: HitExchange) -> None:
+    async def exchange(self, exchange: Exchange) -> None:
         """Report the hits since the last exchange, and fetch those of other processes.
 
         Each report is repeated once: other processes may have reported since. What cannot be
@@ -80,7 +75,7 @@ class MemoryLimits:
             for item in limit.items
         }
         try:
-            remote = await shared.exchange(shares)
+            remote = await exchange(shares)
         except Problem:
             self._unreported = {**pending, **self._unreported}
             raise
@@ -182,40 +177,12 @@ class LimitBackend(Protocol):
         """Uncount the newest hit, if one counts."""
 
 
-class SharedLimitBackend(LimitBackend, HitExchange, Protocol):
+class SharedLimitBackend(LimitBackend, Protocol):
     """The store where edges count hits together, and exchange those counted in memory."""
 
-
-class _FallbackLimits:
-    """Counts in the shared store, or in memory while that is unavailable."""
-
-    def __init__(self, shared: LimitBackend, local: LimitBackend, now: Callable[[], float]) -> None:
-        self._shared = shared
-        self._local = local
-        self._now = now
-        self._is_unavailable = False
-        self._retry_at = 0.0
-
-    async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
-        return await self._call(lambda windows: windows.hit(limit, key))
-
-    async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
-        return await self._call(lambda windows: windows.peek(limit, key))
-
-    async def refund(self, limit: RateLimit, key: str) -> None:
-        await self._call(lambda windows: windows.refund(limit, key))
-
-    async def _call(self, call: Callable[[LimitBackend], Awaitable[T]]) -> T:
-        if self._is_unavailable and self._now() < self._retry_at:
-            return await call(self._local)
-        self._retry_at = self._now() + RETRY_SECONDS  # one request alone tries again
-        try:
-            answer = await call(self._shared)
-        except Problem:  # whatever keeps it from counting
-            self._is_unavailable = True
-            return await call(self._local)
-        self._is_unavailable = False
-        return answer
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange of hits."""
 
 
 COUNTED_BY: Final[Mapping[str, str]] = {
@@ -280,26 +247,26 @@ class Limiter:
         now: Callable[[], float] = time.monotonic,
         shared: SharedLimitBackend | None = None,
     ) -> None:
+        self._now = now
         self._shared = shared
-        self._local = local = MemoryLimits(now, shares=shared is not None)
-        others = _FallbackLimits(shared, MemoryLimits(now), now) if shared else local
+        self._local = MemoryLimits(now, shares=shared is not None)
+        self._fallback = MemoryLimits(now)
+        self._is_unavailable = False
+        self._retry_at = 0.0
         rates = list_rates(settings).items()
         self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
-        self._backends: Mapping[str, LimitBackend] = MappingProxyType(
-            {name: local if name in LOCAL_LIMITS else others for name in self._limits}
-        )
 
     async def exchange(self) -> None:
         """Exchange the hits of `LOCAL_LIMITS` with other edges. Raises Problem `unavailable`."""
         if self._shared is not None:
-            await self._local.exchange(self._shared)
+            await self._local.exchange(self._shared.exchange)
 
     async def hit(self, name: str, key: str) -> Quota | None:
         """Count a hit and return the remaining ones. Raises Problem `too_many_requests`."""
         limit = self._limits[name]
         if limit is None:
             return None
-        return _admit(limit, await self._backends[name].hit(limit, key))
+        return _admit(limit, await self._call(name, lambda backend: backend.hit(limit, key)))
 
     def count(self, name: str, key: str) -> Quota | None:
         """Count as `hit` does for a limit of `LOCAL_LIMITS`, without waiting."""
@@ -309,13 +276,30 @@ class Limiter:
     async def peek(self, name: str, key: str) -> Quota | None:
         """Return the remaining hits, without counting one."""
         limit = self._limits[name]
-        return None if limit is None else _quota(limit, await self._backends[name].peek(limit, key))
+        if limit is None:
+            return None
+        return _quota(limit, await self._call(name, lambda backend: backend.peek(limit, key)))
 
     async def refund(self, name: str, key: str) -> None:
         """Uncount a hit whose request failed."""
         limit = self._limits[name]
         if limit is not None:
-            await self._backends[name].refund(limit, key)
+            await self._call(name, lambda backend: backend.refund(limit, key))
+
+    async def _call(self, name: str, call: Callable[[LimitBackend], Awaitable[T]]) -> T:
+        """Call what counts a limit: the shared store, or memory while that is unavailable."""
+        if self._shared is None or name in LOCAL_LIMITS:
+            return await call(self._local)
+        if self._is_unavailable and self._now() < self._retry_at:
+            return await call(self._fallback)
+        self._retry_at = self._now() + RETRY_SECONDS  # one request alone tries again
+        try:
+            answer = await call(self._shared)
+        except Problem:  # whatever keeps it from counting
+            self._is_unavailable = True
+            return await call(self._fallback)
+        self._is_unavailable = False
+        return answer
 
 
 def _admit(limit: RateLimit, decision: LimitDecision) -> Quota:

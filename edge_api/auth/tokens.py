@@ -17,7 +17,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet, OctKey
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, AuditChange, Clock, audit_entry
-from edge_api.db.oauth_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
+from edge_api.db.internal_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
@@ -241,12 +241,12 @@ class SigningKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class ValidatedToken:
-    """The holder of a token, its expiry and its resource."""
+class ValidCredential:
+    """The holder of an unrevoked credential, its expiry, and the audiences that it is for."""
 
     actor: Actor
-    expires_at: datetime
-    resource: str
+    expires_at: datetime | None
+    audiences: frozenset[Audience]
 
 
 class AccessTokenValidator:
@@ -257,11 +257,7 @@ class AccessTokenValidator:
         self._store = store
         self._keys = keys
 
-    def accepts(self, token: ValidatedToken, audience: Audience) -> bool:
-        """Return whether the token is meant for the audience."""
-        return self._issuer.accepts(token.resource, audience)
-
-    async def find(self, text: str) -> ValidatedToken | None:
+    async def find(self, text: str) -> ValidCredential | None:
         """Return the holder of an unrevoked token, expired or not. Raises Problem."""
         token = read(text, self._issuer.url, await self._keys.verification_keys())
         if token is None:
@@ -279,7 +275,8 @@ class AccessTokenValidator:
         end = token.expires_at  # or that of the key, if that is sooner
         if key is not None and key["expires_at"] is not None:
             end = min(end, datetime.fromisoformat(key["expires_at"]))
-        return ValidatedToken(_actor(token, client, key), end, token.resource)
+        audiences = (each for each in AUDIENCES if self._issuer.accepts(token.resource, each))
+        return ValidCredential(_actor(token, client, key), end, frozenset(audiences))
 
     async def _key(self, grant: Row | None) -> Row | None:
         """Return the API key of a grant, if both are in force."""

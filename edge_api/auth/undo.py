@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 
 from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
-from edge_api.db.desk_tables import FORMER_ROWS
+from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,

@@ -78,7 +78,7 @@ def is_exposed(path: Path) -> bool:
 
 
 def check_dotenv_permissions(path: Path = Path(".env")) -> str:
-    """Return a sentence if `.env` holds a secret and is exposed, else nothing. Raises DotenvError.
+    """Return a sentence if `.env` holds a secret and is exposed, or `""`. Raises SettingsError.
 
     Secret are credentials, and values that `settings` hides, wholly or in part.
     """

@@ -123,9 +123,6 @@ MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
 RESTART_DELAYS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
 
-_STOPPED_TO_TRUNCATE: Final = (
-    "the process that replicates the store was stopped to cut the log; it is started again"
-)
 _log = logging.getLogger(__name__)
 
 
@@ -235,7 +232,8 @@ class Replication:
                 failures = 0
             self._is_paused = is_paused
             if is_paused:
-                _log.info(_STOPPED_TO_TRUNCATE)
+                message = "the process that replicates the store was stopped to cut the log"
+                _log.info("%s; it is started again", message)
             else:
                 _log.warning("the replication process has ended; starting it again")
             await asyncio.sleep(RESTART_DELAYS[min(failures, len(RESTART_DELAYS) - 1)])

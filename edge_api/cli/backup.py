@@ -5,7 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
@@ -18,14 +18,12 @@ from edge_api.backup.files import (
 )
 from edge_api.backup.verify import Verification, store_result
 from edge_api.cli import parse_count
-from edge_api.db.errors import StoreRefusal, missing_store
+from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
-from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.opening import BACKUPS, require_file, sync
 from edge_api.db.types import format_instant
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
-
-_DEFAULT_KEEP: Final = 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--keep",
         metavar="N",
         type=parse_count,
-        default=_DEFAULT_KEEP,
-        help=f"how many the folder keeps, the newest ones (default: {_DEFAULT_KEEP})",
+        help="how many the folder keeps, the newest ones (default: all)",
     )
     parser.add_argument(
         "--without-key", action="store_true", help="leave the secret key out of the folder"
@@ -71,7 +68,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
-    folder = BackupFolder(arguments.to or store.parent / "backups")
+    folder = BackupFolder(arguments.to or store.parent / BACKUPS)
     backup = make_backup(store, key, folder, arguments.keep)
     if arguments.json:
         print(json.dumps(backup.as_json(), indent=2))
@@ -80,13 +77,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int) -> Backup:
+def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int | None) -> Backup:
     """Make a backup under a temporary name, and rename it once it is verified.
 
-    Raises StoreRefusal.
+    Only with `keep` are older ones removed, all but so many. Raises StoreRefusal.
     """
-    if not store.is_file():
-        raise missing_store(f"at {store}")
+    require_file(store)
     now = system_clock()
     with folder.locked():
         partial, target = folder.draft_path(now), folder.backup_path(now)
@@ -105,7 +101,7 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int) 
             made_at = format_instant(now)
             made = Verification(str(target.resolve()), made_at, made_at=made_at, digest=digest)
             store_result(store, "backup", made)
-            removed = folder.rotate(keep, target)
+            removed = folder.rotate(keep, target) if keep else ()
         except OSError as error:
             named = error.filename or folder.path
             raise StoreRefusal(f"{named} cannot be written: {error.strerror}") from None

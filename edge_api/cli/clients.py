@@ -9,7 +9,6 @@ from typing import Any
 from edge_api.auth.actor import system_clock
 from edge_api.cli import (
     Columns,
-    Subparsers,
     add_command,
     add_id_command,
     add_json,
@@ -92,7 +91,7 @@ def _read_client(arguments: argparse.Namespace) -> NewClient:
     )
 
 
-def _add_register(actions: Subparsers) -> None:
+def _add_register(actions: Any) -> None:
     summary = "register a client, and print its id and secret, once"
     example = '--name "my client" --redirect-uri http://127.0.0.1:8765/callback'
     parser = add_command(actions, "register", summary, example)

@@ -3,13 +3,12 @@
 import argparse
 import asyncio
 import json
+import logging
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
 from ssl import cert_time_to_seconds
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -19,24 +18,24 @@ from edge_api.app import Assembly, assemble
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
-from edge_api.backup.verify import read_result, report
-from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, development_key_path
+from edge_api.backup.verify import PARTS, read_result, report
+from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, ask_system, clock_error, development_key_path
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.lock_file import is_outdated
 from edge_api.db.types import format_instant
 from edge_api.health import Health
+from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import open_transport
 from edge_api.schema.environment import BUILD, EDGE
 from edge_api.settings import Settings
 
-_SYSTEMD: Final = Path("/run/systemd/system")
-"""Is there where systemd runs (sd_booted(3))."""
 _UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
 _TIMEOUT_SECONDS: Final = 10.0
 _MIN_DAYS: Final = 14
 """A certificate is renewed a month before it expires; with fewer days left, that has failed."""
 _MIN_FREE_BYTES: Final = 512 << 20
+_GRACE_SECONDS: Final = 2 * 3600  # the age of a store without a backup that is no error
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -50,11 +49,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
+    logging.getLogger("edge_api").addHandler(logging.NullHandler())  # what it logs is printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, notes = report(settings, deep=arguments.deep)
     found = [*_check_files(settings), *service_errors, *replica_errors(settings), *backup_errors]
     found += [*_check_site(settings), *_check_machine(settings)]
     errors = dict.fromkeys(found)
+    if any(error.startswith("BUILD_DIR: ") for error in errors):
+        errors.pop(NO_BUILD, None)
     for error in errors:
         print(f"- {error}")
     if not errors:
@@ -104,7 +106,7 @@ async def _check_relay(settings: Settings) -> list[str]:
     """Connect and log in; send nothing."""
     if settings.smtp_url:
         try:
-            async with open_transport(settings.smtp_url).session():
+            async with open_transport(settings.smtp_url)():
                 pass
         except Refused as refused:
             return [f"SMTP_URL: {refused.message}"]
@@ -125,7 +127,7 @@ def _check_site(settings: Settings) -> Iterator[str]:
             response = connection.getresponse()
             if response.headers.get_content_type() != "application/json":
                 raise HTTPException(f"the status is {response.status}")  # noqa: TRY301
-            checks = json.loads(response.read())["checks"].values()
+            checks = json.loads(response.read())["checks"].items()
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
             yield (
                 f"{settings.site_url} is not answered by an edge ({error}): check that DNS leads "
@@ -134,7 +136,8 @@ def _check_site(settings: Settings) -> Iterator[str]:
             return
     if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _MIN_DAYS:
         yield f"the certificate of {settings.site_url} expires in {days} days: run certbot renew"
-    yield from (check["error"] for check in checks if "error" in check)
+    # `report` says more of the others.
+    yield from (each["error"] for name, each in checks if "error" in each and name not in PARTS)
 
 
 def _check_machine(settings: Settings) -> Iterator[str]:
@@ -142,30 +145,22 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     for folder in filter(None, (store, settings.build_dir)):
         if folder.is_dir() and (free := shutil.disk_usage(folder).free) < _MIN_FREE_BYTES:
             yield f"{free >> 20} MB are free on the disk of {folder}: make room"
-    is_public = store and not settings.is_loopback
-    if is_public and not settings.litestream_replica and not read_result(settings, "backup"):
+    key = secret_key_path(settings.database_path) if settings.database_path else None
+    is_new = key and key.exists() and time.time() - key.stat().st_mtime < _GRACE_SECONDS
+    needs_backup = store and not settings.is_loopback and not settings.litestream_replica
+    if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
-    if _SYSTEMD.is_dir():
-        yield from check_units(_ask("systemctl", "show", "-p", "Id,LoadState,ActiveState", *_UNITS))
-        if _ask("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no":
-            yield "the clock is not synchronised: run timedatectl set-ntp true"
+    shown = ask_system("systemctl", "show", "-p", "Id,LoadState,ActiveState", *_UNITS)
+    yield from (*check_units(shown), *filter(None, [clock_error()]))
 
 
 def check_units(shown: str) -> Iterator[str]:
     """Yield a sentence for each installed unit that `systemctl show` does not call active."""
-    for block in shown.split("\n\n"):
+    for block in filter(None, shown.split("\n\n")):
         unit = dict(line.split("=", 1) for line in block.strip().splitlines())
         if unit.get("LoadState") == "loaded" and unit["ActiveState"] != "active":
             name = unit["Id"]
             yield f"{name} is {unit['ActiveState']}: journalctl -u {name} says why; then restart it"
-
-
-def _ask(*command: str) -> str:
-    with suppress(OSError, subprocess.TimeoutExpired):
-        return subprocess.run(  # noqa: S603
-            command, check=False, capture_output=True, text=True, timeout=_TIMEOUT_SECONDS
-        ).stdout
-    return ""
 
 
 async def _pending_requests(assembly: Assembly) -> list[str]:

@@ -4,16 +4,16 @@ import argparse
 import asyncio
 import sys
 from contextlib import suppress
-from typing import Any, get_args
+from typing import Any
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
 from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
 from edge_api.db.table import Row
-from edge_api.mail.dispatcher import make_mailing, site_title
-from edge_api.mail.messages import TemplateName
+from edge_api.mail.dispatcher import make_mailing
+from edge_api.mail.messages import MESSAGE_TYPES
+from edge_api.mail.preparation import open_templates, sample_message, site_title
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin
-from edge_api.mail.samples import open_templates, sample_message
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
@@ -35,16 +35,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(action="run")
     add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
     add_list(actions, "list queued and undeliverable messages")
-    for name, description in (("retry", "queue again"), ("discard", "delete")):
+    more = ", and send now what waits for a later attempt or the end of a pause"
+    for name, description, also in (("retry", "queue again", more), ("discard", "delete", "")):
         changing = add_command(
             actions, name, f"{description} undeliverable messages, or one", "--all"
         )
         which = changing.add_mutually_exclusive_group(required=True)
         which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
-        which.add_argument("--all", action="store_true", help="all undeliverable messages")
+        which.add_argument("--all", action="store_true", help=f"all undeliverable messages{also}")
     print_sample = "print a message with sample values"
     preview = add_command(actions, "preview", print_sample, "lead_notification --html")
-    preview.add_argument("template", choices=get_args(TemplateName))
+    preview.add_argument("template", choices=MESSAGE_TYPES)
     form = preview.add_mutually_exclusive_group()
     form.add_argument("--html", action="store_true", help="print its HTML part")
     form.add_argument("--text", action="store_true", help="print its text part (the default)")
@@ -65,16 +66,18 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             print_list(found, _COLUMNS, none, as_json=arguments.json)
             return 0
         is_retry = arguments.action == "retry"
+        waiting = await mail.hasten() if is_retry and arguments.all else 0
         count = await (mail.retry if is_retry else mail.discard)(arguments.id)
     done = "queued again" if is_retry else "deleted"
-    print(f"{count} message{'s' * (count != 1)} {done}")
+    also = f", {waiting} that waited {'is' if waiting == 1 else 'are'} due now" if waiting else ""
+    print(f"{count} message{'s' * (count != 1)} {done}{also}")
     return 0
 
 
 async def _run(settings: Settings) -> int:
     """Send queued mail until SIGTERM or SIGINT; finish the current message first."""
     # Both import aiohttp, which the other subcommands do not need.
-    from edge_api.cli.logs import configure_logging  # noqa: PLC0415
+    from edge_api.http.logs import configure_logging  # noqa: PLC0415
     from edge_api.http.server import handle_signals  # noqa: PLC0415
 
     if settings.smtp_url is None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from edge_api.admin.privacy import PersonalRows, Privacy, Retention, export_person, visible
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import add_command, printable
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Row, Table

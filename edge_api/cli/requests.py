@@ -16,7 +16,6 @@ from edge_api.cli import (
     print_list,
 )
 from edge_api.db.table import Row
-from edge_api.mail.dispatcher import mail_rules
 from edge_api.mail.queue import Outbox
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
@@ -62,7 +61,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings) as store:
-        outbox = Outbox(mail_rules(settings), system_clock)
+        outbox = Outbox(settings, system_clock)
         decisions = AccessDecisions(store, system_clock, outbox)
         match arguments.action:
             case "list":

@@ -22,8 +22,8 @@ from edge_api.backup.restoration import Restoration, carry_over
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.replicator import stop_replicator
@@ -217,13 +217,11 @@ _REMINDER = (
 def _list_carried_over(outcome: Restoration) -> Sequence[str]:
     lines = {
         "revoked, removed or used since, and still so": outcome.ended,
-        "suppressions, lines of the mail log and the like were taken over": outcome.added,
-        "mails and events had been sent since, and are not sent again": outcome.sent,
+        "suppressions, lines of the mail log and the like, taken over": outcome.added,
+        "mails and events that had been sent since, and are not sent again": outcome.sent,
     }
     for table, number in outcome.lost.items():
-        lines[f"{table} came since, and are in the former store alone"] = number
+        lines[f"{table} that came since, in the former store alone"] = number
     for table, number in outcome.revived.items():
-        lines[f"{table} had been deleted since and are back: erase again whom you had erased"] = (
-            number
-        )
-    return [f"{number:,} {what}" for what, number in lines.items() if number]
+        lines[f"{table} that were deleted since, and are back (erase them again)"] = number
+    return [f"{what}: {number:,}" for what, number in lines.items() if number]

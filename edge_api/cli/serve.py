@@ -5,9 +5,12 @@ import asyncio
 import logging
 import os
 import socket
+import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from errno import EADDRINUSE
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -18,14 +21,13 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
-from edge_api.cli.logs import configure_logging
-from edge_api.cli.supervisor import ControlSocket, InheritedFds, Supervisor, add_option
+from edge_api.cli.supervisor import INHERITED, ControlSocket, InheritedFds, Supervisor
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
+from edge_api.http.logs import configure_logging
 from edge_api.http.server import (
     Server,
-    close_all,
     handle_signals,
     listen,
     raise_descriptor_limit,
@@ -52,6 +54,8 @@ DEVELOPMENT_KEY_NAME: Final = "development"  # the name of the development key i
 DEFAULT_DEVELOPMENT_KEY_PATH: Final = Path("var/edge.dev-key")
 """The path of the development key if the store is on a server."""
 
+SYSTEMD: Final = Path("/run/systemd/system")  # is there where systemd runs (sd_booted(3))
+CLOCK_SECONDS: Final = 60.0  # a machine that has just been started sets its clock meanwhile
 _log = logging.getLogger(__name__)
 
 
@@ -74,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     workers = "processes that serve; more than 1 needs PostgreSQL (default: 1)"
     parser.add_argument("--workers", type=int, default=1, help=workers)
-    add_option(parser)
+    parser.add_argument(INHERITED, type=InheritedFds.read, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -151,7 +155,8 @@ async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
         try:
             return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
         finally:
-            close_all(sockets)
+            for each in sockets:
+                each.close()
 
 
 async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:
@@ -163,7 +168,8 @@ async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence
         # Event loops wrap the system's words; the error of a name has no number.
         number = error.errno or 0
         reason = os.strerror(number) if number > 0 else error.strerror
-        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}\n")
+        fix = "end what listens there (ss -ltnp names it)" if number == EADDRINUSE else "set --host"
+        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}; {fix}, or set another PORT\n")
         return ()
 
 
@@ -175,8 +181,33 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
             return 1
         server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         await print_startup(assembly, arguments, server.port)
+        watching = asyncio.create_task(check_clock())
         await serve_until(ending, server, assembly.service[Health].start_draining)
+        watching.cancel()
     return 0
+
+
+async def check_clock() -> None:
+    """Log once that the clock is not synchronised, a minute after the start."""
+    await asyncio.sleep(CLOCK_SECONDS)
+    if error := await asyncio.to_thread(clock_error):
+        _log.warning("%s", error)
+
+
+def clock_error() -> str:
+    """Return a sentence where systemd runs and the clock is not synchronised, else nothing."""
+    is_off = ask_system("timedatectl", "show", "-p", "NTPSynchronized", "--value").strip() == "no"
+    return "the clock is not synchronised: run timedatectl set-ntp true" if is_off else ""
+
+
+def ask_system(*command: str) -> str:
+    """Return the output of a command of systemd; nothing where it does not run or answer."""
+    with suppress(OSError, subprocess.TimeoutExpired):
+        if SYSTEMD.is_dir():
+            return subprocess.run(  # noqa: S603
+                command, check=False, capture_output=True, text=True, timeout=10
+            ).stdout
+    return ""
 
 
 async def _serve_worker(
@@ -220,6 +251,8 @@ async def print_startup(assembly: Assembly, arguments: argparse.Namespace, port:
     """Print the address, and the development key if only this machine can use it."""
     service, host = assembly.service, arguments.host
     print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)
+    if port != (wanted := arguments.port or service.settings.port):
+        print(f"PORT {wanted} has no effect: the socket of systemd is on {port}", flush=True)
     if service.settings.smtp_url:
         relay = parse_relay(service.settings.smtp_url)
         if isinstance(relay, MailFolder):

@@ -1,16 +1,26 @@
 """`settings`: print every setting with its value and its purpose."""
 
 import argparse
+from pathlib import Path
+from urllib.parse import urlsplit
 
+from edge_api.backup.replica import make_replication
 from edge_api.settings import SETTINGS, Setting, Settings
 
 
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Declare no option."""
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """Declare the command's option."""
+    what = "only check them and what the replica needs; print the replica's folder, if it is one"
+    parser.add_argument("--check", action="store_true", help=what)
 
 
-def run(_arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the table. Returns 0."""
+def run(arguments: argparse.Namespace, settings: Settings) -> int:
+    """Print the table, or only check. Returns 0; raises StoreRefusal."""
+    if arguments.check:
+        make_replication(settings)
+        replica = urlsplit(settings.litestream_replica or "")
+        print(Path(replica.path).resolve() if replica.scheme == "file" else "")
+        return 0
     width = max(map(len, SETTINGS))
     for name, setting in SETTINGS.items():
         value = _show(getattr(settings, name.lower()), setting)

@@ -4,7 +4,6 @@ A worker inherits the sockets, so that a connection made while one is being repl
 kernel until another takes it.
 """
 
-import argparse
 import asyncio
 import errno
 import logging
@@ -22,7 +21,8 @@ from typing import Final, Self
 
 from edge_api.metrics import mark_worker_dead
 
-_OPTION: Final = "--inherited"
+INHERITED: Final = "--inherited"
+"""The option of workers, which only the supervisor uses."""
 _log = logging.getLogger(__name__)
 
 
@@ -38,7 +38,7 @@ class InheritedFds:
     def as_options(self) -> list[str]:
         """Return the option for the worker's command line."""
         numbers = (self.number, int(self.announce), self.control, *self.sockets)
-        return [_OPTION, ",".join(map(str, numbers))]
+        return [INHERITED, ",".join(map(str, numbers))]
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -53,11 +53,6 @@ class InheritedFds:
             os.set_inheritable(descriptor, False)  # noqa: FBT003  the standard library's own form
         control, *sockets = (socket.socket(fileno=descriptor) for descriptor in descriptors)
         return control, sockets
-
-
-def add_option(parser: argparse.ArgumentParser) -> None:
-    """Declare the option of workers, which only the supervisor uses."""
-    parser.add_argument(_OPTION, type=InheritedFds.read, help=argparse.SUPPRESS)
 
 
 class ControlSocket:

@@ -5,14 +5,14 @@ from pathlib import Path
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import BackupFolder, secret_key_path
+from edge_api.backup.replica import make_replication
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.opening import BACKUPS
 from edge_api.db.sqlite.swap_file import remove_draft
 from edge_api.open_store import command_store, open_at, require_sqlite_path
 from edge_api.settings import Settings
-
-_KEEP = 14
 
 
 def add_options(_parser: argparse.ArgumentParser) -> None:
@@ -25,6 +25,7 @@ async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     A migration that fails on the copy leaves the store as it is. On PostgreSQL, where a failed
     migration changes nothing either, there is neither a backup nor a copy.
     """
+    make_replication(settings)  # this environment may lack Litestream, which serving needs
     if settings.database_path:
         await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
     async with command_store(settings):
@@ -36,7 +37,7 @@ async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
 async def _rehearse(store: Path, settings: Settings) -> None:
     """Make a backup, print where it is, and migrate a copy of it."""
     key = None if settings.secret_key else secret_key_path(store)
-    backup = make_backup(store, key, BackupFolder(store.parent / "backups"), _KEEP)
+    backup = make_backup(store, key, BackupFolder(store.parent / BACKUPS), None)
     print(f"{backup.path}: {backup.contents.total:,} rows, verified", flush=True)
     draft = store.with_name(f".{store.name}.upgrading")
     remove_draft(draft)

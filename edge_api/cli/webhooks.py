@@ -5,7 +5,7 @@ import json
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SecretBox
@@ -19,23 +19,25 @@ from edge_api.cli import (
     add_list,
     print_list,
 )
+from edge_api.db.table import Row
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
     KEY_PURPOSE,
     SECRET_ROTATION_OVERLAP,
     Endpoints,
-    EndpointStatus,
-    EndpointWithSecret,
 )
 
 if TYPE_CHECKING:
-    from edge_api.webhooks.sender import WebhookSender
+    from edge_api.webhooks.dispatcher import WebhookSender
 
 _HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
-_MEMBERS: Final = ("id", "url", "created_at", "former_until", "disabled_at", "disabled_for")
-"""The members of a listed endpoint: all columns but its secrets."""
+_MEMBERS: Final = (
+    *("id", "url", "created_at", "former_until", "disabled_at", "disabled_for"),
+    *("waiting", "given_up"),
+)
+"""The members of a listed endpoint: all but its secrets."""
 _COLUMNS: Columns = {
     "ID": "id",
     "STATE": lambda row: f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
@@ -85,7 +87,7 @@ async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
         case "add":
             _show(await endpoints.add(arguments.url), as_json=arguments.json)
         case "list":
-            found = [_to_json(each) for each in await endpoints.all()]
+            found = [{name: row[name] for name in _MEMBERS} for row in await endpoints.all()]
             none = "there are no webhook endpoints yet; nobody is notified of new leads"
             print_list(found, _COLUMNS, none, as_json=arguments.json)
         case "remove":
@@ -112,7 +114,7 @@ async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
 
 def _open_sender(settings: Settings) -> "WebhookSender":
     # It imports aiohttp, which only `add` and `test` need.
-    from edge_api.webhooks.sender import make_sender  # noqa: PLC0415
+    from edge_api.webhooks.dispatcher import make_sender  # noqa: PLC0415
 
     return make_sender(settings)
 
@@ -123,19 +125,14 @@ def _hours(text: str) -> timedelta:
     return int(text) * _HOUR
 
 
-def _show(endpoint: EndpointWithSecret, *, as_json: bool) -> None:
+def _show(endpoint: Row, *, as_json: bool) -> None:
     if as_json:
-        members = {"id": endpoint.row["id"], "url": endpoint.row["url"], "secret": endpoint.secret}
+        members = {name: endpoint[name] for name in ("id", "url", "secret")}
         print(json.dumps(members, ensure_ascii=False))
         return
-    print(endpoint.row["id"])
-    print(endpoint.secret)
+    print(endpoint["id"])
+    print(endpoint["secret"])
     sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
-
-
-def _to_json(status: EndpointStatus) -> dict[str, Any]:
-    members = {name: status.row[name] for name in _MEMBERS}
-    return {**members, "waiting": status.waiting, "given_up": status.dead}
 
 
 def _events(number: int) -> str:

@@ -43,24 +43,21 @@ class Pattern:
 def _split(pattern: str) -> list[list[str]]:
     """Return the segments between wildcards for runs, as one expression for each character."""
     segments: list[list[str]] = [[]]
-    characters = iter(pattern)
-    for character in characters:
-        if character in RUN_WILDCARDS:
+    for piece in split_pattern(pattern):
+        if piece == ESCAPE:
+            raise ValueError("the pattern must not end with a single backslash")
+        if piece in RUN_WILDCARDS:
             segments.append([])
         else:
-            segments[-1].append(_read_one(character, characters))
+            segments[-1].append("." if piece == ANY_CHARACTER else re.escape(piece[-1]))
     return segments
 
 
-def _read_one(character: str, following: Iterator[str]) -> str:
-    if character == ANY_CHARACTER:
-        return "."
-    if character != ESCAPE:
-        return re.escape(character)
-    escaped = next(following, None)
-    if escaped is None:
-        raise ValueError("the pattern must not end with a single backslash")
-    return re.escape(escaped)
+def split_pattern(pattern: str) -> Iterator[str]:
+    """Yield the characters of a pattern, each with the backslash that escapes it."""
+    characters = iter(pattern)
+    for character in characters:
+        yield character + next(characters, "") if character == ESCAPE else character
 
 
 def fold(text: str) -> str:
@@ -73,12 +70,10 @@ def fold(text: str) -> str:
         return text.lower()
     folded = text.casefold()
     # Folding never shortens a character: equal length means that each became exactly one.
-    return folded if len(folded) == len(text) else "".join(map(_fold_one, text))
-
-
-def _fold_one(character: str) -> str:
-    forms = (character.casefold(), character.lower(), character)
-    return next(form for form in forms if len(form) == 1)
+    if len(folded) == len(text):
+        return folded
+    forms = ((letter.casefold(), letter.lower(), letter) for letter in text)
+    return "".join(next(form for form in each if len(form) == 1) for each in forms)
 
 
 _pattern = lru_cache(maxsize=64)(Pattern)
@@ -148,8 +143,6 @@ class Read:
     """Whether to count, in the same snapshot, the rows that match without limit and offset."""
     timeout: float | None = None
     """The time limit of a slow read, which runs on the slow readers and is ended after that."""
-    as_json: bool = False
-    """Whether to return the rows as `QueryResult.json` and `count`, instead of as `rows`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +222,6 @@ class QueryResult:
     rows: list[Row] = field(default_factory=list)
     total: int | None = None
     """For a counted read: the rows that match without limit and offset."""
-    json: bytes = b""
-    """For a read `as_json`: an array of objects, as `orjson.dumps` writes the rows."""
-    count: int = 0
-    """For a read `as_json`: how many rows `json` has."""
 
 
 class Store(Protocol):

@@ -7,7 +7,7 @@ nothing and runs nothing.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from edge_api.db.problems import Problem
@@ -180,34 +180,34 @@ def insert_rows(
     query: Insert, rows: Sequence[Row], dialect: Dialect
 ) -> tuple[str, list[tuple[Any, ...]]]:
     """Return the text that stores one row of the query, and the parameters for each of `rows`."""
-    if not query.condition:
-        return insert_row(query.table, dialect), [_bind_row(query.table, row) for row in rows]
     cases = tuple(name for name, value in rows[0].items() if isinstance(value, ValueIfExists))
     where = _where(query.table, query.condition, dialect)
-    text = _insert_by_case(query.table, cases, where.text, dialect)
-    return text, [_bind_row(query.table, row, cases, where.parameters) for row in rows]
-
-
-@cache
-def insert_row(table: Table, dialect: Dialect) -> str:
-    """Return the text of the statement that stores one row with every column."""
-    return dialect.format_placeholders(_insert_values(table, dict.fromkeys(table.columns, "?")))
+    records = [tuple(_bind_row(query.table, row, where.parameters)) for row in rows]
+    return _insert(query.table, cases, where.text, dialect), records
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)
-def _insert_by_case(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
+def _insert(table: Table, cases: tuple[str, ...], where: str, dialect: Dialect) -> str:
     placeholders = dict.fromkeys(table.columns, "?")
     for name in cases:
         placeholder = dialect.case_placeholders.get(table.columns[name].kind, "?")
         # Of INSERT ... SELECT from the same table SQLite would keep the rows in another one first.
         condition = f"EXISTS (SELECT 1 FROM {quote(table.name)}{where})"
         placeholders[name] = f"CASE WHEN {condition} THEN {placeholder} ELSE {placeholder} END"
-    return dialect.format_placeholders(_insert_values(table, placeholders))
+    names, values = _names(table, tuple(placeholders)), ", ".join(placeholders.values())
+    text = f"INSERT INTO {quote(table.name)} ({names}) VALUES ({values})"
+    return dialect.format_placeholders(text)
 
 
-def _insert_values(table: Table, placeholders: Mapping[str, str]) -> str:
-    names = _names(table, tuple(placeholders))
-    return f"INSERT INTO {quote(table.name)} ({names}) VALUES ({', '.join(placeholders.values())})"
+def _bind_row(table: Table, row: Row, condition: Sequence[Any]) -> Iterator[Any]:
+    for name, column in table.columns.items():
+        value = row[name]
+        if isinstance(value, ValueIfExists):
+            yield from condition
+            yield _bind(column, value.if_exists)
+            yield _bind(column, value.if_missing)
+        else:
+            yield _bind(column, value)
 
 
 def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
@@ -218,24 +218,6 @@ def resolve_counts(query: Insert, affected: Sequence[int]) -> list[Row]:
         {name: affected[v.step] if isinstance(v, RowCount) else v for name, v in row.items()}
         for row in query.rows
     ]
-
-
-def _bind_row(
-    table: Table, row: Row, cases: Sequence[str] = (), condition: Sequence[Any] = ()
-) -> tuple[Any, ...]:
-    values = {name: row[name] for name in table.columns}
-    for name in table.json_columns.difference(cases):
-        values[name] = _serialize_json(values[name])
-    if not cases:
-        return tuple(values.values())
-    bound: list[Any] = []
-    for name, value in values.items():
-        if name in cases:
-            column = table.columns[name]
-            bound += *condition, _bind(column, value.if_exists), _bind(column, value.if_missing)
-        else:
-            bound.append(value)
-    return tuple(bound)
 
 
 def update_rows(query: Update, dialect: Dialect) -> Statement:
@@ -310,7 +292,11 @@ def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
 def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     column = column_of(table, condition.column)
     if condition.operator in _PATTERNS:
-        _refuse_malformed(condition)
+        try:
+            Pattern(str(condition.value))  # refused before any row is read
+        except ValueError as error:
+            message = f"{condition.column}: {error}"
+            raise Problem("invalid", message, sqlstate="22025") from None
     operation, operands = _operation(condition, dialect)
     joined = " || ' ' || ".join(table.searched)
     text = operation.format(column=quote(column.name), table=table.name, joined=joined)
@@ -332,14 +318,6 @@ def _operation(condition: Filter, dialect: Dialect) -> tuple[str, tuple[Any, ...
     if isinstance(value, tuple):
         value = tuple(each for each in value if _NUL not in str(each))
     return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
-
-
-def _refuse_malformed(condition: Filter) -> None:
-    """Raise Problem for a malformed pattern, before any row is read."""
-    try:
-        Pattern(str(condition.value))
-    except ValueError as error:
-        raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
 
 
 @lru_cache(STATEMENT_CACHE_SIZE)
@@ -364,8 +342,4 @@ def _order_term(table: Table, order: Order) -> str:
 
 
 def _bind(column: Column, value: Any) -> Any:
-    return _serialize_json(value) if column.kind is ColumnType.JSON else value
-
-
-def _serialize_json(value: Any) -> str | None:
-    return None if value is None else write_json(value)
+    return value if value is None or column.kind is not ColumnType.JSON else write_json(value)

@@ -6,12 +6,12 @@ export, erasure, retention and restore do with its rows.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
@@ -147,7 +147,8 @@ class Table:
 
     name: str
     row: type[RowModel]
-    description: str
+    description: str = ""
+    """A sentence for those who reach it by the administrative interface."""
     indexes: tuple[Index, ...] = ()
     key: str = "id"
     hidden: frozenset[str] = frozenset()
@@ -267,21 +268,17 @@ class Table:
         """
         values: Row = {}
         for name, value in given.items():
-            column = self._writable(name)
+            column = self.columns.get(name)
+            if column is None or name in self.hidden:
+                raise unknown_column(self, name)
+            if name == self.key:
+                raise Problem("invalid", f"{name}: cannot be changed", sqlstate="428C9")
             try:
                 values[name] = column.check.validate_python(value, strict=True)
             except ValidationError as error:
                 raise _as_problem(error, self, name) from None
         touched = {name: now for name, column in self.columns.items() if column.on_update_now}
         return self._fold({**touched, **values})
-
-    def _writable(self, name: str) -> Column:
-        column = self.columns.get(name)
-        if column is None or name in self.hidden:
-            raise unknown_column(self, name)
-        if name == self.key:
-            raise Problem("invalid", f"{name}: cannot be changed", sqlstate="428C9")
-        return column
 
     def _fold(self, row: Row) -> Row:
         for name in self.case_insensitive:
@@ -302,43 +299,35 @@ def unknown_column(table: Table, name: str) -> Problem:
 
 
 def _read_column(name: str, info: FieldInfo) -> Column:
-    plain, inner = _unwrap(info.annotation)
-    metadata = (*inner, *info.metadata)
-    trait = next(mark for mark in reversed(metadata) if isinstance(mark, ColumnOptions))
+    inner = [part for part in get_args(info.annotation) if part is not type(None)]
+    nullable = type(None) in get_args(info.annotation)
+    plain = FieldInfo.from_annotation(inner[0]) if nullable else info
+    metadata = (*plain.metadata, *info.metadata)
+    choices = get_args(plain.annotation) if get_origin(plain.annotation) is Literal else ()
+    # Of a Literal the choices say everything else.
+    options = [ColumnOptions(ColumnType.TEXT)] if choices else []
+    options += [mark for mark in metadata if isinstance(mark, ColumnOptions)]
     return Column(
         name=name,
-        kind=trait.kind,
-        nullable=plain is not info.annotation,
+        kind=options[-1].kind,
+        nullable=nullable,
         default=None if info.default is PydanticUndefined else info.default,
-        generated=trait.generated,
-        on_update_now=trait.on_update_now,
-        choices=get_args(plain) if get_origin(plain) is Literal else (),
+        generated=options[-1].generated,
+        on_update_now=options[-1].on_update_now,
+        choices=choices,
         bounds=(
-            max(_constraints(metadata, "ge", "min_length"), default=None),
-            min(_constraints(metadata, "le", "max_length"), default=None),
+            max(_limits(metadata, "ge", "min_length"), default=None),
+            min(_limits(metadata, "le", "max_length"), default=None),
         ),
         description=info.description or "",
         check=TypeAdapter(info.rebuild_annotation()),
     )
 
 
-def _unwrap(annotation: Any) -> tuple[Any, tuple[Any, ...]]:
-    """Return the type without `| None` and `Annotated`, and its metadata."""
-    if type(None) not in get_args(annotation):
-        return annotation, ()
-    inner = next(part for part in get_args(annotation) if part is not type(None))
-    if get_origin(inner) is Annotated:
-        plain, *metadata = get_args(inner)
-        # `Field(...)` has several constraints.
-        parts = (each.metadata if isinstance(each, FieldInfo) else (each,) for each in metadata)
-        return plain, tuple(chain.from_iterable(parts))
-    return inner, ()
-
-
-def _constraints(items: tuple[Any, ...], *names: str) -> Iterator[int]:
-    """Yield the values of constraints among items of metadata."""
-    found = (getattr(item, name, None) for item in items for name in names)
-    yield from (value for value in found if value is not None)
+def _limits(metadata: Iterable[Any], *names: str) -> Iterator[int]:
+    """Yield the limits of length or value that items of metadata have under these names."""
+    found = (getattr(item, name, None) for item in metadata for name in names)
+    yield from (limit for limit in found if limit is not None)
 
 
 def _as_problem(error: ValidationError, table: Table, column: str = "") -> Problem:

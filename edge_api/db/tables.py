@@ -10,12 +10,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from edge_api.db.desk_tables import DESK_TABLES
-from edge_api.db.oauth_tables import OAUTH_TABLES
-from edge_api.db.outbox_tables import OUTBOX_TABLES
+from edge_api.db.internal_tables import DESK_TABLES, OAUTH_TABLES, OUTBOX_TABLES
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
-    ColumnOptions,
     ColumnType,
     Integer,
     Json,
@@ -29,28 +26,21 @@ from edge_api.db.types import (
 MAX_EMAIL_LENGTH = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 
-LeadStatus = Annotated[
-    Literal["new", "contacted", "qualified", "won", "lost", "spam"], ColumnOptions(ColumnType.TEXT)
+LeadStatus = Literal["new", "contacted", "qualified", "won", "lost", "spam"]
+LeadSource = Literal["api", "form", "mcp", "admin"]
+SendStatus = Literal[
+    "pending",
+    "sent",
+    "suppressed",
+    "failed",
+    "bounced",
+    "complained",
+    "dlq",
+    "rate_limited",
+    "soft_bounced",
 ]
-LeadSource = Annotated[Literal["api", "form", "mcp", "admin"], ColumnOptions(ColumnType.TEXT)]
-SendStatus = Annotated[
-    Literal[
-        "pending",
-        "sent",
-        "suppressed",
-        "failed",
-        "bounced",
-        "complained",
-        "dlq",
-        "rate_limited",
-        "soft_bounced",
-    ],
-    ColumnOptions(ColumnType.TEXT),
-]
-SuppressionReason = Annotated[
-    Literal["unsubscribe", "bounce", "complaint"], ColumnOptions(ColumnType.TEXT)
-]
-CredentialType = Annotated[Literal["api_key", "access_token"], ColumnOptions(ColumnType.TEXT)]
+SuppressionReason = Literal["unsubscribe", "bounce", "complaint"]
+CredentialType = Literal["api_key", "access_token"]
 Address = Annotated[Text, Field(min_length=3, max_length=MAX_EMAIL_LENGTH)]
 
 
@@ -245,8 +235,7 @@ SUPPRESSED_EMAILS = Table(
 CREDENTIALS = Table(
     "credentials",
     CredentialRow,
-    "API keys and access tokens, as digests.",
-    (Index("credentials_digest", ("digest",), unique=True),),
+    indexes=(Index("credentials_digest", ("digest",), unique=True),),
     personal=None,
     irreversible_changes=(
         IrreversibleChange(("revoked_at",)),
@@ -256,8 +245,7 @@ CREDENTIALS = Table(
 IDEMPOTENCY_KEYS = Table(
     "idempotency_keys",
     IdempotencyRow,
-    "Answers that are given again to a repeated request.",
-    (Index("idempotency_keys_expiry", ("expires_at",)),),
+    indexes=(Index("idempotency_keys_expiry", ("expires_at",)),),
     personal=PersonalData(
         ("response",), through=("leads",), withheld_columns=frozenset({"id", "request_digest"})
     ),
@@ -267,8 +255,7 @@ IDEMPOTENCY_KEYS = Table(
 AUDIT_LOG = Table(
     "audit_log",
     AuditRow,
-    "Every administrative write and every change of a credential.",
-    (Index("audit_log_recent", ("-at", "-id")),),
+    indexes=(Index("audit_log_recent", ("-at", "-id")),),
     personal=None,
     retention=Retention("at", "retain_audit_days"),
 )

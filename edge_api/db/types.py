@@ -78,10 +78,6 @@ PATTERNS: Mapping[ColumnType, str] = {
 (ECMA-262) read alike. What fits is a value, real dates included; JSON columns take no text."""
 
 
-def _matches(kind: ColumnType, text: str) -> bool:
-    return re.fullmatch(PATTERNS[kind], text) is not None
-
-
 def format_instant(instant: datetime) -> str:
     """Return the canonical form of an aware instant: UTC, six digits, `Z` (RFC 3339).
 
@@ -96,7 +92,7 @@ def parse_timestamp(text: str) -> str:
     The time of day may be left out, and so may the seconds. Digits behind the microsecond are
     dropped. Raises ValueError for anything else.
     """
-    if not _matches(ColumnType.TIMESTAMP, text):
+    if not re.fullmatch(PATTERNS[ColumnType.TIMESTAMP], text):
         raise ValueError("is not an instant such as 2026-01-31T08:05:09Z")
     instant = datetime.fromisoformat(text.upper())
     return format_instant(instant if instant.tzinfo else instant.replace(tzinfo=UTC))
@@ -104,14 +100,14 @@ def parse_timestamp(text: str) -> str:
 
 def parse_uuid(text: str) -> str:
     """Return the canonical form of a UUID (RFC 9562, section 4). Raises ValueError."""
-    if not _matches(ColumnType.UUID, text):
+    if not re.fullmatch(PATTERNS[ColumnType.UUID], text):
         raise ValueError("is not a UUID")
     return text.lower()
 
 
 def parse_integer(text: str) -> int:
     """Return the integer in `text`, of up to 18 digits. Raises ValueError."""
-    if not _matches(ColumnType.INTEGER, text):
+    if not re.fullmatch(PATTERNS[ColumnType.INTEGER], text):
         raise ValueError("is not an integer")
     return int(text)
 

@@ -6,8 +6,6 @@ from collections.abc import Awaitable, Callable, Hashable
 from functools import partial
 from typing import Final, Generic, TypeVar
 
-from edge_api.db.query import Store
-
 T = TypeVar("T")
 
 MAX_CACHE_BYTES: Final = 64 * 1024 * 1024
@@ -90,7 +88,8 @@ class SizedCache(Generic[T]):
 class SingleFlightCache(Generic[T]):
     """A cache of values that are read once at a time; `size_of` returns their bytes.
 
-    All who ask meanwhile share one read, so that a crowd costs no more than one does.
+    All who ask meanwhile share one read, so that a crowd costs no more than one does. Of rows,
+    `Store.version` is a part of the key, taken before they are read: no change is missed.
     """
 
     def __init__(self, size_of: Callable[[T], int], limit: int = MAX_ANSWER_BYTES) -> None:
@@ -114,25 +113,3 @@ class SingleFlightCache(Generic[T]):
         size = max(self._size_of(value) + length, MIN_ENTRY_BYTES)
         self._values.put(key, (value,), size)
         return value
-
-
-class VersionedCache(Generic[T]):
-    """A cache of values read from the store, which is cleared when the store changes."""
-
-    def __init__(
-        self, store: Store, size_of: Callable[[T], int], limit: int = MAX_ANSWER_BYTES
-    ) -> None:
-        self._store = store
-        self._make = partial(SingleFlightCache, size_of, limit)
-        self._version: int | None = None
-        self._values: SingleFlightCache[T] = self._make()
-
-    async def get(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int = 0) -> T:
-        """Return the value as `SingleFlightCache.get` does, while the store is unchanged.
-
-        Raises Problem as `Store.version` does.
-        """
-        version = self._store.version()  # before the rows, so that no change is missed
-        if version != self._version:
-            self._version, self._values = version, self._make()
-        return await self._values.get(key, read, length)

@@ -1,13 +1,15 @@
 """The desk's first page, its inbox, and the page of one lead."""
 
+from dataclasses import replace
 from datetime import timedelta
-from typing import Any, Final
+from itertools import pairwise
+from typing import Final
 
 from edge_api.access.service import AccessDecisions
+from edge_api.admin.filters import to_csv
 from edge_api.admin.privacy import Privacy, export_person
-from edge_api.admin.representation import to_csv
 from edge_api.admin.rows import Rows
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where
 from edge_api.db.table import Row, Table
@@ -36,34 +38,25 @@ async def overview(visit: Visit) -> Values:
     days: list[tuple[str, int]] = []
     if visit.may_use(LEADS.name):
         today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
-        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -1, -1)]
+        starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
         reads = [
-            _count(LEADS, _since(start), Filter("created_at", "lt", format_instant(start + _DAY)))
-            for start in starts
+            _count(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
+            for start, end in pairwise(map(format_instant, starts))
         ]
         fresh, *results = await store.run(_count(LEADS, Filter("status", "eq", "new")), *reads)
-        days = [
-            (f"{start:%-d %b}", result.total or 0)
-            for start, result in zip(starts, results, strict=True)
-        ]
-        waiting.append((fresh.total or 0, "new leads", f"{INBOX_PATH}?status=new"))
+        totals = [result.total or 0 for result in results]
+        days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
+        waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
     if visit.may_use(""):
         pending = await AccessDecisions(store, clock).count_pending()
-        waiting.append((pending, "requests for access", "/desk/access/"))
+        waiting.append((pending, "request{} for access", "/desk/access/"))
     if visit.may_use(EMAIL_SEND_LOG.name):
         (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))
-        waiting.append((dead.total or 0, "messages given up", "/desk/mail/"))
+        waiting.append((dead.total or 0, "message{} given up", "/desk/mail/"))
     report = await visit.service[Health].report()
     found = [each["error"] for each in report["checks"].values() if "error" in each]
     top = max((count for _, count in days), default=0)
     return {"waiting": waiting, "faults": found, "days": days, "top": top}
-
-
-_DAY: Final = timedelta(days=1)
-
-
-def _since(start: Any) -> Filter:
-    return Filter("created_at", "gte", format_instant(start))
 
 
 def _count(table: Table, *where: Filter) -> Read:
@@ -100,7 +93,7 @@ async def inbox(visit: Visit) -> Values:
         "page": page,
         "before": page - 1 if page > 1 else None,
         "after": page + 1 if found.has_more else None,
-        "picked": visit.chosen("id"),
+        "picked": [row["id"] for row in found.rows if "pick" in visit.query] or visit.chosen("id"),
     }
 
 
@@ -143,6 +136,7 @@ async def show_lead(visit: Visit) -> Values:
     return {
         "title": row["name"],
         "lead": row,
+        "next_id": await _find_next(visit, row),
         "mail": mail.rows if visit.may_use(EMAIL_SEND_LOG.name) else [],
         "others": same.rows,
         "statuses": STATUSES,
@@ -150,6 +144,18 @@ async def show_lead(visit: Visit) -> Values:
         "reply": _quote(row),
         "is_whole": visit.may_use(""),
     }
+
+
+async def _find_next(visit: Visit, row: Row) -> str | None:
+    """Return the key of the lead that comes next in the inbox as the address filters it."""
+    query = read_query(visit, 1)
+    way, at = "gt" if query.oldest_first else "lt", row["created_at"]
+    at_once = (Filter("created_at", "eq", at), Filter("id", way, row["id"]))
+    for beyond in (at_once, (Filter("created_at", way, at),)):
+        query = replace(query, beyond=beyond, offset=0)
+        if found := (await find_leads(visit.service.store, query)).rows:
+            return str(found[0]["id"])
+    return None
 
 
 def _quote(row: Row) -> str:
@@ -161,7 +167,7 @@ def _quote(row: Row) -> str:
 async def save_lead(visit: Visit) -> str:
     """Save status and notes."""
     await save_row(visit, LEADS, visit.path["key"])
-    return f"{INBOX_PATH}{visit.path['key']}/"
+    return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
 
 
 async def export(visit: Visit) -> OperationResult:

@@ -208,12 +208,7 @@ async def _show_again(
     visit = replace(visit, pairs=parse_qsl(urlsplit(here).query))
     values = await action.screen.read(visit)
     assert not isinstance(values, OperationResult)  # noqa: S101  a screen with forms is a page
-    shown = {
-        **values,
-        "typed": visit.typed,
-        "errors": errors,
-        "here": here,
-    }
+    shown = {**values, "typed": visit.typed, "errors": errors, "here": here}
     return await render_screen(action.screen, menu, visit, shown, problem.status)
 
 
@@ -256,9 +251,9 @@ def safe_target(address: str) -> str:
 
 
 def with_parameters(address: str, **given: object) -> str:
-    """Return an address of the desk with parameters set, empty ones left out."""
+    """Return an address of the desk with parameters set; empty ones and passing ones left out."""
     path, _, query = address.partition("?")
-    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done")]
+    kept = [pair for pair in parse_qsl(query) if pair[0] not in (*given, "done", "pick")]
     return f"{path}{_query([*kept, *((name, str(each)) for name, each in given.items() if each)])}"
 
 
@@ -293,16 +288,9 @@ async def render_screen(
     if (entry_id := visit.query.get("done", "")) and is_uuid(entry_id):
         done = await _find_entry(visit, Filter("id", "eq", entry_id))
         can_undo = bool(done and await undoable(visit.service.store, [entry_id]))
-    shown = {
-        "title": screen.title,
-        "typed": {},
-        "errors": {},
-        **values,
-        "done": done,
-        "can_undo": can_undo,
-    }
-    frame = _frame(menu, visit, screen)
-    return await render(visit.service, screen.template, status=status, **shown, **frame)
+    default = {"title": screen.title, "typed": {}, "errors": {}, "done": done}
+    shown = {**default, **values, "can_undo": can_undo, **_frame(menu, visit, screen)}
+    return await render(visit.service, screen.template, status=status, **shown)
 
 
 def _frame(menu: Menu, visit: Visit | None, screen: Screen | None = None) -> Values:

@@ -11,7 +11,7 @@ from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.credentials import actor_of
 from edge_api.auth.keys import key_state
 from edge_api.auth.secrets import hash_secret
-from edge_api.db.desk_tables import DESK_SESSIONS
+from edge_api.db.internal_tables import DESK_SESSIONS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
@@ -73,10 +73,8 @@ class Sessions:
 
     async def all(self) -> list[Row]:
         """Return the rows of all sessions that hold, newest first."""
-        where, order = (
-            _active(format_instant(self._clock())),
-            (Order("created_at", descending=True),),
-        )
+        where = _active(format_instant(self._clock()))
+        order = (Order("created_at", descending=True),)
         (result,) = await self._store.run(Read(DESK_SESSIONS, where=where, order=order))
         return result.rows
 

@@ -4,14 +4,14 @@ It uses aiohttp's server without its application, whose router, signals and midd
 each request more than its answer does.
 """
 
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from time import perf_counter
 from types import MappingProxyType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import urlsplit
 
 from aiohttp import hdrs, web
@@ -26,13 +26,21 @@ from edge_api.http.endpoint import Endpoint, options_response, preflight_respons
 from edge_api.http.errors import error_page, error_response, report_internal_error
 from edge_api.http.headers import transport_headers
 from edge_api.http.request import Request, assign_request_id, joined_header
-from edge_api.http.response import PreparedResponse, close_if_last, header_lines, move_limit_headers
+from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
 
 API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+
+FOREIGN_HOSTS: Final = 20
+"""Requests for another host than that of SITE_URL, and none for it, after which that is logged."""
+_WRONG_HOST: Final = (
+    "%d requests named the host %r and not that of SITE_URL, %s: set SITE_URL to the address that "
+    "readers use and build again, or let the proxy pass their Host on"
+)
+_log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
 """Takes the request, the variable parts of its path, and its sender. Raises Problem."""
@@ -53,13 +61,8 @@ class Route:
     """The operation that the sender must be allowed to call; `None`: no check."""
 
 
-class Observer(Protocol):
-    """Is notified of each request once its response is made."""
-
-    def __call__(
-        self, request: Request, route: str, response: web.StreamResponse, seconds: float, /
-    ) -> None:
-        """Record one request."""
+Observer = Callable[[Request, str, web.StreamResponse, float], None]
+"""Is notified of each request, its route and its seconds, once its response is made."""
 
 
 class Resource:
@@ -112,6 +115,7 @@ class App:
         origin = urlsplit(service.settings.site_url)
         is_loopback = service.settings.is_loopback
         self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
+        self._site_host, self._foreign_hosts = _host_of(origin.netloc), 0
         self._site = Route("site", site.answer)
         by_path: dict[str, dict[str, Route]] = defaultdict(dict)
         for each in operations:
@@ -129,6 +133,9 @@ class App:
         request.origin_headers, request.extra_header_lines = (self._headers, self._header_lines)
         request.closes_connection = self._health.draining
         route, variables = self._find(request)
+        # Load balancers ask for readiness, by address.
+        if self._foreign_hosts < FOREIGN_HOSTS and route.name != "readiness":
+            self._count_host(request.headers.get(hdrs.HOST, ""))
         try:
             admitted = UNAUTHENTICATED
             if route.operation is not None:
@@ -138,11 +145,19 @@ class App:
             response = await self._on_error(problem, route, request)
         except Exception as error:  # noqa: BLE001  the last place that can answer
             response = await self._on_error(report_internal_error(error), route, request)
-        if isinstance(response, PreparedResponse):
-            response = close_if_last(response, request)
+        is_open = request.version.minor and request.keep_alive and not request.closes_connection
+        if not is_open and isinstance(response, PreparedResponse):
+            response = response.closing()
         for observe in self._observers:
             observe(request, route.name, response, perf_counter() - started)
         return response
+
+    def _count_host(self, host: str) -> None:
+        """Log once that requests name another host than SITE_URL; stop at the first that does."""
+        is_known = _host_of(host) in (self._hosts or (self._site_host,))
+        self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
+        if self._foreign_hosts == FOREIGN_HOSTS:
+            _log.warning(_WRONG_HOST, FOREIGN_HOSTS, host[:100], self._site_host)
 
     def reject_malformed(self, request: Request, problem: Problem) -> PreparedResponse:
         """Answer a message that could not be parsed, and close the connection."""
@@ -218,6 +233,5 @@ def _decode(part: str) -> str:
     return part.replace("%2F", "/").replace("%25", "%")
 
 
-@lru_cache(64)
 def _host_of(authority: str) -> str:
     return re.sub(r":[0-9]*\Z", "", authority).lower()

@@ -20,11 +20,6 @@ _log = logging.getLogger(__name__)
 _TITLE: Final = "This did not work"
 
 
-def error_body(problem: Problem, error_format: ErrorFormat = "plain") -> bytes:
-    """Return the JSON of a problem."""
-    return orjson.dumps(_MEMBERS[error_format](problem))
-
-
 def _plain(problem: Problem) -> dict[str, str]:
     return {"error": problem.message}
 
@@ -73,7 +68,8 @@ def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> Pre
         *API_HEADERS,
         *problem.headers.items(),
     ]
-    return PreparedResponse(problem.status, headers, error_body(problem, error_format))
+    body = orjson.dumps(_MEMBERS[error_format](problem))
+    return PreparedResponse(problem.status, headers, body)
 
 
 def report_internal_error(error: BaseException) -> Problem:

@@ -1,17 +1,18 @@
 """Pages that the edge renders with the templates of the current build, and the API reference."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
+from hashlib import sha256
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import jinja2
 
 from edge_api.db.problems import Problem
-from edge_api.http.try_out import SCRIPTS, STYLESHEETS, read_assets
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, SiteFile
 from edge_api.operation.reference.pages import write_markdown
@@ -44,7 +45,8 @@ class EdgePages:
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has no template."""
-        return await self._make(partial(_render, name=name, title=title, values=values))
+        given = (f"{name}.html", BASE_TEMPLATE, {SHELL_TITLE: title}, values)
+        return await self._make(lambda folder: _render(folder, *given))
 
     async def render_form(self, form: Form, **values: Any) -> bytes:
         """Return the contact page with one of its forms filled in. Raises as `render`."""
@@ -62,15 +64,19 @@ class EdgePages:
         raise unavailable_page()
 
 
-def _render(folder: Path, name: PageName, title: str, values: dict[str, Any]) -> bytes:
-    templates = _templates(folder / TEMPLATES_FOLDER)
+def _render(
+    folder: Path, template: str, frame: str, texts: Mapping[str, str], values: Mapping[str, Any]
+) -> bytes:
+    """Return a page: a frame with `texts` at its placeholders, and a template in it."""
     try:
-        content = templates.get_template(f"{name}.html").render(values)
-        shell = (folder / TEMPLATES_FOLDER / BASE_TEMPLATE).read_text(encoding="utf-8")
+        content = _templates(folder / TEMPLATES_FOLDER).get_template(template).render(values)
+        shell = (folder / TEMPLATES_FOLDER / frame).read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, FileNotFoundError):
         check_folder(folder)
         raise unavailable_page() from None
-    before, _, after = shell.replace(SHELL_TITLE, escape(title)).partition(SHELL_CONTENT)
+    for placeholder, text in texts.items():
+        shell = shell.replace(placeholder, escape(text))
+    before, _, after = shell.partition(SHELL_CONTENT)
     return f"{before}{content}{after}".encode()
 
 
@@ -108,44 +114,42 @@ def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environm
     return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
 
 
-_TEMPLATES: Final = (DOCS_BASE_TEMPLATE, DOCS_PAGE, BASE_TEMPLATE, DOCS_TRY)
+_ASSETS_FOLDER: Final = "/theme/try/"  # below the site's static files, whose names carry a digest
+_STYLESHEETS: Final = ("swagger_ui/swagger-ui.css", "look.css")
+_SCRIPTS: Final = ("swagger_ui/swagger-ui-bundle.js", "start.js")
+_DIGEST_LENGTH: Final = 12
 
-_ENVIRONMENT: Final = make_environment()
+
+def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
+    """Return files of `try_out/` (Swagger UI, and files of ours) by URL path, in this order."""
+    found = {}
+    for name in names:
+        data = files(__package__).joinpath("try_out", name).read_bytes()
+        stem, _, ending = name.rpartition("/")[2].rpartition(".")
+        digest = sha256(data).hexdigest()[:_DIGEST_LENGTH]
+        found[f"{_ASSETS_FOLDER}{stem}.{digest}.{ending}"] = data
+    return found
+
 
 MakePages = Callable[[str | None], tuple[ReferencePage, ...]]
 """Takes the slug of a post that exists, for the examples."""
-
-
-class RenderContext(NamedTuple):
-    """The parts of a build that the reference is rendered with."""
-
-    folder: Path
-    """Of the build."""
-    newest_slug: str | None
-
-
-class _TemplateSources(NamedTuple):
-    """The inputs of the rendered files; equal inputs give equal files."""
-
-    shell: str | None
-    docs: str | None
-    try_shell: str | None
-    try_out: str | None
-    """Sources of templates; `None` for one that the build does not have."""
-    newest_slug: str | None
 
 
 class Reference:
     """Renders the files of the API reference with the current build's templates."""
 
     def __init__(self, make_pages: MakePages, site_url: str) -> None:
-        self._make_pages = make_pages
+        self._make_pages = lru_cache(maxsize=1)(make_pages)
         self._site_url = site_url
-        self._assets = {**read_assets(STYLESHEETS), **read_assets(SCRIPTS)}
+        sheets, scripts = _read_assets(_STYLESHEETS), _read_assets(_SCRIPTS)
+        self._assets = {**sheets, **scripts}
+        self._try_out = {
+            "docs": DOCS,
+            "sheets": tuple(sheets),
+            "scripts": tuple(scripts),
+            "document": OPENAPI,
+        }
         self._lock = asyncio.Lock()
-        self._sources: _TemplateSources | None = None
-        self._pages: tuple[ReferencePage, ...] = ()
-        self._made: dict[str, bytes] = {}
         pages = [address for path in DOCS_PAGES for address in (path, f"{path}{MARKDOWN_INDEX}")]
         self.files: Mapping[str, SiteFile] = MappingProxyType(
             {
@@ -154,72 +158,29 @@ class Reference:
             }
         )
         """The files by URL path."""
-        self._own_files = frozenset(self.files.values())
 
-    def has(self, file: SiteFile) -> bool:
-        """Return whether `file` belongs to the reference."""
-        return file in self._own_files
-
-    async def read(self, file: SiteFile, context: RenderContext) -> bytes:
-        """Return the content of a file. Raises Problem, OSError where the build is gone."""
+    async def read(self, file: SiteFile, folder: Path, newest_slug: str | None) -> bytes:
+        """Return a file for the build in `folder`. Raises Problem, OSError if that is gone."""
         asset = self._assets.get(f"/{file.name}")
         if asset is not None:
             return asset
         async with self._lock:
-            return await asyncio.to_thread(self._read, file.name, context)
+            return await asyncio.to_thread(self._make, file.name, folder, newest_slug)
 
-    def _read(self, name: str, context: RenderContext) -> bytes:
-        shell, docs, try_shell, try_out = (_source(context.folder, each) for each in _TEMPLATES)
-        sources = _TemplateSources(shell, docs, try_shell, try_out, context.newest_slug)
-        if self._sources != sources:
-            self._pages = self._make_pages(sources.newest_slug)
-            self._sources, self._made = sources, {}
-        if name not in self._made:
-            self._made[name] = self._make(name, sources).encode()
-        return self._made[name]
-
-    def _make(self, name: str, sources: _TemplateSources) -> str:
+    def _make(self, name: str, folder: Path, newest_slug: str | None) -> bytes:
         if name == _name(TRY_OUT_PATH):
-            return _fill(
-                sources.try_shell,
-                {SHELL_TITLE: "Try the API"},
-                sources.try_out,
-                docs=DOCS,
-                sheets=tuple(read_assets(STYLESHEETS)),
-                scripts=tuple(read_assets(SCRIPTS)),
-                document=OPENAPI,
-            )
-        folder = f"/{name.rpartition('/')[0]}/"
-        page = next(page for page in self._pages if page.path == folder)
+            texts = {SHELL_TITLE: "Try the API"}
+            return _render(folder, DOCS_TRY, BASE_TEMPLATE, texts, self._try_out)
+        path = f"/{name.rpartition('/')[0]}/"
+        pages = self._make_pages(newest_slug)
+        page = next(page for page in pages if page.path == path)
         if name.endswith(MARKDOWN_INDEX):
-            return write_markdown(page, self._site_url)
+            return write_markdown(page, self._site_url).encode()
         texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        return _fill(sources.shell, texts, sources.docs, page=page, pages=self._pages)
-
-
-def _fill(shell: str | None, texts: Mapping[str, str], source: str | None, **values: object) -> str:
-    if shell is None or source is None:
-        raise unavailable_page()
-    for placeholder, text in texts.items():
-        shell = shell.replace(placeholder, escape(text))
-    before, _, after = shell.partition(SHELL_CONTENT)
-    return f"{before}{_compile(source).render(values)}{after}"
+        values = {"page": page, "pages": pages}
+        return _render(folder, DOCS_PAGE, DOCS_BASE_TEMPLATE, texts, values)
 
 
 def _name(path: str) -> str:
     name = path.removeprefix("/")
     return f"{name}{INDEX_HTML}" if name.endswith("/") else name
-
-
-@lru_cache(maxsize=2)
-def _compile(source: str) -> jinja2.Template:
-    """Return the compiled template: the file may be deleted with its build."""
-    return _ENVIRONMENT.from_string(source)
-
-
-def _source(folder: Path, name: str) -> str | None:
-    try:
-        return (folder / TEMPLATES_FOLDER / name).read_text(encoding="utf-8")
-    except FileNotFoundError:
-        check_folder(folder)
-        return None

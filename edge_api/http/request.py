@@ -47,13 +47,10 @@ def assign_request_id(request: Request) -> None:
     _current_id.set(request_id)
 
 
-class RequestIdFilter(logging.Filter):
-    """Puts the id of the current request into each log record, as `request_id`."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Add the id; drop no record."""
-        record.request_id = _current_id.get()
-        return True
+def add_request_id(record: logging.LogRecord) -> bool:
+    """Put the id of the current request into a log record, as `request_id`; drop no record."""
+    record.request_id = _current_id.get()
+    return True
 
 
 class HeaderFields(Mapping[str, str]):

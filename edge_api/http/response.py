@@ -180,10 +180,3 @@ class StreamedResponse(web.StreamResponse):
 @lru_cache(1)
 def _date_line(now: int) -> bytes:
     return f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
-
-
-def close_if_last(response: PreparedResponse, request: Request) -> PreparedResponse:
-    """Return `response`, with `Connection: close` if the client (any of HTTP/1.0) wants that."""
-    if request.version.minor and request.keep_alive and not request.closes_connection:
-        return response
-    return response.closing()

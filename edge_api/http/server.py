@@ -165,7 +165,7 @@ class Connections:
     def remove(self, connection: ConnectionProtocol) -> None:
         """Forget a connection that has ended."""
         self._count -= 1
-        self._forget(connection)
+        self.note_request(connection)
         self.note_sent(connection)
 
     def note_bytes(self, connection: ConnectionProtocol) -> None:
@@ -175,12 +175,13 @@ class Connections:
             self._incomplete[connection] = self._loop.time()
 
     def note_request(self, connection: ConnectionProtocol) -> None:
-        """Note that a head is complete, and its request is under way."""
-        self._forget(connection)
+        """Note that a head is complete, and its request is under way, or that there is none."""
+        self._incomplete.pop(connection, None)
+        self._idle.pop(connection, None)
 
     def note_idle(self, connection: ConnectionProtocol) -> None:
         """Note that a request is answered: the connection is idle, even if a head has begun."""
-        self._forget(connection)
+        self.note_request(connection)
         if connection.transport is not None:
             self._idle[connection] = None
 
@@ -197,12 +198,8 @@ class Connections:
         """Stop checking timeouts."""
         self._sweeping.cancel()
 
-    def _forget(self, connection: ConnectionProtocol) -> None:
-        self._incomplete.pop(connection, None)
-        self._idle.pop(connection, None)
-
     def _close(self, connection: ConnectionProtocol) -> None:
-        self._forget(connection)
+        self.note_request(connection)
         self.note_sent(connection)
         connection.response.abort()  # to close it would wait until the client has read its answer
         connection.force_close()
@@ -293,18 +290,13 @@ async def listen(host: str, port: int) -> list[socket.socket]:
             sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
         except OSError as error:
             if error.errno not in _UNAVAILABLE_ADDRESS:
-                close_all(sockets)
+                for each in sockets:
+                    each.close()
                 raise
             missing = error
     if missing and not sockets:
         raise missing
     return sockets
-
-
-def close_all(sockets: Sequence[socket.socket]) -> None:
-    """Close sockets; those of other processes on the same port go on."""
-    for each in sockets:
-        each.close()
 
 
 async def start_server(

@@ -13,9 +13,9 @@ from edge_api.db.problems import Problem
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options_response, preflight_response
 from edge_api.http.headers import PAGE_HEADERS
-from edge_api.http.pages import Reference, RenderContext
+from edge_api.http.pages import Reference
 from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse, close_if_last
+from edge_api.http.response import PreparedResponse
 from edge_api.http.static import (
     SHORT_LIVED,
     Representation,
@@ -71,7 +71,7 @@ class SitePages:
         self._folder = build.folder / SITE_FOLDER
         self._moved = dict(list_redirects(build.head.moved, self.files))
         self._reference = reference
-        self._context = RenderContext(build.folder, build.newest_slug)
+        self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
         self._work: SingleFlight[Representation] = SingleFlight()
 
@@ -86,7 +86,7 @@ class SitePages:
                 status = 308 if path in self._moved else 301
                 location = f"{elsewhere}?{query}" if query else elsewhere
                 headers = (("Location", location), ("Cache-Control", SHORT_LIVED), *PAGE_HEADERS)
-                return close_if_last(PreparedResponse(status, headers), request)
+                return PreparedResponse(status, headers)
             status, file = 404, self.files.get(_NOT_FOUND_PAGE)
             if file is None:
                 raise Problem("not_found", "There is no page at this address")
@@ -96,7 +96,7 @@ class SitePages:
         )
         if status == HTTPStatus.NOT_FOUND and choice.negotiated and representation.body is not None:
             body = representation.body + await self._closest_addresses(path)
-            return close_if_last(PreparedResponse(404, _NOT_FOUND_HEADERS, body), request)
+            return PreparedResponse(404, _NOT_FOUND_HEADERS, body)
         return await answer_file(representation, request)
 
     def redirect_target(self, path: str) -> str | None:
@@ -135,8 +135,8 @@ class SitePages:
     async def _prepare(self, choice: _Choice) -> Representation:
         headers = file_headers(self.files, choice.file, negotiated=choice.negotiated)
         body = None
-        if self._reference.has(choice.file):
-            body = await self._reference.read(choice.file, self._context)
+        if choice.file in self._reference.files.values():
+            body = await self._reference.read(choice.file, self._folder.parent, self._newest_slug)
         path, coding = self._folder / choice.file.name, choice.coding
         representation = await asyncio.to_thread(
             represent, path, body, coding, choice.status, headers

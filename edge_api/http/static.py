@@ -16,7 +16,7 @@ from edge_api.db.problems import Problem
 from edge_api.http.conditional import ENCODERS, etag_matches, parse_range, range_applies
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse, StreamedResponse, close_if_last
+from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
 from edge_api.operation.result import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
@@ -206,12 +206,12 @@ async def answer_file(representation: Representation, request: Request) -> web.S
     if representation.status == HTTPStatus.OK:
         condition = joined_header(request.headers, "If-None-Match")
         if condition is not None and etag_matches(condition, representation.etag):
-            return close_if_last(representation.not_modified, request)
+            return representation.not_modified
         span = _span(representation, request)
         if span is not None:
             return await _part(representation, span, request)
     if representation.full_response is not None:
-        return close_if_last(representation.full_response, request)
+        return representation.full_response
     status, whole = representation.status, range(representation.size)
     return await _stream(representation, status, representation.headers, whole, request)
 
@@ -237,7 +237,7 @@ async def _part(
     if representation.body is None:
         return await _stream(representation, 206, headers, span, request)
     body = representation.body[span.start : span.stop]
-    return close_if_last(PreparedResponse(206, headers, body), request)
+    return PreparedResponse(206, headers, body)
 
 
 async def _stream(

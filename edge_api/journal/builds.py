@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import orjson
 from pydantic import ValidationError
@@ -29,6 +29,7 @@ from edge_api.schema.index import (
     INDEX_FORMAT,
     INDEX_SEPARATOR,
     INDEX_START,
+    PREVIOUS_LINK,
     SITE_FOLDER,
     IndexHead,
     PostRecord,
@@ -137,6 +138,7 @@ RETRY_SECONDS: Final = 30.0
 """The pause before a build that could not be opened is tried again: the disk may be full."""
 
 NO_BUILD: Final = f"there is no build: run {BUILD} build"
+LOST: Final = f"the current build is gone, and the one before it is served: run {BUILD} build"
 
 _log = logging.getLogger(__name__)
 
@@ -154,14 +156,8 @@ class Search(Protocol):
         """Close the index."""
 
 
-class BuildContents(NamedTuple):
-    """The contents of a build without its search."""
-
-    head: IndexHead
-    posts: Posts
-    files: Mapping[str, SiteFile]
-
-
+BuildContents = tuple[IndexHead, Posts, Mapping[str, SiteFile]]
+"""The contents of a build without its search: its head, its posts, and its files by path."""
 SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search]]
 """Opens the search of the build in a folder while its contents are being read."""
 
@@ -222,7 +218,7 @@ class BuildManager:
         self._link = build_dir / CURRENT_LINK
         self._open_search = open_search
         self._seen: _BuildState | None = None
-        self._retry_at = float("inf")
+        self._retry_at = 0.0
         self._retired: list[tuple[weakref.ref[Build], Search]] = []
         self._refresh_lock = asyncio.Lock()
         self.site_url = site_url
@@ -241,14 +237,17 @@ class BuildManager:
         """Check for a new current build, and serve it once it is loaded completely."""
         async with self._refresh_lock:
             await self._close_retired()
-            seen = await asyncio.to_thread(_read_state, self._link)
-            if seen == self._seen and asyncio.get_running_loop().time() < self._retry_at:
+            seen, is_lost = await asyncio.to_thread(self._look)
+            is_waiting = asyncio.get_running_loop().time() < self._retry_at
+            if seen == self._seen and is_waiting and not is_lost:
                 return
             self._seen, self._retry_at = seen, float("inf")
-            if seen is None:
-                self._report(NO_BUILD)
-            else:
+            if seen:
                 await self._load(seen[0])
+            elif self.current and not is_lost:
+                self._report(NO_BUILD)
+            if self.current is None or (await asyncio.to_thread(self._look))[1]:
+                await self._fall_back()
 
     async def close(self) -> None:
         """Close every build, in use or not."""
@@ -256,6 +255,21 @@ class BuildManager:
         for _, search in self._retired:
             await search.close()
         self._retired = []
+
+    def _look(self) -> tuple[_BuildState | None, bool]:
+        """Return the state of `current`, and whether the pages of the served build are gone."""
+        is_lost = self.current and not (self.current.folder / SITE_FOLDER).is_dir()
+        return _read_state(self._link), bool(is_lost)
+
+    async def _fall_back(self) -> None:
+        """Serve the build before the current one, which is gone or cannot be opened, if any."""
+        error = self.error if self._seen else NO_BUILD
+        previous = await asyncio.to_thread(_read_state, self._link.with_name(PREVIOUS_LINK))
+        try:
+            self._swap(await self._open(previous[0]) if previous else None)
+        except Exception:  # noqa: BLE001  as below
+            self._swap(None)
+        self._report(LOST if self.current and not self._seen else error)
 
     async def _load(self, folder: Path) -> None:
         try:
@@ -309,7 +323,7 @@ def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:
         raise BuildRefusal("pages of its site are missing: build again")
     # Pages at former addresses are for servers that cannot redirect.
     files = {path: file for path, file in files.items() if path not in head.moved}
-    return BuildContents(head, posts, files)
+    return head, posts, files
 
 
 def _read_state(link: Path) -> _BuildState | None:

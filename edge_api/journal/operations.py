@@ -26,6 +26,7 @@ from edge_api.operation.model import (
     Parameter,
     Tool,
     cacheable,
+    object_schema,
     output_schema,
 )
 from edge_api.operation.result import Document, OperationResult
@@ -145,11 +146,7 @@ MAX_SEARCH_RESULTS: Final = 50
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
 _RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
-_RESULT: Final = {
-    "type": "object",
-    "properties": _RESULT_PROPERTIES,
-    "required": list(_RESULT_PROPERTIES),
-}
+_RESULT: Final = object_schema(_RESULT_PROPERTIES, *_RESULT_PROPERTIES)
 
 
 def next_cursor(value: Json) -> str | None:
@@ -182,23 +179,24 @@ def _as_document(value: Json) -> Json:
     }
 
 
-def list_tool(schema: Json) -> Tool:
-    """Return the tool `list_posts`; `schema` is that of the list which REST answers."""
-    members = {name: item for name, item in schema["properties"].items() if name != "next"}
-    cursor = {"type": "string", "description": "Give it back as `cursor` to go on; absent at last."}
-    return Tool(
-        name="list_posts",
-        title="List posts",
-        description="List the journal's posts, newest first, without their text. Narrow the list "
-        "by tag, words or date; page through it with the cursor of the answer before.",
-        defaults={"limit": DEFAULT_LIST_LIMIT},
-        schemas={
-            "cursor": {"type": "string", "description": "`next_cursor` of the answer before."}
-        },
-        to_result=_list_as_pages,
-        output={**schema, "properties": {**members, "next_cursor": cursor}},
-    )
-
+_LIST: Final = output_schema(PostList)
+_LIST_MEMBERS: Final = {
+    **{name: item for name, item in _LIST["properties"].items() if name != "next"},
+    "next_cursor": {
+        "type": "string",
+        "description": "Give it back as `cursor` to go on; absent at last.",
+    },
+}
+LIST: Final = Tool(
+    name="list_posts",
+    title="List posts",
+    description="List the journal's posts, newest first, without their text. Narrow the list "
+    "by tag, words or date; page through it with the cursor of the answer before.",
+    defaults={"limit": DEFAULT_LIST_LIMIT},
+    schemas={"cursor": {"type": "string", "description": "`next_cursor` of the answer before."}},
+    to_result=_list_as_pages,
+    output={**_LIST, "properties": _LIST_MEMBERS},
+)
 
 SEARCH: Final = Tool(
     name="search",
@@ -219,17 +217,16 @@ SEARCH: Final = Tool(
     },
     defaults={"limit": MAX_SEARCH_RESULTS},
     to_result=_as_results,
-    output={
-        "type": "object",
-        "properties": {
+    output=object_schema(
+        {
             "results": {"type": "array", "items": _RESULT},
             "suggestion": {
                 "type": "string",
                 "description": "The query in another spelling; absent where none is likely.",
             },
         },
-        "required": ["results"],
-    },
+        "results",
+    ),
 )
 
 GET: Final = Tool(
@@ -245,18 +242,15 @@ FETCH: Final = Tool(
     description="Read the whole text of one post as Markdown, by the id that search has given.",
     arguments={"id": "slug"},
     to_result=_as_document,
-    output={
-        "type": "object",
-        "properties": {
+    output=object_schema(
+        {
             **_RESULT_PROPERTIES,
             "text": _POST["content"],
             "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
         },
-        "required": ["id", "title", "text", "url"],
-    },
+        *("id", "title", "text", "url"),
+    ),
 )
-
-_LIST = output_schema(PostList)
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -271,7 +265,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         handler=list_posts,
         query=ListQuery,
         responses=cacheable("Posts", _LIST, headers=ETAG, links=link_to_post("posts")),
-        tools=(list_tool(_LIST),),
+        tools=(LIST,),
     ),
     Operation(
         name="get_post",

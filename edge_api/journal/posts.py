@@ -163,11 +163,7 @@ def plain_text(html: str) -> tuple[str, str]:
     if body is None:
         return "", ""
     blocks = body.css("pre") if "<pre" in html else []
-    code = _collapse_spaces(" ".join(block.text() for block in blocks))
+    code = " ".join(word for block in blocks for word in block.text().split())
     for block in blocks:
         block.decompose()
-    return _collapse_spaces(body.text()), code
-
-
-def _collapse_spaces(text: str) -> str:
-    return " ".join(text.split())
+    return " ".join(body.text().split()), code

@@ -1,22 +1,18 @@
 """Search for readers: the page of results, and the same as data. Both share one rate limit."""
 
+import re
+from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Final
+from urllib.parse import urlencode, urlsplit
 
 import orjson
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field
 
 from edge_api.db.types import parse_integer
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.operations import MAX_SEARCH_RESULTS, SEARCH, AnyWords, link_to_post
-from edge_api.journal.search_results import (
-    PAGE_SIZE,
-    Result,
-    Results,
-    clean_words,
-    find_results,
-    read_page,
-)
 from edge_api.journal.site_files import MARKDOWN_INDEX
 from edge_api.operation.model import (
     ETAG,
@@ -25,6 +21,7 @@ from edge_api.operation.model import (
     OperationRequest,
     Parameter,
     cacheable,
+    output_schema,
 )
 from edge_api.operation.negotiation import prefers_markdown
 from edge_api.operation.result import (
@@ -39,8 +36,120 @@ from edge_api.operation.result import (
 )
 from edge_api.operation.service import Service
 from edge_api.schema import paths
-from edge_api.schema.index import Segments
+from edge_api.schema.index import MAX_QUERY_LENGTH, Segments
 from edge_api.schema.site_policy import Headers
+
+PAGE_SIZE: Final = 10
+"""Results on one page."""
+MAX_PAGE: Final = 1_000_000
+"""The highest number of a page, beyond the end of any journal."""
+
+_UNPRINTABLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"
+)
+"""Control characters, those that change the direction of text, and noncharacters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A post that matches: a `SearchHit` and what a list says of it."""
+
+    slug: str
+    title: Segments
+    snippet: Segments
+    url: str
+    published_at: str
+    """As in lists of posts."""
+    minutes: int
+    tags: tuple[str, ...]
+
+    @property
+    def published(self) -> datetime:
+        """The instant of publication."""
+        return datetime.fromisoformat(self.published_at)
+
+    @property
+    def path(self) -> str:
+        """The address of the post from the root."""
+        return urlsplit(self.url).path
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """One page of results."""
+
+    words: str
+    total: int
+    page: int
+    pages: int
+    """At least one, which may be empty."""
+    results: tuple[Result, ...]
+    """Those with all the words; where they are few, followed by the nearest ones."""
+    suggestion: str | None = None
+    """The words in a more frequent spelling."""
+
+    @property
+    def summary(self) -> str:
+        """A sentence on the number of results."""
+        if not self.words:
+            return ""
+        some = "1 post has" if self.total == 1 else f"{self.total:,} posts have"
+        best = ", best first" if self.total > 1 else ""
+        all_words = f"{some} these words{best}" if self.total else "No post has all of these words"
+        near = max(0, len(self.results) - self.total) if self.total < PAGE_SIZE else 0
+        verb = "comes" if near == 1 else "come"
+        more = f"; {near}{' more' if self.total else ''} {verb} near" if near else ""
+        return f"{all_words}{more}."
+
+    @property
+    def suggested_address(self) -> str:
+        """The address of the results for the suggested words."""
+        return f"{paths.SEARCH}?{urlencode({'q': self.suggestion})}"
+
+    def address(self, page: int) -> str:
+        """Return the address of another page of the same results."""
+        given = {
+            **({"q": self.words} if self.words else {}),
+            **({"page": page} if page > 1 else {}),
+        }
+        return f"{paths.SEARCH}?{urlencode(given)}" if given else paths.SEARCH
+
+    @property
+    def previous_url(self) -> str | None:
+        """The address of the page before this one."""
+        return self.address(self.page - 1) if self.page > 1 else None
+
+    @property
+    def next_url(self) -> str | None:
+        """The address of the page that follows."""
+        return self.address(self.page + 1) if self.page < self.pages else None
+
+
+async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE_SIZE) -> Results:
+    """Return a page of results, or the last one there is. Raises Problem `unavailable`."""
+    found = await build.search.search(words, size, (page - 1) * size)
+    pages = max(1, -(-found.total // size))
+    if page > pages:
+        return await find_results(build, words, pages, size)
+    summaries = (build.posts.summary(hit.slug) for hit in found.hits)
+    results = tuple(
+        Result(*hit, post["url"], post["published_at"], post["readingMinutes"], tuple(post["tags"]))
+        for hit, post in zip(found.hits, summaries, strict=True)
+    )
+    return Results(words, found.total, page, pages, results, found.suggestion)
+
+
+def clean_words(text: str) -> str:
+    """Return the searchable part of any text."""
+    return _UNPRINTABLE.sub(" ", text[:MAX_QUERY_LENGTH]).strip()
+
+
+def read_page(text: str) -> int:
+    """Return the number of a page; 1 for an invalid one, and at most `MAX_PAGE`."""
+    if re.fullmatch("[1-9][0-9]*", text) is None:
+        return 1
+    return int(text) if len(text) < len(str(MAX_PAGE)) else MAX_PAGE
+
 
 _MAX_TITLE_LENGTH: Final = 60
 _MAX_LINK_LENGTH: Final = 2000
@@ -249,7 +358,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         query=SearchQuery,
         responses=cacheable(
             "The best results",
-            TypeAdapter(SearchAnswer).json_schema(mode="serialization"),
+            output_schema(SearchAnswer),
             example=_EXAMPLE,
             headers=ETAG,
             links=link_to_post("results"),
@@ -266,7 +375,9 @@ def write_results(results: Results, site_url: str) -> str:
     links = [("Earlier results", results.previous_url), ("More results", results.next_url)]
     onward = [f"[{label}]({site_url}{address})" for label, address in links if address]
     listed = "\n".join(map(_line, results.results))
-    parts = (title, _sentence(results, site_url), _suggestion(results, site_url), listed, *onward)
+    other = f"[{escape(results.suggestion or '')}]({site_url}{results.suggested_address})"
+    suggestion = f"Did you mean {other}?" if results.suggestion else ""
+    parts = (title, _sentence(results, site_url), suggestion, listed, *onward)
     return "\n\n".join(filter(None, parts)) + "\n"
 
 
@@ -279,22 +390,10 @@ def _sentence(results: Results, site_url: str) -> str:
     return f"{results.summary}{page_label}"
 
 
-def _suggestion(results: Results, site_url: str) -> str:
-    if not results.suggestion:
-        return ""
-    address = f"{site_url}{results.suggested_address}"
-    return f"Did you mean [{escape(results.suggestion)}]({address})?"
-
-
 def _line(result: Result) -> str:
     title = "".join(segment.text for segment in result.title)
+    pieces = (
+        f"**{escape(text)}**" if is_match else escape(text) for text, is_match in result.snippet
+    )
     day = f"{result.published:%Y-%m-%d}"
-    return (
-        f"- [{escape(title)}]({result.url}{MARKDOWN_INDEX}) ({day}): {_emphasise(result.snippet)}"
-    )
-
-
-def _emphasise(segments: Segments) -> str:
-    return "".join(
-        f"**{escape(text)}**" if is_match else escape(text) for text, is_match in segments
-    )
+    return f"- [{escape(title)}]({result.url}{MARKDOWN_INDEX}) ({day}): {''.join(pieces)}"

@@ -114,14 +114,10 @@ def _read_texts(posts_file: Path, wanted: Container[bytes]) -> Iterator[SearchTe
     with posts_file.open("rb") as lines, ThreadPoolExecutor(1) as thread:
         next(lines)
         texts = (read_text(post) for post in list_posts(lines) if _post_digest(post) in wanted)
-        ahead = thread.submit(_read_batch, texts)
+        ahead = thread.submit(list, islice(texts, _READ_AHEAD))
         while batch := ahead.result():
-            ahead = thread.submit(_read_batch, texts)
+            ahead = thread.submit(list, islice(texts, _READ_AHEAD))
             yield from batch
-
-
-def _read_batch(texts: Iterator[SearchText]) -> list[SearchText]:
-    return list(islice(texts, _READ_AHEAD))
 
 
 class PendingSearch:

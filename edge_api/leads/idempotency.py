@@ -1,7 +1,7 @@
 """Requests that are run once, however often they are sent: the Idempotency-Key.
 
 After draft-ietf-httpapi-idempotency-key-header. The answer is stored in the transaction of the
-work; a unique key decides between processes, a future within one.
+work; a unique key decides between processes, a lock within one.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from datetime import timedelta
 from functools import partial
 from hashlib import sha256
 from typing import Final
+from weakref import WeakValueDictionary
 
 from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem
@@ -37,14 +38,6 @@ class IdempotentRequest:
 
     id: str
     request_digest: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoredResponse:
-    """A stored answer, with the digest of its request."""
-
-    request_digest: str
-    response: str
 
 
 StoreResponse = Callable[[str], tuple[Query, ...]]
@@ -80,7 +73,7 @@ class Idempotency:
         self._timeout = timeout
         self._retention = retention
         self._status = status
-        self._running: dict[str, asyncio.Future[StoredResponse | None]] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def once(self, claim: IdempotentRequest, work: Work) -> tuple[str, bool]:
         """Return the answer, and whether it is a stored one.
@@ -88,63 +81,39 @@ class Idempotency:
         Raises Problem `idempotency_mismatch` for a key of another request, `in_progress` when the
         first one takes too long, and whatever `work` raises.
         """
-        stored, replayed = await self._wait(claim), True
-        if stored is None:
-            stored, replayed = await self._run_first(claim, work)
-        if stored.request_digest != claim.request_digest:
-            raise Problem("idempotency_mismatch")
-        return stored.response, replayed
-
-    async def _wait(self, claim: IdempotentRequest) -> StoredResponse | None:
-        deadline = asyncio.get_running_loop().time() + self._timeout
-        while running := self._running.get(claim.id):
-            try:
-                async with asyncio.timeout_at(deadline):
-                    stored = await asyncio.shield(running)
-            except TimeoutError:
-                headers = {"Retry-After": str(RETRY_SECONDS)}
-                raise Problem("in_progress", headers=headers) from None
-            if stored is not None:
-                return stored
-        return None
-
-    async def _run_first(self, claim: IdempotentRequest, work: Work) -> tuple[StoredResponse, bool]:
-        """Run the request while others with the same key wait; if it fails, the next one runs."""
-        done = self._running[claim.id] = asyncio.get_running_loop().create_future()
-        stored = None
+        lock = self._locks.setdefault(claim.id, asyncio.Lock())
         try:
-            stored, replayed = await self._answer(claim, work)
-            return stored, replayed
+            async with asyncio.timeout(self._timeout):
+                await lock.acquire()
+        except TimeoutError:
+            headers = {"Retry-After": str(RETRY_SECONDS)}
+            raise Problem("in_progress", headers=headers) from None
+        try:  # if the first one fails, the next runs
+            return await self._answer(claim, work)
         finally:
-            del self._running[claim.id]
-            done.set_result(stored)
+            lock.release()
 
-    async def _answer(self, claim: IdempotentRequest, work: Work) -> tuple[StoredResponse, bool]:
+    async def _answer(self, claim: IdempotentRequest, work: Work) -> tuple[str, bool]:
         stored = await self._find(claim)
         if stored is not None:
             return stored, True
         try:
-            response = await work(partial(self._store_queries, claim))
+            return await work(partial(self._store_queries, claim)), False
         except Problem as problem:
             stored = await self._find(claim) if problem.code == "conflict" else None
             if stored is None:
                 raise
             return stored, True
-        return StoredResponse(claim.request_digest, response), False
 
-    async def delete_expired(self) -> None:
-        """Delete expired answers: they contain personal data. Raises Problem."""
-        expired = self._expired()
-        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, ("id",), expired, limit=1))
-        if result.rows:  # nothing is written for nothing
-            await self._store.run(Delete(IDEMPOTENCY_KEYS, expired))
-
-    async def _find(self, claim: IdempotentRequest) -> StoredResponse | None:
+    async def _find(self, claim: IdempotentRequest) -> str | None:
+        """Return the stored answer. Raises Problem `idempotency_mismatch` for another request's."""
         now = format_instant(self._clock())
         where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
         (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        stored = (StoredResponse(row["request_digest"], row["response"]) for row in result.rows)
-        return next(stored, None)
+        for row in result.rows:
+            if row["request_digest"] != claim.request_digest:
+                raise Problem("idempotency_mismatch")
+        return result.rows[0]["response"] if result.rows else None
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()

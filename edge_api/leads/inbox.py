@@ -27,6 +27,8 @@ class LeadQuery:
     oldest_first: bool = False
     limit: int = 50
     offset: int = 0
+    beyond: Where = ()
+    """More filters, as for the leads after one of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,8 @@ async def find_leads(store: Store, query: LeadQuery) -> FoundLeads:
     Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
     sought among as many leads alone. Raises Problem `unavailable`.
     """
-    where: Where = (Filter("status", "in", query.statuses),) if query.statuses else ()
+    by_status = (Filter("status", "in", query.statuses),) if query.statuses else ()
+    where: Where = (*query.beyond, *by_status)
     words = fold(query.search).split()
     start, end = query.offset, query.offset + query.limit
     if not words:

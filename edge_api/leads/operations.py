@@ -119,16 +119,11 @@ running, 409 after five seconds. A key belongs to the credential, or without one
 of the client and the lead's e-mail address."""
 
 _INPUT_EXAMPLE = {
-    "name": "Ann Lee",
-    "email": "ann.lee@example.org",
-    "budget_tier": "5k-10k",
-    "message": "We would like to move our blog to a static site.",
+    name: field.examples[0] for name, field in LeadInput.model_fields.items() if field.examples
 }
 _SUMMARY_EXAMPLE = {
     "id": "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b",
-    "name": _INPUT_EXAMPLE["name"],
-    "email": _INPUT_EXAMPLE["email"],
-    "budget_tier": _INPUT_EXAMPLE["budget_tier"],
+    **{name: text for name, text in _INPUT_EXAMPLE.items() if name != "message"},
     "created_at": "2026-11-20T09:30:00.000000Z",
 }
 _LEAD_EXAMPLE = {**_SUMMARY_EXAMPLE, "message": _INPUT_EXAMPLE["message"]}

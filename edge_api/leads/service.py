@@ -17,13 +17,11 @@ from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, ValueIf
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
-from edge_api.db.versioned_cache import VersionedCache
+from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.leads.input import LeadInput, SpamScore, dedupe_digest, score_spam
 
 PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
-SUMMARY_MEMBERS: Final = ("id", "name", "email", "budget_tier", "created_at")
-"""The members that the answer to a new lead repeats beside `lead`."""
 REPEAT_WINDOW: Final = timedelta(hours=24)
 """The time within which the same message from the same address is a repeat."""
 
@@ -82,7 +80,7 @@ class Leads:
         self._secret = secret
         self._listeners = listeners
         self._idempotency = Idempotency(store, clock)
-        self._lists = VersionedCache[bytes](store, len)
+        self._lists = SingleFlightCache[bytes](len)
 
     async def create(
         self, lead: LeadInput, sender: Sender, idempotency_key: str | None = None
@@ -98,13 +96,10 @@ class Leads:
         quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
 
-    async def delete_expired(self) -> None:
-        """Delete expired answers of idempotency keys. Raises Problem."""
-        await self._idempotency.delete_expired()
-
     async def recent(self, limit: int) -> bytes:
         """Return the list of the newest leads that are not spam, newest first, in JSON."""
-        return await self._lists.get(limit, partial(self._read_recent, limit))
+        key = self._store.version(), limit
+        return await self._lists.get(key, partial(self._read_recent, limit))
 
     async def _read_recent(self, limit: int) -> bytes:
         query = Read(
@@ -123,7 +118,7 @@ class Leads:
         try:
             row = self._row(lead, sender)
             published = {name: row[name] for name in PUBLIC_MEMBERS}
-            brief = {name: row[name] for name in SUMMARY_MEMBERS}
+            brief = {name: value for name, value in published.items() if name != "message"}
             answer = orjson.dumps({"lead": published, **brief}).decode()
             first = *store_response(answer), _insert_query(row, sender)
             entries = [listener.outbox_entries(row) for listener in self._listeners]

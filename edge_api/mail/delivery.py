@@ -8,75 +8,54 @@ import asyncio
 import logging
 import re
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from edge_api import outbox
 from edge_api.auth.actor import Clock
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import MailSession, Refused, Stage, Transport
+from edge_api.mail.messages import MailSession, Refused, Transport
 from edge_api.mail.preparation import MessageComposer, NotSent
 from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_live
-from edge_api.mail.suppressions import Suppression, is_suppressed
+from edge_api.mail.suppressions import is_suppressed, suppression
 
 RefusalKind = Literal["retry", "greylisted", "rate_limited", "bounced", "refused", "login"]
 """Try later; not before five minutes; pause all mail; suppress the address; give up the message;
 pause all mail until an operator has fixed the password."""
 
-_ALL_STAGES: Final[tuple[Stage, ...]] = get_args(Stage)
-_SENDER_STAGES: Final[tuple[Stage, ...]] = ("connect", "login", "sender")
-"""The stages in which the relay knows only the sender."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    """A rule for refusals whose stage, code and enhanced code all fit."""
-
-    kind: RefusalKind
-    code: str = ".*"  # a pattern for the three digits; empty without an answer
-    enhanced: str = ".*"
-    stages: tuple[Stage, ...] = _ALL_STAGES
-
-    def matches(self, refused: Refused) -> bool:
-        code = "" if refused.code is None else str(refused.code)
-        return (
-            refused.stage in self.stages
-            and re.fullmatch(self.code, code) is not None
-            and re.fullmatch(self.enhanced, refused.enhanced) is not None
-        )
-
-
-_RULES: Final = (
-    _Rule("rate_limited", "421|454", r"4\.7\.\d+"),
-    _Rule("rate_limited", "429"),
+_RULES: Final[tuple[tuple[RefusalKind, str], ...]] = (
+    ("rate_limited", r"\w+ (421|454) 4\.7\.\d+"),
+    ("rate_limited", r"\w+ 429 .*"),
     # Said to a recipient or a message it may be about that one alone, which must not stop others.
-    _Rule("rate_limited", "450|451|452", r"4\.7\.\d+", stages=_SENDER_STAGES),
-    _Rule("login", "530|534|535|538", stages=_SENDER_STAGES),
-    _Rule("login", stages=("login",)),
+    ("rate_limited", r"(connect|login|sender) 45[012] 4\.7\.\d+"),
+    ("login", r"(connect|login|sender) 53[0458] .*"),
+    ("login", r"login .*"),
     # A relay that is closed refuses nobody's message (554 in a greeting, RFC 5321, section 3.1).
-    _Rule("retry", stages=("connect",)),
-    _Rule("greylisted", "450|451|452", r"4\.7\.\d+", stages=("recipient", "data")),
-    _Rule("greylisted", "450|451", stages=("recipient",)),
+    ("retry", r"connect .*"),
+    ("greylisted", r"(recipient|data) 45[012] 4\.7\.\d+"),
+    ("greylisted", r"recipient 45[01] .*"),
     # Not 5.1.0, 5.1.7, 5.1.8 and 5.1.9: they are about the sender or the way as well, and relays
     # say what they think of a sender when a recipient is named.
-    _Rule("bounced", r"5\d\d", r"5\.1\.([1-6]|10)", stages=("recipient",)),
-    _Rule("bounced", "550|551|553", r"5\.1\.([1-6]|10)", stages=("data",)),
-    _Rule("refused", r"5\d\d"),
-    _Rule("refused", "", r"5\.\d+\.\d+"),
-    _Rule("retry"),
+    ("bounced", r"recipient 5\d\d 5\.1\.([1-6]|10)"),
+    ("bounced", r"data 55[013] 5\.1\.([1-6]|10)"),
+    ("refused", r"\w+ 5\d\d .*"),
+    ("refused", r"\w+ None 5\.\d+\.\d+"),
+    ("retry", r".*"),
 )
-"""RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
+"""Patterns of a refusal's stage, code (or None) and enhanced code; the first that fits counts.
+
+RFC 5321, section 4.2; RFC 3463, section 3; RFC 4954, section 6; RFC 7505, section 4."""
 
 
 def classify(refused: Refused) -> RefusalKind:
     """Return the kind of a refusal."""
-    return next(rule.kind for rule in _RULES if rule.matches(refused))
+    text = f"{refused.stage} {refused.code} {refused.enhanced}"
+    return next(kind for kind, pattern in _RULES if re.fullmatch(pattern, text))
 
 
 _TIME_STEP: Final = timedelta(microseconds=1)
@@ -131,7 +110,7 @@ class DeliveryLog(Claims):
         now, address = self._clock(), entry["recipient_email"]
         queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
         if not await is_suppressed(self._store, address):
-            queries.append(Suppression(address, "bounce", {"message_id": entry["id"]}).insert(now))
+            queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
         if retry_for(entry):
             queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
             await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
@@ -195,29 +174,28 @@ class Connection(AsyncExitStack):
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Send a message; return once the relay has accepted it. Raises Refused."""
         if self._session is None:
-            self._session = await self.enter_async_context(self._transport.session())
+            self._session = await self.enter_async_context(self._transport())
         await self._session.send(sender, recipient, message)
 
 
-class Delivery:
-    """Delivers entries; `sender` is the address on the envelope."""
+class Delivery(DeliveryLog):
+    """Delivers entries that it has claimed; `sender` is the address on the envelope."""
 
     def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
-        self._clock = clock
+        super().__init__(store, clock)
         self._composer = composer
         self._sender = sender
-        self._delivery_log = DeliveryLog(store, clock)
 
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
 
         Raises Problem `unavailable`; then the entry is left to the end of its lease.
         """
-        leased = await self._delivery_log.ensure_lease(entry, MIN_LEASE)
+        leased = await self.ensure_lease(entry, MIN_LEASE)
         if leased is None:
             return True
         if expiry := find_expiry(leased, state, self._clock()):
-            await self._delivery_log.dead(leased, expiry)
+            await self.dead(leased, expiry)
             return True
         message = await self._prepare(leased)
         return True if message is None else await self._send(leased, message, connection)
@@ -231,17 +209,17 @@ class Delivery:
             # The words of the error may be those of the message: only its name is kept.
             reason = f"cannot be composed: {type(error).__name__}"
             _log.error("mail %s %s", entry["id"], reason)
-            await self._delivery_log.dead(entry, reason)
+            await self.dead(entry, reason)
             return None
         if isinstance(message, NotSent):
-            log = self._delivery_log
-            await (log.suppressed if message.is_permanent else log.dead)(entry, message.reason)
+            end = self.suppressed if message.is_permanent else self.dead
+            await end(entry, message.reason)
             return None
         return message
 
     async def _send(self, entry: Row, message: EmailMessage, connection: Connection) -> bool:
         try:
-            async with self._delivery_log.renewing(entry):
+            async with self.renewing(entry):
                 await connection.send(self._sender, entry["recipient_email"], message)
         except Refused as refused:
             return await self._record_refusal(entry, refused)
@@ -256,7 +234,7 @@ class Delivery:
         """Log that a message was sent, however long the store takes: else it is sent twice."""
         for _ in range(MAX_RECORD_ATTEMPTS):
             try:
-                await self._delivery_log.sent(entry)
+                await self.sent(entry)
             except Problem:
                 await asyncio.sleep(RECORD_RETRY_SECONDS)
             else:
@@ -268,24 +246,24 @@ class Delivery:
         now, reason = self._clock(), refused.message
         match classify(refused):
             case "bounced":
-                await self._delivery_log.bounced(entry, reason)
+                await self.bounced(entry, reason)
             case "refused":
-                await self._delivery_log.failed(entry, reason, None)
+                await self.failed(entry, reason, None)
             case "greylisted":
                 due = next_attempt(entry, now, GREYLISTED_PAUSE)
-                await self._delivery_log.failed(entry, reason, due, "soft_bounced")
+                await self.failed(entry, reason, due, "soft_bounced")
             case "rate_limited":
                 return await self._stop(entry, "rate_limited", reason, now + RATE_LIMIT_PAUSE)
             case "login":
                 return await self._stop(entry, "failed", reason, now + LOGIN_PAUSE)
             case "retry":
-                await self._delivery_log.failed(entry, reason, next_attempt(entry, now))
+                await self.failed(entry, reason, next_attempt(entry, now))
                 return refused.stage != "connect" and refused.code != CLOSING
         return True
 
     async def _stop(self, entry: Row, status: str, reason: str, until: datetime) -> bool:
         _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
-        await self._delivery_log.paused(entry, status, reason, until)
+        await self.paused(entry, status, reason, until)
         return False
 
 

@@ -9,37 +9,31 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from edge_api import outbox
 from edge_api.auth.actor import Clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.email_address import parse_mailbox
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
-from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.mail.delivery import Connection, Delivery
 from edge_api.mail.messages import MESSAGE_TYPES, QUEUES, Transport
-from edge_api.mail.preparation import Acknowledgements, MessageComposer
+from edge_api.mail.preparation import PLACEHOLDER_SENDER, MessageComposer, open_templates
 from edge_api.mail.queue import (
     LEASE,
     READ_STATE,
-    Claims,
-    MailRules,
     Outbox,
     paused_until,
     send_state,
     time_to_live,
 )
-from edge_api.mail.samples import open_templates
 from edge_api.mail.suppressions import UnsubscribeLinks, read_suppression
-from edge_api.mail.transports import NullTransport, open_transport
+from edge_api.mail.transports import null_session, open_transport
 from edge_api.schema.environment import EDGE
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.settings import Settings
 
 _log: Final = logging.getLogger(__name__)
@@ -54,7 +48,6 @@ class Dispatcher(outbox.Dispatcher):
         super().__init__(store, clock)
         self._transport = transport
         self._delivery = delivery
-        self._claims = Claims(store, clock)
 
     async def send_batch(self) -> bool:
         """Send one batch of due entries; return whether there may be more. Raises Problem."""
@@ -63,7 +56,7 @@ class Dispatcher(outbox.Dispatcher):
         state = send_state(found.rows, now)
         if paused_until(state, now):
             return False
-        entries, is_complete = await self._claims.claim_due(state["batch_size"])
+        entries, is_complete = await self._delivery.claim_due(state["batch_size"])
         return await self._send(entries, state) and not is_complete
 
     async def _dispatch_due(self) -> bool:
@@ -84,7 +77,7 @@ class Dispatcher(outbox.Dispatcher):
                         await outbox.wait_for(self._stopping, state["send_delay_ms"] / 1000)
         finally:
             with suppress(Problem):  # the end of the lease does the same
-                await self._claims.release(waiting)
+                await self._delivery.release(waiting)
         return not self._stopping.is_set()
 
 
@@ -97,16 +90,18 @@ _RETRIED_TYPES = Filter(
 
 
 @dataclass(frozen=True, slots=True)
-class MailStatus:
-    """The state of mail, for readiness."""
+class Mailing:
+    """The parts of mail."""
 
     store: Store
     clock: Clock
-    rules: MailRules
-    dispatcher: Dispatcher | None = None  # the one of this process, if it has one
+    outbox: Outbox
+    dispatcher: Dispatcher
+    links: UnsubscribeLinks
+    desk_links: DeskLinks
 
     async def check(self) -> Check:
-        """Return the state of mail."""
+        """Return the state of mail, for readiness."""
         try:
             sentences = [message async for message in self._sentences()]
         except Problem:
@@ -114,7 +109,7 @@ class MailStatus:
         return Check("warn", "; ".join(sentences)) if sentences else Check("pass")
 
     async def _sentences(self) -> AsyncIterator[str]:
-        now, owner = self.clock(), self.rules.owner
+        now, owner = self.clock(), self.outbox.owner
         found, dead, suppressed = await self.store.run(
             READ_STATE, _find_one(outbox.GIVEN_UP, _RETRIED_TYPES), read_suppression(owner or "")
         )
@@ -125,7 +120,7 @@ class MailStatus:
             for queue in QUEUES
         )
         late = await self.store.run(*(_find_one(outbox.WAITING, *each) for each in filters))
-        if self.rules.configured and owner is None:
+        if self.outbox.is_configured and owner is None:
             yield "mail has a relay, but no recipient for leads: set OWNER_EMAIL"
         if until := paused_until(state, now):
             yield f"mail is paused until {until}: email_send_log says why"
@@ -136,27 +131,13 @@ class MailStatus:
             yield "mail waits for longer than half of its time to live: look at the relay"
         if suppressed.rows:
             yield "the owner's address is suppressed: delete its row in suppressed_emails"
-        active_at = self.dispatcher and self.dispatcher.active_at
+        active_at = self.dispatcher.active_at
         if active_at and self.clock() - active_at > LEASE:
             yield "the mail dispatcher is stuck: restart the service"
 
 
 def _find_one(*where: Filter) -> Read:
     return Read(EMAIL_OUTBOX, ("id",), where, limit=1)
-
-
-PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
-
-
-@dataclass(frozen=True, slots=True)
-class Mailing:
-    """The parts of mail."""
-
-    outbox: Outbox
-    dispatcher: Dispatcher
-    status: MailStatus
-    links: UnsubscribeLinks
-    desk_links: DeskLinks
 
 
 def make_mailing(
@@ -168,43 +149,12 @@ def make_mailing(
 ) -> Mailing:
     """Return the parts of mail, not running; `transport` replaces that of the settings."""
     if transport is None:
-        transport = open_transport(settings.smtp_url) if settings.smtp_url else NullTransport()
-    sender = settings.mail_from or PLACEHOLDER_SENDER
+        transport = open_transport(settings.smtp_url) if settings.smtp_url else null_session
     links = UnsubscribeLinks(store, clock, settings.site_url)
     desk_links = DeskLinks(store, clock, secret, settings.site_url)
-    composer = MessageComposer(
-        store,
-        sender,
-        settings.site_url,
-        lambda: site_title(settings),
-        settings.desk == "on",
-        Acknowledgements(store, clock, secret, settings.acknowledgements_per_hour),
-        links,
-        desk_links,
-        open_templates(settings),
-    )
-    delivery = Delivery(store, clock, composer, parse_mailbox(sender).address)
-    dispatcher = Dispatcher(store, clock, transport, delivery)
-    rules = mail_rules(settings)
-    outbox = Outbox(rules, clock, dispatcher.wake)
-    return Mailing(
-        outbox, dispatcher, MailStatus(store, clock, rules, dispatcher), links, desk_links
-    )
-
-
-def mail_rules(settings: Settings) -> MailRules:
-    """Return the settings of mail as rules."""
-    return MailRules(
-        configured=settings.smtp_url is not None,
-        owner=parse_mailbox(settings.owner_email).address if settings.owner_email else None,
-        acknowledges=settings.acknowledge_leads,
-    )
-
-
-def site_title(settings: Settings) -> str:
-    """Return the title of the site from its current build; without one, its host."""
-    index = settings.build_dir / CURRENT_LINK / INDEX_FILE
-    try:
-        return read_head(index).site_title
-    except BuildRefusal:
-        return urlsplit(settings.site_url).hostname or settings.site_url
+    templates = open_templates(settings)
+    composer = MessageComposer(settings, store, clock, secret, links, desk_links, templates)
+    sender = parse_mailbox(settings.mail_from or PLACEHOLDER_SENDER).address
+    dispatcher = Dispatcher(store, clock, transport, Delivery(store, clock, composer, sender))
+    outbox = Outbox(settings, clock, dispatcher.wake)
+    return Mailing(store, clock, outbox, dispatcher, links, desk_links)

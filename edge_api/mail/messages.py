@@ -7,7 +7,7 @@ text is cleaned before, and mailboxes are set as objects.
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,7 +16,7 @@ from email.message import EmailMessage
 from email.policy import EmailPolicy, Policy
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, Protocol, get_args
+from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote
 from uuid import UUID
 
@@ -31,21 +31,12 @@ from jinja2 import (
 )
 from markupsafe import Markup
 
-from edge_api.db.desk_tables import DESK_LINKS
 from edge_api.db.email_address import Mailbox, parse_mailbox
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
 from edge_api.db.tables import LEADS
 from edge_api.leads.input import SPAM_THRESHOLD
 
-TemplateName = Literal[
-    "lead_notification",
-    "lead_acknowledgement",
-    "access_decision",
-    "access_request",
-    "owner_summary",
-    "desk_link",
-]
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
 
@@ -69,11 +60,8 @@ class MailSession(Protocol):
         """Send the message to one recipient; return once it is accepted. Raises Refused."""
 
 
-class Transport(Protocol):
-    """Opens connections to the relay."""
-
-    def session(self) -> AbstractAsyncContextManager[MailSession]:
-        """Return a connection that lasts for a batch. Entering it raises Refused."""
+Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
+"""Returns a connection to the relay that lasts for a batch. Entering it raises Refused."""
 
 
 Queue = Literal["auth", "transactional"]
@@ -85,7 +73,7 @@ AutoSubmitted = Literal["auto-generated", "auto-replied"]  # RFC 3834, section 5
 class MessageType:
     """One type of message; its text and HTML are the files of its template's name."""
 
-    template: TemplateName
+    template: str
     queue: Queue
     subject: str  # a template too
     values: tuple[str, ...]  # of the templates, no more and no less
@@ -153,13 +141,12 @@ LINK: Final = MessageType(
 """To the owner, with a token that is made when it is sent."""
 OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
 
-MESSAGE_TYPES: Mapping[TemplateName, MessageType] = MappingProxyType(
+MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
         each.template: each
         for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, LINK)
     }
 )
-assert tuple(MESSAGE_TYPES) == get_args(TemplateName)  # noqa: S101  one list, stated twice for the type
 
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Format characters that are part of spellings, and of some emoji."""
@@ -316,7 +303,7 @@ _POLICY: Final = EmailPolicy(linesep="\r\n", header_factory=_HEADERS)
 
 
 def compose(
-    template: TemplateName,
+    template: str,
     envelope: Envelope,
     values: Mapping[str, Any],
     templates: MailTemplates = DEFAULT_TEMPLATES,

@@ -10,17 +10,14 @@ from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
-from pydantic import AfterValidator, BaseModel, Field, TypeAdapter, WithJsonSchema
+from pydantic import BaseModel, Field, TypeAdapter
 
-from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
-from edge_api.db.tables import MAX_EMAIL_LENGTH
 from edge_api.leads.operations import REPLAYED
 from edge_api.mail.suppressions import (
     REPORT_TYPES,
+    EmailEvent,
     Feedback,
-    Report,
-    ReportType,
     Status,
     UnsubscribeLinks,
 )
@@ -106,43 +103,11 @@ async def _page(
 _CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks realm="email"'})
 
 
-def _check_address(text: str) -> str:
-    address = text.strip()
-    normalize_address(address)
-    return address
-
-
 class Event(BaseModel, strict=True, frozen=True):
     """An event of any type."""
 
     type: Annotated[str, Field(min_length=1, max_length=200)]
     data: dict[str, Any]
-
-
-class EmailEventData(BaseModel, strict=True, frozen=True):
-    """What came of one message."""
-
-    email: Annotated[
-        str,
-        AfterValidator(_check_address),
-        WithJsonSchema({"type": "string", "format": "email", "maxLength": MAX_EMAIL_LENGTH}),
-        Field(description="Whom it was sent to."),
-    ]
-    message_id: Annotated[
-        str | None,
-        Field(max_length=998, description="As `Message-ID` has it, or without its domain."),
-    ] = None
-    bounce_type: Annotated[
-        Literal["permanent", "transient"] | None,
-        Field(description="Of a bounce; left out, it is permanent."),
-    ] = None
-
-
-class EmailEvent(BaseModel, strict=True, frozen=True):
-    """An event that has an effect."""
-
-    type: ReportType
-    data: EmailEventData
 
 
 class Recorded(BaseModel, extra="forbid"):
@@ -178,10 +143,7 @@ async def handle_email_event(
         message = f"Events of type {event.type} are ignored; known are {', '.join(REPORT_TYPES)}"
         return OperationResult({"status": "ignored", "sentence": message}, status=202)
     known: EmailEvent = check_body(_EMAIL_EVENT, event.model_dump())
-    facts = known.data
-    is_transient = known.type == "email.bounced" and facts.bounce_type == "transient"
-    report = Report(known.type, facts.email, facts.message_id, is_transient)
-    answer, replayed = await service[Feedback].record(report, request.headers[SIGNATURE_HEADERS[0]])
+    answer, replayed = await service[Feedback].record(known, request.headers[SIGNATURE_HEADERS[0]])
     return OperationResult(answer, headers={REPLAYED: "true"} if replayed else {})
 
 

@@ -1,11 +1,11 @@
-"""Preparation: from an entry to its message, when it is sent; acknowledgements among them.
+"""Preparation: from an entry to its message, when it is sent; and messages with sample values.
 
 So nothing erased is sent, and nothing to suppressed addresses. If the store cannot be read, nothing
-is sent.
+is sent. Samples are for `mail preview`, and to check an operator's templates.
 """
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from email.message import EmailMessage
@@ -13,19 +13,22 @@ from hashlib import sha256
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edge_api.auth.actor import Clock
+from jinja2 import TemplateError, TemplateSyntaxError
+
+from edge_api.auth.actor import Clock, new_id, system_clock
 from edge_api.auth.desk_links import DeskLinks
-from edge_api.db.desk_tables import DESK_LINKS
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
+from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.leads.input import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DEFAULT_TEMPLATES,
     LINK,
+    MESSAGE_TYPES,
     NOTIFICATION,
     REQUEST,
     SUMMARY,
@@ -36,59 +39,16 @@ from edge_api.mail.messages import (
 from edge_api.mail.queue import message_type_of, retry_for
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
 from edge_api.outbox import run_unless_conflict, where_id
-from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK
+from edge_api.schema.environment import SettingsError
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
+from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
+from edge_api.settings import Settings
 
+PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
 _HOUR: Final = timedelta(hours=1)
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link"}
 _SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
-
-
-class Acknowledgements:
-    """The rules of acknowledgements; `secret` keys the hash of an address."""
-
-    def __init__(self, store: Store, clock: Clock, secret: bytes, per_hour: int) -> None:
-        self._store = store
-        self._clock = clock
-        self._secret = secret
-        self._per_hour = per_hour
-
-    async def suppression_reason(self, entry: Row, lead: Row) -> str | None:
-        """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
-        if lead["status"] == "spam" or lead["spam_score"] >= SPAM_THRESHOLD:
-            return "the lead looks like spam"
-        where = (
-            Filter("template_name", "eq", "lead_acknowledgement"),
-            Filter("status", "eq", "sent"),
-            Filter("created_at", "gt", format_instant(self._clock() - _HOUR)),
-        )
-        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
-        (result,) = await self._store.run(count)
-        if (result.total or 0) >= self._per_hour:
-            return f"{self._per_hour} acknowledgements were sent within an hour"
-        if not await self._reserve(entry):
-            return "this address had an acknowledgement within 24 hours"
-        return None
-
-    async def _reserve(self, entry: Row) -> bool:
-        """Store, by a unique key, the address's one acknowledgement of the day."""
-        now = self._clock()
-        about = f"acknowledgement\n{normalize_recipient(entry['recipient_email'])}"
-        row: Row = {
-            "id": hmac.digest(self._secret, about.encode(), "sha256").hex(),
-            "request_digest": sha256(entry["id"].encode()).hexdigest(),
-            "status": _SENT,
-            "response": "",
-            "created_at": format_instant(now),
-            "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
-        }
-        where_ours = Filter("id", "eq", row["id"])
-        expired = (where_ours, Filter("expires_at", "lte", format_instant(now)))
-        queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
-        if await run_unless_conflict(self._store, *queries):
-            return True
-        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
-        return any(stored["request_digest"] == row["request_digest"] for stored in result.rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,15 +63,13 @@ class NotSent:
 class MessageComposer:
     """Prepares the messages of one installation."""
 
+    settings: Settings
     store: Store
-    sender: str  # a mailbox
-    site_url: str
-    site_title: Callable[[], str]  # of the current build
-    has_desk: bool
-    acknowledgements: Acknowledgements
+    clock: Clock
+    secret: bytes  # keys the hash of an address
     links: UnsubscribeLinks
     desk_links: DeskLinks
-    templates: MailTemplates = DEFAULT_TEMPLATES
+    templates: MailTemplates
 
     async def prepare(self, entry: Row) -> EmailMessage | NotSent:
         """Return the message of an entry. Raises Problem, and what `compose` raises."""
@@ -126,7 +84,7 @@ class MessageComposer:
             return NotSent(f"the {_NOUNS[table]} is gone")
         subject = result.rows[0]
         if message_type == ACKNOWLEDGEMENT and (
-            reason := await self.acknowledgements.suppression_reason(entry, subject)
+            reason := await self._acknowledgement_problem(entry, subject)
         ):
             return NotSent(reason)
         if message_type == LINK and not self.desk_links.can_use(subject):
@@ -134,6 +92,44 @@ class MessageComposer:
         values = self._values(entry, subject)
         envelope = await self._envelope(entry)
         return compose(entry["template_name"], envelope, values, self.templates)
+
+    async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
+        """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
+        if lead["status"] == "spam" or lead["spam_score"] >= SPAM_THRESHOLD:
+            return "the lead looks like spam"
+        where = (
+            Filter("template_name", "eq", "lead_acknowledgement"),
+            Filter("status", "eq", "sent"),
+            Filter("created_at", "gt", format_instant(self.clock() - _HOUR)),
+        )
+        most = self.settings.acknowledgements_per_hour
+        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
+        (result,) = await self.store.run(count)
+        if (result.total or 0) >= most:
+            return f"{most} acknowledgements were sent within an hour"
+        if not await self._reserve(entry):
+            return "this address had an acknowledgement within 24 hours"
+        return None
+
+    async def _reserve(self, entry: Row) -> bool:
+        """Store, by a unique key, the address's one acknowledgement of the day."""
+        now = self.clock()
+        about = f"acknowledgement\n{normalize_recipient(entry['recipient_email'])}"
+        row: Row = {
+            "id": hmac.digest(self.secret, about.encode(), "sha256").hex(),
+            "request_digest": sha256(entry["id"].encode()).hexdigest(),
+            "status": _SENT,
+            "response": "",
+            "created_at": format_instant(now),
+            "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
+        }
+        where_ours = Filter("id", "eq", row["id"])
+        expired = (where_ours, Filter("expires_at", "lte", format_instant(now)))
+        queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
+        if await run_unless_conflict(self.store, *queries):
+            return True
+        (result,) = await self.store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
+        return any(stored["request_digest"] == row["request_digest"] for stored in result.rows)
 
     async def _summarize(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all owner notices that were held since the last such message."""
@@ -154,10 +150,10 @@ class MessageComposer:
         is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
             message_id=entry["id"],
-            sender=self.sender,
+            sender=self.settings.mail_from or PLACEHOLDER_SENDER,
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
-            host=urlsplit(self.site_url).hostname or "localhost",
+            host=urlsplit(self.settings.site_url).hostname or "localhost",
             unsubscribe_url=await self.links.link(entry["recipient_email"]) if is_reply else None,
         )
 
@@ -175,13 +171,89 @@ class MessageComposer:
         return {
             **site,
             "approved": subject["status"] != "denied",
-            "claim_uri": f"{self.site_url}{CLAIM_CREDENTIAL}",
+            "claim_uri": f"{self.settings.site_url}{CLAIM_CREDENTIAL}",
             "expires_at": subject["expires_at"],
         }
 
     def _site(self) -> dict[str, Any]:
-        return {"site_title": self.site_title(), "site_url": self.site_url}
+        return {"site_title": site_title(self.settings), "site_url": self.settings.site_url}
 
     def _desk(self, path: str) -> str:
         """Return the address of a screen; empty where there is no desk."""
-        return f"{self.site_url}{DESK}{path}" if self.has_desk else ""
+        return f"{self.settings.site_url}{DESK}{path}" if self.settings.desk == "on" else ""
+
+
+def site_title(settings: Settings) -> str:
+    """Return the title of the site from its current build; without one, its host."""
+    index = settings.build_dir / CURRENT_LINK / INDEX_FILE
+    try:
+        return read_head(index).site_title
+    except BuildRefusal:
+        return urlsplit(settings.site_url).hostname or settings.site_url
+
+
+_LEAD: Final[Mapping[str, Any]] = {
+    "name": "Ada Lovelace",
+    "email": "ada@example.org",
+    "budget_tier": "growth",
+    "message": "We would like to talk about a new journal.\n\nWhen would it suit you?",
+}
+_REQUEST: Final[Mapping[str, Any]] = {
+    "type": "api_key",
+    "name": "Ada Lovelace",
+    "purpose": "Read the posts from a program of mine.",
+    "scopes": "posts:read",
+    "claim_digest": "0" * 64,
+    "expires_at": "2099-01-01T00:00:00.000000Z",
+}
+_RECIPIENT: Final = "ada@example.org"
+
+
+def open_templates(settings: Settings) -> MailTemplates:
+    """Return the templates, tried with sample values. Raises SettingsError naming file and line."""
+    if settings.mail_templates is None:
+        return DEFAULT_TEMPLATES
+    templates = MailTemplates(settings.mail_templates)
+    try:
+        templates.check_names()
+        for name in MESSAGE_TYPES:
+            sample_message(name, settings, "Sample", templates)
+    except TemplateSyntaxError as error:
+        where = f"{error.name}, line {error.lineno}"
+        raise SettingsError([f"MAIL_TEMPLATES: {where}: {error.message}"]) from None
+    except TemplateError as error:
+        raise SettingsError([f"MAIL_TEMPLATES: {name}: {error.message}"]) from None
+    except (TypeError, ArithmeticError, LookupError, AttributeError) as error:
+        raise SettingsError([f"MAIL_TEMPLATES: {name}: {error}"]) from None
+    except ValueError as error:
+        raise SettingsError([f"MAIL_TEMPLATES: {error}"]) from None
+    return templates
+
+
+def sample_message(
+    template: str, settings: Settings, site_title: str, templates: MailTemplates
+) -> EmailMessage:
+    """Return a message with sample values. Raises as `compose`."""
+    now = system_clock()
+    values = {
+        "lead": LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now)),
+        "desk_url": f"{settings.site_url}{DESK}leads/",
+        "link_url": f"{settings.site_url}{DESK}link/SAMPLE/",
+        "number": 7,
+        "request": ACCESS_REQUESTS.new_row(_REQUEST, format_instant(now), lambda: new_id(now)),
+        "approved": True,
+        "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",
+        "expires_at": format_instant(now + timedelta(days=14)),
+        "site_title": site_title,
+        "site_url": settings.site_url,
+    }
+    envelope = Envelope(
+        message_id=new_id(now),
+        sender=settings.mail_from or "owner@example.org",
+        recipient=_RECIPIENT,
+        date=now,
+        host=urlsplit(settings.site_url).hostname or "localhost",
+        unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",
+    )
+    given = {name: values[name] for name in MESSAGE_TYPES[template].values}
+    return compose(template, envelope, given, templates)

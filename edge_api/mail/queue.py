@@ -6,7 +6,6 @@ an entry; the entry's id is its `message_id` there. Nothing is sent here, and th
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -14,7 +13,7 @@ from typing import Any, Final
 from edge_api.auth.actor import OPERATOR, Actor, Clock, new_id
 from edge_api.auth.undo import audited
 from edge_api.db.email_address import normalize_address, parse_mailbox
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     Delete,
@@ -45,8 +44,16 @@ from edge_api.mail.messages import (
     MessageType,
     Queue,
 )
-from edge_api.outbox import GIVEN_UP, Leases, requeued_values, run_unless_conflict, where_due
+from edge_api.outbox import (
+    GIVEN_UP,
+    UNCLAIMED,
+    Leases,
+    requeued_values,
+    run_unless_conflict,
+    where_due,
+)
 from edge_api.schema.environment import EDGE
+from edge_api.settings import Settings
 
 READ_STATE = Read(EMAIL_SEND_STATE)
 
@@ -174,23 +181,16 @@ _RESERVED: Final = frozenset(
 """Domains that never receive mail, with their subdomains."""
 
 
-@dataclass(frozen=True, slots=True)
-class MailRules:
-    """The settings of mail's recipients."""
-
-    configured: bool
-    """Whether there is a relay."""
-    owner: str | None
-    acknowledges: bool
-
-
 class Outbox:
     """Adds mail about leads and access decisions to their transactions."""
 
     def __init__(
-        self, rules: MailRules, clock: Clock, wake: Callable[[], None] = lambda: None
+        self, settings: Settings, clock: Clock, wake: Callable[[], None] = lambda: None
     ) -> None:
-        self._rules = rules
+        self.is_configured = settings.smtp_url is not None
+        owner = settings.owner_email
+        self.owner = parse_mailbox(owner).address if owner else None
+        self._acknowledges = settings.acknowledge_leads
         self._clock = clock
         self._wake = wake
 
@@ -199,7 +199,7 @@ class Outbox:
         if lead["status"] == "spam":
             return ()
         queries = self._notify_owner(NOTIFICATION, lead)
-        if self._rules.acknowledges:
+        if self._acknowledges:
             queries += self._queue(
                 ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
             )
@@ -207,33 +207,33 @@ class Outbox:
 
     def wake(self) -> None:
         """Send queued mail at once; without a relay it was only logged."""
-        if self._rules.configured:
+        if self.is_configured:
             self._wake()
 
     def decision(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies somebody of the decision on their request for access."""
         email = request["email"]
-        if not self._rules.configured or email is None:
+        if not self.is_configured or email is None:
             return ()
         return self._queue(DECISION, email, request, undeliverable_reason(email))
 
     def request(self, request: Row) -> tuple[Query, ...]:
         """Return the entry that notifies the owner of a request for access that waits."""
-        is_mailed = self._rules.configured and request["status"] == "pending"
+        is_mailed = self.is_configured and request["status"] == "pending"
         return self._notify_owner(REQUEST, request) if is_mailed else ()
 
     def desk_link(self, link: Row) -> tuple[Query, ...]:
         """Return the entry that mails a link to the owner, if there is one to be mailed."""
-        owner = self._rules.owner
-        return self._queue(LINK, owner, link, None) if owner and self._rules.configured else ()
+        owner = self.owner
+        return self._queue(LINK, owner, link, None) if owner and self.is_configured else ()
 
     def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
         """Return a notice for the owner; after many within a while, one that is held for a while.
 
         Those that were held become one message when the first of them is due.
         """
-        owner = self._rules.owner
-        if not owner or not self._rules.configured:
+        owner = self.owner
+        if not owner or not self.is_configured:
             return self._queue(message_type, owner or NO_ADDRESS, subject, NO_OWNER)
         now = self._clock()
         single = new_entry(message_type, owner, subject["id"], now)
@@ -263,7 +263,7 @@ class Outbox:
         suppression_reason: str | None,
     ) -> tuple[Query, ...]:
         now = self._clock()
-        reason = suppression_reason if self._rules.configured else NO_RELAY
+        reason = suppression_reason if self.is_configured else NO_RELAY
         if reason is not None:
             entry = {"template_name": message_type.template, "recipient_email": recipient}
             return (log_insert({"id": new_id(now), **entry}, "suppressed", now, reason),)
@@ -314,8 +314,25 @@ class OutboxAdmin:
         """
         (dead,) = await self._store.run(Read(EMAIL_OUTBOX, where=_given_up(entry_id)))
         if dead.rows:
-            await self._requeue(dead.rows)
+            now = self._clock()
+            ids = Filter("id", "in", tuple(entry["id"] for entry in dead.rows))
+            fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
+            update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead.rows))
+            again = {"requeued": True}
+            moves = (log_insert(entry, "pending", now, metadata=again) for entry in dead.rows)
+            await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
         return _count(dead, entry_id)
+
+    async def hasten(self) -> int:
+        """Make all waiting entries due now, end a pause; return their number. Raises Problem."""
+        now = self._clock()
+        (found,) = await self._store.run(Read(EMAIL_OUTBOX, ("id",), UNCLAIMED))
+        resumed = EMAIL_SEND_STATE.new_values({"retry_after_until": None}, format_instant(now))
+        ends_pause = Update(EMAIL_SEND_STATE, resumed, (Filter("id", "eq", 1),))
+        due = Update(EMAIL_OUTBOX, {"due_at": format_instant(now)}, UNCLAIMED)
+        hastened = audited(self._actor, "retry", due, now) if found.rows else ()
+        await self._store.run(*hastened, ends_pause)
+        return len(found.rows)
 
     async def discard(self, entry_id: str | None = None) -> int:
         """Delete dead entries, one or all; return their number. The log still has them.
@@ -326,14 +343,6 @@ class OutboxAdmin:
         change = audited(self._actor, "discard", delete, self._clock(), ("id",))
         _, gone, _ = await self._store.run(*change)
         return _count(gone, entry_id)
-
-    async def _requeue(self, dead: Sequence[Row]) -> None:
-        now = self._clock()
-        ids = Filter("id", "in", tuple(entry["id"] for entry in dead))
-        fresh = {**requeued_values(EMAIL_OUTBOX, now), "queued_at": format_instant(now)}
-        update = Update(EMAIL_OUTBOX, fresh, (ids, GIVEN_UP), at_least=len(dead))
-        moves = (log_insert(entry, "pending", now, metadata={"requeued": True}) for entry in dead)
-        await self._store.run(*audited(self._actor, "retry", update, now, ("id",)), *moves)
 
     async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
         ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))

@@ -10,17 +10,23 @@ from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_hex
 from types import MappingProxyType
-from typing import Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal, get_args
 from urllib.parse import quote
 
 import orjson
+from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 
 from edge_api.auth.actor import Clock, new_id
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, Update
 from edge_api.db.table import Row
-from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
+from edge_api.db.tables import (
+    EMAIL_SEND_LOG,
+    EMAIL_UNSUBSCRIBE_TOKENS,
+    MAX_EMAIL_LENGTH,
+    SUPPRESSED_EMAILS,
+)
 from edge_api.db.types import format_instant
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.outbox import run_unless_conflict
@@ -49,32 +55,22 @@ async def is_suppressed(store: Store, address: str) -> bool:
     return bool(result.rows)
 
 
-@dataclass(frozen=True, slots=True)
-class Suppression:
-    """An address that is not mailed any more, with the reason."""
-
-    address: str
-    reason: Reason
-    metadata: dict[str, Any] | None = None
-
-    def insert(self, now: datetime) -> Insert:
-        """Return the query that stores it."""
-        given = {
-            "email": normalize_recipient(self.address),
-            "reason": self.reason,
-            "metadata": self.metadata,
-        }
-        row = SUPPRESSED_EMAILS.new_row(given, format_instant(now), partial(new_id, now))
-        return Insert(SUPPRESSED_EMAILS, [row])
+def suppression(
+    address: str, reason: Reason, now: datetime, metadata: dict[str, Any] | None = None
+) -> Insert:
+    """Return the query that stores that an address is not mailed any more."""
+    given = {"email": normalize_recipient(address), "reason": reason, "metadata": metadata}
+    row = SUPPRESSED_EMAILS.new_row(given, format_instant(now), partial(new_id, now))
+    return Insert(SUPPRESSED_EMAILS, [row])
 
 
-async def suppress(store: Store, suppression: Suppression, now: datetime, *others: Query) -> bool:
+async def suppress(store: Store, address: str, insert: Insert, *others: Query) -> bool:
     """Run the other queries together with a suppression, unless the address has one.
 
     Returns whether it is new. Raises Problem, those of the other queries among them.
     """
-    is_new = not await is_suppressed(store, suppression.address)
-    if is_new and await run_unless_conflict(store, *others, suppression.insert(now)):
+    is_new = not await is_suppressed(store, address)
+    if is_new and await run_unless_conflict(store, *others, insert):
         return True
     # After a conflict somebody else was first; if it was with another query, that meets it again.
     await store.run(*others)
@@ -130,8 +126,8 @@ class UnsubscribeLinks:
         subscriber, now = await self.subscriber(token), self._clock()
         unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
         use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": format_instant(now)}, unused)
-        suppression = Suppression(subscriber.address, "unsubscribe")
-        return await suppress(self._store, suppression, now, use)
+        insert = suppression(subscriber.address, "unsubscribe", now)
+        return await suppress(self._store, subscriber.address, insert, use)
 
     async def _find(self, column: Literal["email", "token"], value: str) -> Row | None:
         where = (Filter(column, "eq", value),)
@@ -151,27 +147,43 @@ ReportType = Literal["email.bounced", "email.complained", "email.unsubscribed"]
 REPORT_TYPES: Final[tuple[ReportType, ...]] = get_args(ReportType)
 Status = Literal["bounced", "soft_bounced", "complained", "suppressed"]
 
+
+def _check_address(text: str) -> str:
+    address = text.strip()
+    normalize_address(address)
+    return address
+
+
+class EmailEventData(BaseModel, strict=True, frozen=True):
+    """What came of one message."""
+
+    email: Annotated[
+        str,
+        AfterValidator(_check_address),
+        WithJsonSchema({"type": "string", "format": "email", "maxLength": MAX_EMAIL_LENGTH}),
+        Field(description="Whom it was sent to."),
+    ]
+    message_id: Annotated[
+        str | None,
+        Field(max_length=998, description="As `Message-ID` has it, or without its domain."),
+    ] = None
+    bounce_type: Annotated[
+        Literal["permanent", "transient"] | None,
+        Field(description="Of a bounce; left out, it is permanent."),
+    ] = None
+
+
+class EmailEvent(BaseModel, strict=True, frozen=True):
+    """An event that has an effect."""
+
+    type: ReportType
+    data: EmailEventData
+
+
 REPORT_RETENTION: Final = timedelta(days=7)  # longer than any provider repeats a report
 _OK: Final = 200
 _UNKNOWN_TEMPLATE: Final = "system"
 """The template of a message that the log does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class Report:
-    """The outcome of one message."""
-
-    type: ReportType
-    email: str
-    message_id: str | None = None  # as in the log, or as the `Message-ID` header
-    is_transient: bool = False  # a later message may arrive
-
-    @property
-    def effect(self) -> tuple[Status, Reason | None]:
-        """Return the status for the log, and the suppression reason, if any."""
-        if self.is_transient:
-            return "soft_bounced", None
-        return _EFFECTS[self.type]
 
 
 _EFFECTS: Mapping[ReportType, tuple[Status, Reason]] = MappingProxyType(
@@ -192,35 +204,42 @@ class Feedback:
         self._secret = secret
         self._idempotency = Idempotency(store, clock, retention=REPORT_RETENTION, status=_OK)
 
-    async def record(self, report: Report, delivery_id: str) -> tuple[bytes, bool]:
-        """Log a report, and suppress its address if that is due, in one transaction.
+    async def record(self, event: EmailEvent, delivery_id: str) -> tuple[bytes, bool]:
+        """Log an event, and suppress its address if that is due, in one transaction.
 
         Returns the answer in JSON, and whether it is a repetition of `delivery_id`. Raises Problem.
         """
         claim = identify_request(self._secret, "email hook", delivery_id, b"")
-        record = partial(self._record, report, delivery_id)
+        record = partial(self._record, event, delivery_id)
         answer, replayed = await self._idempotency.once(claim, record)
         return answer.encode(), replayed
 
-    async def _record(self, report: Report, delivery_id: str, store_response: StoreResponse) -> str:
-        status, reason = report.effect
+    async def _record(
+        self, event: EmailEvent, delivery_id: str, store_response: StoreResponse
+    ) -> str:
+        status: Status
+        reason: Reason | None
+        status, reason = _EFFECTS[event.type]
+        if event.type == "email.bounced" and event.data.bounce_type == "transient":
+            status, reason = "soft_bounced", None
         answer = orjson.dumps({"status": status, "suppressed": reason is not None}).decode()
-        queries = (*store_response(answer), await self._log_query(report, status, delivery_id))
+        queries = (*store_response(answer), await self._log_query(event, status, delivery_id))
         if reason is None:
             await self._store.run(*queries)
         else:
-            suppression = Suppression(report.email, reason, {"webhook_id": delivery_id})
-            await suppress(self._store, suppression, self._clock(), *queries)
+            metadata, now = {"webhook_id": delivery_id}, self._clock()
+            insert = suppression(event.data.email, reason, now, metadata)
+            await suppress(self._store, event.data.email, insert, *queries)
         return answer
 
-    async def _log_query(self, report: Report, status: Status, delivery_id: str) -> Insert:
-        message_id, template = await self._find_message(report.message_id)
+    async def _log_query(self, event: EmailEvent, status: Status, delivery_id: str) -> Insert:
+        message_id, template = await self._find_message(event.data.message_id)
         given = {
             "message_id": message_id,
             "template_name": template,
-            "recipient_email": report.email,
+            "recipient_email": event.data.email,
             "status": status,
-            "metadata": {"webhook_id": delivery_id, "event": report.type},
+            "metadata": {"webhook_id": delivery_id, "event": event.type},
         }
         now = self._clock()
         row = EMAIL_SEND_LOG.new_row(given, format_instant(now), partial(new_id, now))

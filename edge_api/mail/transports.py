@@ -8,16 +8,17 @@ import asyncio
 import re
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from email.headerregistry import AddressHeader
 from email.message import EmailMessage
 from email.policy import EmailPolicy
+from functools import partial
 from mailbox import Error, Maildir
 from pathlib import Path
 from ssl import SSLContext, create_default_context
-from typing import Final, Never, Self
+from typing import Final, Self
 
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
@@ -54,21 +55,6 @@ _QUIT_SECONDS: Final = 2.0
 _CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
 
-class SmtpTransport:
-    """A relay; `ssl` has the trusted certificates (default: those that the system trusts)."""
-
-    def __init__(
-        self, relay: SmtpRelay, timeouts: SmtpTimeouts | None = None, ssl: SSLContext | None = None
-    ) -> None:
-        self._relay = relay
-        self._timeouts = timeouts or SmtpTimeouts()
-        self._ssl = ssl or create_default_context()
-
-    def session(self) -> "SmtpSession":
-        """Return a connection that lasts for a batch. Entering it raises Refused."""
-        return SmtpSession(self._relay, self._timeouts, self._ssl)
-
-
 @dataclass(frozen=True, slots=True)
 class _Outgoing:
     sender: Mailbox
@@ -77,9 +63,14 @@ class _Outgoing:
 
 
 class SmtpSession:
-    """One connection, opened again if the relay closed it between two messages."""
+    """One connection, opened again if the relay closed it between two messages.
 
-    def __init__(self, relay: SmtpRelay, timeouts: SmtpTimeouts, ssl: SSLContext) -> None:
+    Entering it raises Refused; `ssl` has the trusted certificates.
+    """
+
+    def __init__(
+        self, relay: SmtpRelay, ssl: SSLContext, timeouts: SmtpTimeouts = SmtpTimeouts()
+    ) -> None:
         self._relay = relay
         self._timeouts = timeouts
         self._stage: Stage = "connect"
@@ -312,21 +303,16 @@ def _folder_error(error: Exception) -> str:
     return f"the mail folder cannot be written: {reason or 'another program is in the way'}"
 
 
-class NullTransport(AbstractAsyncContextManager[MailSession]):
-    """The transport where no relay is configured: messages wait as for a relay that is down."""
-
-    def session(self) -> AbstractAsyncContextManager[MailSession]:
-        """Return a session that raises Refused when it is entered."""
-        return self
-
-    async def __aenter__(self) -> Never:
-        raise _no_answer("connect", NO_RELAY)
-
-    async def __aexit__(self, *_exception: object) -> None:
-        """Do nothing: it is never entered."""
+@asynccontextmanager
+async def null_session() -> AsyncIterator[MailSession]:
+    """Raise Refused, where no relay is configured: messages wait as for a relay that is down."""
+    raise _no_answer("connect", NO_RELAY)
+    yield  # which makes this a context manager
 
 
 def open_transport(url: str) -> Transport:
     """Return the transport for an address such as SMTP_URL. Raises ValueError."""
     relay = parse_relay(url)
-    return MaildirTransport(relay) if isinstance(relay, MailFolder) else SmtpTransport(relay)
+    if isinstance(relay, MailFolder):
+        return MaildirTransport(relay).session
+    return partial(SmtpSession, relay, create_default_context())

@@ -256,48 +256,46 @@ class RequestContext:
         await self.notify("notifications/progress", params)
 
 
-class SdkMessageHandler:
-    """Answers messages with one SDK server, whose handlers get the `Caller` as `ctx.request`."""
+async def answer_message(
+    server: Server[Any], request: Request, raw: bytes, caller: Caller, stream: ResponseStream
+) -> web.StreamResponse:
+    """Return the answer to a message or a batch; each message of a batch is rate-limited.
 
-    def __init__(self, server: Server[Any]) -> None:
-        self._server = server
+    The handlers of `server` get the `Caller` as `ctx.request`.
+    """
+    try:
+        decoded = decode(raw, request.headers)
+        if isinstance(decoded, list):
+            return await _answer_batch(server, decoded, request, caller)
+        call = read_message(decoded, request.headers, server)
+    except Rejection as rejection:
+        status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
+        return _json_response(status, _error_message(rejection.request_id, rejection.error))
+    if call is None:
+        return _ACCEPTED_RESPONSE
+    try:
+        return await RequestExecution(server, call, request, caller).answer(stream)
+    except Problem as problem:  # no stream can be had; the client waits for this id
+        return _json_response(problem.status, jsonrpc_error(problem, call.id), problem.headers)
 
-    async def answer(
-        self, request: Request, raw: bytes, caller: Caller, stream: ResponseStream
-    ) -> web.StreamResponse:
-        """Return the answer to a message or a batch; each message of a batch is rate-limited."""
+
+async def _answer_batch(
+    server: Server[Any], decoded: list[Any], request: Request, caller: Caller
+) -> PreparedResponse:
+    for _ in decoded[1:]:
+        caller.count()
+    answers: list[Message] = []
+    for message in decoded:
         try:
-            decoded = decode(raw, request.headers)
-            if isinstance(decoded, list):
-                return await self._answer_batch(decoded, request, caller)
-            call = read_message(decoded, request.headers, self._server)
+            call = read_message(message, request.headers, server)
         except Rejection as rejection:
-            status = ERROR_CODE_HTTP_STATUS[rejection.error.code]
-            return _json_response(status, _error_message(rejection.request_id, rejection.error))
-        if call is None:
-            return _ACCEPTED_RESPONSE
-        try:
-            return await RequestExecution(self._server, call, request, caller).answer(stream)
-        except Problem as problem:  # no stream can be had; the client waits for this id
-            return _json_response(problem.status, jsonrpc_error(problem, call.id), problem.headers)
-
-    async def _answer_batch(
-        self, decoded: list[Any], request: Request, caller: Caller
-    ) -> PreparedResponse:
-        for _ in decoded[1:]:
-            caller.count()
-        answers: list[Message] = []
-        for message in decoded:
-            try:
-                call = read_message(message, request.headers, self._server)
-            except Rejection as rejection:
-                answers.append(_error_message(rejection.request_id, rejection.error))
-                continue
-            if call is not None:
-                execution = RequestExecution(self._server, call, request, caller)
-                answers.append(await execution.run(None))
-                move_limit_headers(request, execution.problem.headers if execution.problem else {})
-        return _json_response(200, answers) if answers else _ACCEPTED_RESPONSE
+            answers.append(_error_message(rejection.request_id, rejection.error))
+            continue
+        if call is not None:
+            execution = RequestExecution(server, call, request, caller)
+            answers.append(await execution.run(None))
+            move_limit_headers(request, execution.problem.headers if execution.problem else {})
+    return _json_response(200, answers) if answers else _ACCEPTED_RESPONSE
 
 
 class RequestExecution:

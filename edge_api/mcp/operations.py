@@ -4,8 +4,8 @@ The endpoint speaks JSON-RPC and has a handler of its own; it is declared so tha
 self-description name it.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ from edge_api.operation.model import (
     OperationRequest,
     SuccessResponse,
     cacheable,
+    object_schema,
 )
 from edge_api.operation.result import JSON, Document, OperationResult
 from edge_api.operation.service import Service
@@ -45,105 +46,70 @@ _URI: Final = {"type": "string", "format": "uri"}
 _STRING: Final = {"type": "string"}
 _PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
 _METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
-_MESSAGE: Final = {
-    "type": "object",
-    "description": "A JSON-RPC 2.0 request, or without `id` a notification.",
-    "required": ["jsonrpc", "method"],
-    "properties": {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
-}
-_ANSWER: Final = {
-    "type": "object",
-    "description": "A JSON-RPC 2.0 response: a result, or an error of the method.",
-    "required": ["jsonrpc", "id"],
-    "properties": {
+_MESSAGE: Final = object_schema(
+    {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
+    *("jsonrpc", "method"),
+    description="A JSON-RPC 2.0 request, or without `id` a notification.",
+)
+_ERROR: Final = object_schema(
+    {"code": {"type": "integer"}, "message": _STRING, "data": {}}, "code", "message"
+)
+_ANSWER: Final = object_schema(
+    {
         "jsonrpc": {"const": "2.0"},
         "id": {"type": ["string", "integer", "null"]},
         "result": {"type": "object"},
-        "error": {
-            "type": "object",
-            "required": ["code", "message"],
-            "properties": {"code": {"type": "integer"}, "message": {"type": "string"}, "data": {}},
-        },
+        "error": _ERROR,
     },
-    "oneOf": [{"required": ["result"]}, {"required": ["error"]}],
-    "additionalProperties": False,
-}
+    *("jsonrpc", "id"),
+    description="A JSON-RPC 2.0 response: a result, or an error of the method.",
+    oneOf=[{"required": ["result"]}, {"required": ["error"]}],
+    additionalProperties=False,
+)
 MESSAGE_SCHEMA: Final[dict[str, Any]] = {
     "anyOf": [_MESSAGE, {"type": "array", "minItems": 1, "maxItems": MAX_BATCH, "items": {}}]
 }
 """One message, or a batch; an invalid item of a batch gets an error."""
 ANSWER_SCHEMA: Final[dict[str, Any]] = {"anyOf": [_ANSWER, {"type": "array", "items": _ANSWER}]}
-CARD_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["$schema", "name", "version", "description", "remotes"],
-    "properties": {
-        "$schema": _URI,
-        "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
-        "version": _STRING,
-        "title": _STRING,
-        "description": {"type": "string", "maxLength": 100},
-        "websiteUrl": _URI,
-        "remotes": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["type", "url", "supportedProtocolVersions"],
-                "properties": {
-                    "type": {"const": "streamable-http"},
-                    "url": _URI,
-                    "supportedProtocolVersions": {"type": "array", "items": _STRING},
-                },
-            },
-        },
-    },
-    "additionalProperties": False,
+_STRINGS: Final = {"type": "array", "items": _STRING}
+_REMOTE_MEMBERS: Final = {
+    "type": {"const": "streamable-http"},
+    "url": _URI,
+    "supportedProtocolVersions": _STRINGS,
 }
-WELL_KNOWN_CARD_SCHEMA: Final[dict[str, Any]] = {
-    **CARD_SCHEMA,
-    "required": [*CARD_SCHEMA["required"], "serverInfo", "transport", "capabilities"],
-    "properties": {
-        **CARD_SCHEMA["properties"],
-        **{name: {"type": "object"} for name in ("serverInfo", "transport", "capabilities")},
-    },
+_CARD_MEMBERS: Final = {
+    "$schema": _URI,
+    "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
+    "version": _STRING,
+    "title": _STRING,
+    "description": {"type": "string", "maxLength": 100},
+    "websiteUrl": _URI,
+    "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
-CATALOG_SCHEMA: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["specVersion", "entries"],
-    "properties": {
-        "specVersion": _STRING,
-        "host": {
-            "type": "object",
-            "required": ["displayName"],
-            "properties": {
-                "displayName": _STRING,
-                "identifier": _STRING,
-                "documentationUrl": _URI,
-            },
-        },
-        "entries": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["identifier", "displayName", "type", "url"],
-                "properties": {
-                    "identifier": {"type": "string", "pattern": "^urn:air:"},
-                    "displayName": _STRING,
-                    "type": _STRING,
-                    "url": _URI,
-                    "description": _STRING,
-                    "version": _STRING,
-                    "tags": {"type": "array", "items": _STRING},
-                    "representativeQueries": {
-                        "type": "array",
-                        "minItems": 2,
-                        "maxItems": 5,
-                        "items": _STRING,
-                    },
-                },
-            },
-        },
+_CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
+CARD_SCHEMA: Final = object_schema(_CARD_MEMBERS, *_CARD_REQUIRED, additionalProperties=False)
+_EARLIER: Final = {key: {"type": "object"} for key in ("serverInfo", "transport", "capabilities")}
+WELL_KNOWN_CARD_SCHEMA: Final = object_schema(
+    {**_CARD_MEMBERS, **_EARLIER}, *_CARD_REQUIRED, *_EARLIER, additionalProperties=False
+)
+_ENTRY: Final = object_schema(
+    {
+        "identifier": {"type": "string", "pattern": "^urn:air:"},
+        **dict.fromkeys(("displayName", "type"), _STRING),
+        "url": _URI,
+        **dict.fromkeys(("description", "version"), _STRING),
+        "tags": _STRINGS,
+        "representativeQueries": {**_STRINGS, "minItems": 2, "maxItems": 5},
     },
-}
+    *("identifier", "displayName", "type", "url"),
+)
+_HOST: Final = object_schema(
+    {"displayName": _STRING, "identifier": _STRING, "documentationUrl": _URI}, "displayName"
+)
+CATALOG_SCHEMA: Final = object_schema(
+    {"specVersion": _STRING, "host": _HOST, "entries": {"type": "array", "items": _ENTRY}},
+    *("specVersion", "entries"),
+)
 
 
 PATH: Final = AUDIENCES["mcp"]
@@ -153,7 +119,6 @@ REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "202
 """Supported revisions of the protocol, the oldest first."""
 NAME: Final = "fore-edge"
 TITLE: Final = "Journal"  # the title while there is no build that names the site
-_MAX_TITLES: Final = 4  # whose documents are cached: a build may change the title
 SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
@@ -196,13 +161,11 @@ def _name_host(site_url: str) -> str:
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
-@lru_cache(_MAX_TITLES)
 def server_card(site_url: str, title: str) -> Document:
     """Return the server card (SEP-2127), which describes how to connect."""
-    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE)
+    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE, is_cached=False)
 
 
-@lru_cache(_MAX_TITLES)
 def well_known_card(site_url: str, title: str) -> Document:
     """Return the card with members for clients of drafts of the extension."""
     card = _describe_server(site_url, title)
@@ -211,7 +174,7 @@ def well_known_card(site_url: str, title: str) -> Document:
         "transport": {"type": "streamable-http", "endpoint": f"{site_url}{PATH}"},
         "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
     }
-    return Document(orjson.dumps({**card, **earlier}))
+    return Document(orjson.dumps({**card, **earlier}), is_cached=False)
 
 
 def _describe_server(site_url: str, title: str) -> dict[str, Any]:
@@ -232,7 +195,6 @@ def _describe_server(site_url: str, title: str) -> dict[str, Any]:
     }
 
 
-@lru_cache(_MAX_TITLES)
 def ai_catalog(site_url: str, title: str) -> Document:
     """Return the catalog that links to the server card."""
     host = _name_host(site_url)
@@ -255,19 +217,14 @@ def ai_catalog(site_url: str, title: str) -> Document:
         },
         "entries": [entry],
     }
-    return Document(orjson.dumps(catalog), CATALOG_TYPE)
+    return Document(orjson.dumps(catalog), CATALOG_TYPE, is_cached=False)
 
 
-Handler = Callable[[Service, OperationRequest[None, None]], Awaitable[OperationResult]]
-
-
-def _document_handler(make: Callable[[str, str], Document]) -> Handler:
-    """Return the handler of a document about the site."""
-
-    async def handle(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-        return OperationResult(make(service.settings.site_url, site_title(service)))
-
-    return handle
+async def answer_document(
+    make: Callable[[str, str], Document], service: Service, _: OperationRequest[None, None]
+) -> OperationResult:
+    """Return a document about the site."""
+    return OperationResult(make(service.settings.site_url, site_title(service)))
 
 
 def check_origin(service: Service, headers: Mapping[str, str], _peer: str) -> None:
@@ -343,7 +300,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=SERVER_CARD,
         summary="How to connect to the MCP endpoint (SEP-2127)",
         tag="mcp",
-        handler=_document_handler(server_card),
+        handler=partial(answer_document, server_card),
         responses=cacheable("The card", CARD_SCHEMA, media_types=(CARD_TYPE,)),
     ),
     Operation(
@@ -351,7 +308,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=WELL_KNOWN_CARD,
         summary="The server card for clients that look for it in the root",
         tag="mcp",
-        handler=_document_handler(well_known_card),
+        handler=partial(answer_document, well_known_card),
         responses=cacheable("The card", WELL_KNOWN_CARD_SCHEMA),
     ),
     Operation(
@@ -359,7 +316,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=AI_CATALOG,
         summary="What this site offers to agents (AI Catalog)",
         tag="mcp",
-        handler=_document_handler(ai_catalog),
+        handler=partial(answer_document, ai_catalog),
         responses=cacheable("The catalog", CATALOG_SCHEMA, media_types=(CATALOG_TYPE,)),
     ),
 )

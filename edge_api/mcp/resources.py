@@ -7,7 +7,7 @@ operations of REST.
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NoReturn, cast
 from urllib.parse import unquote, urlsplit
 
 import orjson
@@ -66,8 +66,7 @@ NOT_FOUND = -32002
 def actor_of(context: Context) -> Actor:
     """Return the actor of a request."""
     caller: Any = context.request
-    actor: Actor = caller.actor
-    return actor
+    return cast("Actor", caller.actor)
 
 
 def reject_cursor(params: PaginatedRequestParams | None) -> None:
@@ -224,7 +223,22 @@ class Journal:
         reject_cursor(params)
         if not self.can_read(actor_of(context)):
             return ListResourceTemplatesResult(resource_templates=[])
-        return ListResourceTemplatesResult(resource_templates=self._templates())
+        post = "One post in Markdown, with its date, tags and address."
+        tag = "The posts with one tag, newest first, as a list in Markdown."
+        templates = [
+            ResourceTemplate(
+                name=name,
+                title=name.title(),
+                uri_template=template,
+                description=description,
+                mime_type=MARKDOWN,
+            )
+            for name, template, description in (
+                ("post", self.post_template, post),
+                ("tag", self.tag_template, tag),
+            )
+        ]
+        return ListResourceTemplatesResult(resource_templates=templates)
 
     async def read(self, context: Context, params: ReadResourceRequestParams) -> ReadResourceResult:
         """Return a page in Markdown. Raises MCPError if it is missing, and Problem."""
@@ -266,23 +280,6 @@ class Journal:
         except ValueError:
             return ""
         return "" if parts.query or parts.fragment else unquote(parts.path)
-
-    def _templates(self) -> list[ResourceTemplate]:
-        post = "One post in Markdown, with its date, tags and address."
-        tag = "The posts with one tag, newest first, as a list in Markdown."
-        return [
-            ResourceTemplate(
-                name=name,
-                title=name.title(),
-                uri_template=template,
-                description=description,
-                mime_type=MARKDOWN,
-            )
-            for name, template, description in (
-                ("post", self.post_template, post),
-                ("tag", self.tag_template, tag),
-            )
-        ]
 
 
 class PromptHandlers:

@@ -7,6 +7,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -46,7 +47,7 @@ from edge_api.mcp.resources import (
     actor_of,
     reject_cursor,
 )
-from edge_api.mcp.tools import BoundTool, Toolbox
+from edge_api.mcp.tools import BoundTool, bind_tools
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
 
@@ -143,7 +144,6 @@ address. create_lead stores a real enquiry that a person will answer: ask before
 Tools are listed only as far as your token's scopes reach. All times are UTC."""
 MAX_VALUES: Final = 100  # the protocol's bound
 
-Source = Callable[[], Iterable[str]]
 _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_scope")
 """Problems that other arguments would not fix: reported to the client, not to the model."""
 
@@ -151,7 +151,7 @@ _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_sc
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
     """Return the server of the declared operations."""
     journal = Journal(service, operations)
-    tools = ToolHandlers(service, Toolbox(operations))
+    tools = ToolHandlers(service, bind_tools(operations))
     prompts = PromptHandlers(journal)
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
@@ -171,43 +171,38 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         on_read_resource=journal.read,
         on_list_prompts=prompts.list_prompts,
         on_get_prompt=prompts.get,
-        on_completion=CompletionHandler(journal).complete,
+        on_completion=partial(complete, journal),
         on_subscriptions_listen=ChangeNotifier(service, journal).listen,
     )
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
     return server
 
 
-class CompletionHandler:
-    """Completes arguments of prompts and variables of templates."""
+async def complete(
+    journal: Journal, context: Context, params: CompleteRequestParams
+) -> CompleteResult:
+    """Complete an argument of a prompt, or a variable of a template: return the matching values.
 
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
-    def _sources(self) -> Mapping[tuple[str, str], Source]:
-        """Return the function that lists the values of each argument and variable."""
-        journal = self._journal
-        return {
-            (SUMMARIZE.name, "slug"): journal.slugs,
-            (DIGEST.name, "tag"): journal.tags,
-            (DIGEST.name, "since"): list,  # any instant will do
-            (journal.post_template, "slug"): journal.slugs,
-            (journal.tag_template, "tag"): journal.tag_slugs,
-        }
-
-    async def complete(self, context: Context, params: CompleteRequestParams) -> CompleteResult:
-        """Return the matching values, best first. Raises MCPError and Problem."""
-        self._journal.require_scope(actor_of(context))
-        ref = params.ref
-        name = ref.name if isinstance(ref, PromptReference) else ref.uri
-        source = self._sources().get((name, params.argument.name))
-        if source is None:
-            raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
-        values = matching(source(), params.argument.value)
-        some = values[:MAX_VALUES]
-        return CompleteResult(
-            completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
-        )
+    The best come first. Raises MCPError and Problem.
+    """
+    journal.require_scope(actor_of(context))
+    sources: Mapping[tuple[str, str], Callable[[], Iterable[str]]] = {
+        (SUMMARIZE.name, "slug"): journal.slugs,
+        (DIGEST.name, "tag"): journal.tags,
+        (DIGEST.name, "since"): list,  # any instant will do
+        (journal.post_template, "slug"): journal.slugs,
+        (journal.tag_template, "tag"): journal.tag_slugs,
+    }
+    ref = params.ref
+    name = ref.name if isinstance(ref, PromptReference) else ref.uri
+    source = sources.get((name, params.argument.name))
+    if source is None:
+        raise MCPError(INVALID_PARAMS, "ref: has no such argument that could be completed")
+    values = matching(source(), params.argument.value)
+    some = values[:MAX_VALUES]
+    return CompleteResult(
+        completion=Completion(values=some, total=len(values), has_more=len(values) > len(some))
+    )
 
 
 def matching(values: Iterable[str], typed: str) -> list[str]:
@@ -218,24 +213,25 @@ def matching(values: Iterable[str], typed: str) -> list[str]:
 
 
 class ToolHandlers:
-    """Lists and calls the tools of a toolbox."""
+    """Lists and calls tools."""
 
-    def __init__(self, service: Service, toolbox: Toolbox) -> None:
+    def __init__(self, service: Service, tools: Mapping[str, BoundTool]) -> None:
         self._service = service
-        self._toolbox = toolbox
-        self._listed = {name: _describe(tool) for name, tool in toolbox.tools.items()}
+        self._tools = tools
+        self._listed = {name: _describe(tool) for name, tool in tools.items()}
 
     async def list_tools(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """List the tools that the caller may call."""
         reject_cursor(params)
-        offered = self._toolbox.offered(actor_of(context))
-        return ListToolsResult(tools=[self._listed[item.tool.name] for item in offered])
+        allowed = (None, *actor_of(context).scopes)
+        listed = [self._listed[name] for name, tool in self._tools.items() if tool.scope in allowed]
+        return ListToolsResult(tools=listed)
 
     async def call(self, context: Context, params: CallToolRequestParams) -> CallToolResult:
         """Call a tool; errors of arguments are results. Raises MCPError and Problem."""
-        tool = self._toolbox.tools.get(params.name)
+        tool = self._tools.get(params.name)
         if tool is None:
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {params.name[:100]}")
         try:

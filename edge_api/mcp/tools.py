@@ -21,6 +21,7 @@ from edge_api.operation.model import (
     authorise,
     check_body,
     check_query,
+    object_schema,
 )
 from edge_api.operation.openapi import non_null_schema
 from edge_api.operation.result import Document, OperationResult
@@ -164,12 +165,7 @@ class BoundTool:
             choice = {"type": "string", "enum": list(self.operations)}
             properties = {self.tool.discriminator: choice, **properties}
             required = [self.tool.discriminator, *required]
-        return {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        }
+        return object_schema(properties, *required, additionalProperties=False)
 
     @property
     def output_schema(self) -> Json:
@@ -243,23 +239,17 @@ async def run_operation(
     return orjson.loads(value) if isinstance(value, bytes) else value
 
 
-class Toolbox:
-    """Every tool of a list of operations, in the order of the list."""
-
-    def __init__(self, operations: Iterable[AnyOperation]) -> None:
-        grouped: dict[str, dict[str, AnyOperation]] = defaultdict(dict)
-        tools: dict[str, Tool] = {}
-        for operation in operations:
-            for tool in operation.tools:
-                choice = operation.path.rpartition("/")[2] if tool.discriminator else ""
-                grouped[tool.name][choice] = operation
-                tools.setdefault(tool.name, tool)
-        self.tools: Mapping[str, BoundTool] = {
-            name: BoundTool(tool, chosen, tool_inputs(tool, next(iter(chosen.values()))))
-            for name, tool in tools.items()
-            if (chosen := grouped[name])
-        }
-
-    def offered(self, actor: Actor) -> list[BoundTool]:
-        """Return the tools that the actor's scopes allow."""
-        return [tool for tool in self.tools.values() if tool.scope in (None, *actor.scopes)]
+def bind_tools(operations: Iterable[AnyOperation]) -> Mapping[str, BoundTool]:
+    """Return every tool of a list of operations by its name, in the order of the list."""
+    grouped: dict[str, dict[str, AnyOperation]] = defaultdict(dict)
+    tools: dict[str, Tool] = {}
+    for operation in operations:
+        for tool in operation.tools:
+            choice = operation.path.rpartition("/")[2] if tool.discriminator else ""
+            grouped[tool.name][choice] = operation
+            tools.setdefault(tool.name, tool)
+    return {
+        name: BoundTool(tool, chosen, tool_inputs(tool, next(iter(chosen.values()))))
+        for name, tool in tools.items()
+        if (chosen := grouped[name])
+    }

@@ -115,35 +115,11 @@ Producer = Callable[[EventQueue], Awaitable[Message]]
 """Puts events into the queue and returns the last message; raises nothing but cancellation."""
 
 
-class EventStream:
-    """The answer to one request as server-sent events (WHATWG HTML, section 9.2)."""
-
-    def __init__(self, request: Request) -> None:
-        self._request = request
-        own = (*request.origin_headers, *request.limit_headers.items())
-        self.response = StreamedResponse(request, 200, (*_HEADERS, *own))
-
-    async def send(self, data: bytes) -> None:
-        """Send one event. Raises OSError if the client is gone or too slow."""
-        try:
-            async with asyncio.timeout(WRITE_TIMEOUT_SECONDS):
-                await self.response.prepare(self._request)
-                await self.response.write(data)
-        except TimeoutError:
-            if self._request.transport is not None:
-                self._request.transport.abort()
-            raise
-
-    async def end(self) -> web.StreamResponse:
-        """End the response, if the client is still connected."""
-        with suppress(OSError):
-            await self.response.prepare(self._request)
-            await self.response.write_eof()
-        return self.response
-
-
 class ResponseStream:
-    """The answer to one request, which becomes a stream if events come before the last message."""
+    """The answer to one request, which becomes a stream if events come before the last message.
+
+    The stream has server-sent events (WHATWG HTML, section 9.2).
+    """
 
     def __init__(
         self, request: Request, caller: Caller, limit: StreamLimit, is_draining: Callable[[], bool]
@@ -153,7 +129,9 @@ class ResponseStream:
         self._stream_limit = limit
         self._is_draining = is_draining
         self._events = EventQueue(MAX_QUEUED_EVENTS)
-        self._stream: EventStream | None = None
+        own = (*request.origin_headers, *request.limit_headers.items())
+        self._response = StreamedResponse(request, 200, (*_HEADERS, *own))
+        self._is_open = False
         self._is_suppressed = False
         self._idle_seconds = 0.0
         self._is_ending = False
@@ -171,7 +149,7 @@ class ResponseStream:
             try:
                 return await self._forward(stack, is_endless=is_endless)
             except OSError:  # nobody is left to read
-                return EventStream(self._request).response
+                return self._response
             finally:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
@@ -186,16 +164,16 @@ class ResponseStream:
             event = await self._next()
             if event is None:
                 if not await self._should_continue(stack, is_endless=is_endless):
-                    return await (self._stream or EventStream(self._request)).end()
+                    return await self._end()
             elif is_endless and not await self._caller.is_valid():
-                return await (self._stream or EventStream(self._request)).end()
+                return await self._end()
             elif not event.is_last:
                 await self._send(stack, _encode(event.message))
-            elif self._stream is None or not self._stream.response.prepared:
+            elif not self._response.prepared:
                 return event.message
             else:
-                await self._stream.send(_encode(event.message))
-                return await self._stream.end()
+                await self._write(_encode(event.message))
+                return await self._end()
 
     async def _next(self) -> Event | None:
         """Return the next event, or `None` after `CHECK_SECONDS`."""
@@ -225,18 +203,36 @@ class ResponseStream:
         return True
 
     async def _send(self, stack: ExitStack, data: bytes) -> None:
-        if not self._is_suppressed and self._stream is None:
+        if not self._is_suppressed and not self._is_open:
             try:
                 self._open(stack)
             except Problem:
                 self._is_suppressed = True
-        if self._stream is not None:
-            await self._stream.send(data)
+        if self._is_open:
+            await self._write(data)
 
     def _open(self, stack: ExitStack) -> None:
         """Open a stream. Raises Problem of `StreamLimit.acquire`."""
         stack.enter_context(self._stream_limit.acquire(self._caller.actor.limit_key))
-        self._stream = EventStream(self._request)
+        self._is_open = True
+
+    async def _write(self, data: bytes) -> None:
+        """Send one event. Raises OSError if the client is gone or too slow."""
+        try:
+            async with asyncio.timeout(WRITE_TIMEOUT_SECONDS):
+                await self._response.prepare(self._request)
+                await self._response.write(data)
+        except TimeoutError:
+            if self._request.transport is not None:
+                self._request.transport.abort()
+            raise
+
+    async def _end(self) -> web.StreamResponse:
+        """End the response, if the client is still connected."""
+        with suppress(OSError):
+            await self._response.prepare(self._request)
+            await self._response.write_eof()
+        return self._response
 
 
 def _encode(message: Message) -> bytes:
@@ -244,7 +240,7 @@ def _encode(message: Message) -> bytes:
 
 
 MessageHandler = Callable[[Request, bytes, Caller, ResponseStream], Awaitable[web.StreamResponse]]
-"""Answers one message, or a batch of them."""
+"""Answers one message, or a batch of them: `mcp.exchange.answer_message` with an SDK server."""
 LoadHandler = Callable[[], MessageHandler]
 """Loads the SDK, which takes half a second, and returns the handler."""
 
@@ -303,7 +299,4 @@ def load_handler(make_server: str, *parts: Any) -> MessageHandler:
     `make_server` is a module with a function of that name, which takes `parts`.
     """
     server = import_module(make_server).make_server(*parts)
-    handler: MessageHandler = (
-        import_module("edge_api.mcp.exchange").SdkMessageHandler(server).answer
-    )
-    return handler
+    return partial(import_module("edge_api.mcp.exchange").answer_message, server)

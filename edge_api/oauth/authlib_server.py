@@ -25,7 +25,7 @@ from edge_api.auth.actor import Actor, AuditChange, audit_entry, new_id
 from edge_api.auth.keys import revoke_grants
 from edge_api.auth.secrets import hash_secret, mint
 from edge_api.auth.tokens import JWT_LIFETIME, AccessToken, Issuer, sign
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
     REFRESH_TOKENS,

@@ -4,7 +4,6 @@ If nobody may be sent back to the client, a page says why (RFC 6749, section 4.1
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from pydantic import TypeAdapter
@@ -23,6 +22,7 @@ from edge_api.operation.model import (
     Parameter,
     Schema,
     SuccessResponse,
+    object_schema,
     page,
 )
 from edge_api.operation.result import FORM, HtmlResult, OperationResult
@@ -39,15 +39,6 @@ _RESOURCES: Final[Mapping[str, str]] = {
     AUDIENCES["rest"]: "the REST API",
     AUDIENCES["mcp"]: "the MCP endpoint",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """One scope in the form."""
-
-    name: str
-    description: str
-    checked: bool
 
 
 async def show_consent(service: Service, request: OperationRequest[None, None]) -> OperationResult:
@@ -127,8 +118,8 @@ async def _consent_page(
             consent.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
         ),
         scopes=[
-            Choice(name, SCOPES[name], name in chosen if error else True)
-            for name in SCOPES
+            {"name": name, "description": text, "checked": not error or name in chosen}
+            for name, text in SCOPES.items()
             if name in consent.scopes
         ],
         fault=error,
@@ -188,10 +179,8 @@ _PARAMETERS: Final = (
     _parameter("resource", "What the token is to be for (RFC 8707)."),
 )
 _UNCHANGED: Final = "Unchanged from the authorization request."
-_ANSWER_FORM: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["decision", "seal", "client_id"],
-    "properties": {
+_ANSWER_FORM: Final = object_schema(
+    {
         "client_id": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "redirect_uri": {"type": "string", "minLength": 1, "description": _UNCHANGED},
         "decision": {"enum": ["allow", "deny"]},
@@ -199,7 +188,8 @@ _ANSWER_FORM: Final[dict[str, Any]] = {
         "granted": {"type": "array", "items": {"enum": list(SCOPES)}},
         "seal": {"type": "string", "minLength": 1, "description": "Proof that the form was shown."},
     },
-}
+    *("decision", "seal", "client_id"),
+)
 _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
     "answer": {
         "decision": "deny",

@@ -19,7 +19,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from edge_api.auth.actor import Actor
 from edge_api.auth.secrets import hash_secret
-from edge_api.db.oauth_tables import MAX_CLIENT_ID_LENGTH
+from edge_api.db.internal_tables import MAX_CLIENT_ID_LENGTH
 from edge_api.db.problems import Problem, format_validation_error
 from edge_api.db.table import Row
 from edge_api.oauth.request import MAX_URI_LENGTH, matches_uri, redirect_uri_error

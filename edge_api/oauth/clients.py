@@ -14,7 +14,7 @@ from uuid import uuid4
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.keys import revoke_grants
 from edge_api.auth.secrets import hash_secret, last_four, mint
-from edge_api.db.oauth_tables import OAUTH_CLIENTS
+from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row

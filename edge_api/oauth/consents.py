@@ -15,7 +15,7 @@ from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, mint
 from edge_api.auth.tokens import Issuer
-from edge_api.db.oauth_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
+from edge_api.db.internal_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
 from edge_api.db.types import format_instant

@@ -1,6 +1,7 @@
 """Operations of the authorization server for programs: metadata, keys, tokens, registration."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
@@ -18,6 +19,7 @@ from edge_api.operation.model import (
     OperationRequest,
     SuccessResponse,
     cacheable,
+    object_schema,
     output_schema,
 )
 from edge_api.operation.result import FORM, Document, OperationResult
@@ -96,13 +98,11 @@ async def describe_server(service: Service, _: OperationRequest[None, None]) -> 
     return _public(server_metadata(issuer, agent_auth(issuer)))
 
 
-def describe_resource(audience: Audience | None) -> Any:
-    """Return the handler that gives the metadata of an audience, or of the whole origin."""
-
-    async def describe(service: Service, _: OperationRequest[None, None]) -> OperationResult:
-        return _public(resource_metadata(service[OAuthServer].issuer, audience))
-
-    return describe
+async def describe_resource(
+    audience: Audience | None, service: Service, _: OperationRequest[None, None]
+) -> OperationResult:
+    """Return the metadata of an audience, or of the whole origin."""
+    return _public(resource_metadata(service[OAuthServer].issuer, audience))
 
 
 async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
@@ -153,11 +153,8 @@ _CLIENT_MEMBERS: Final = {
 }
 _BOTH_METHODS: Final = {"required": ["client_secret", "client_assertion"]}
 """No client authenticates in both (RFC 6749, section 2.3)."""
-_TOKEN_FORM: Final = {
-    "type": "object",
-    "required": ["grant_type"],
-    "not": _BOTH_METHODS,
-    "properties": {
+_TOKEN_FORM: Final = object_schema(
+    {
         "grant_type": {"enum": list(GRANT_TYPES)},
         "code": _text(_ASCII, "For authorization_code: what came with the redirect."),
         "redirect_uri": _text(_ASCII, "For authorization_code: the same as when it was asked for."),
@@ -167,22 +164,21 @@ _TOKEN_FORM: Final = {
         "resource": _text(_ASCII, "What the token is for (RFC 8707)."),
         **_CLIENT_MEMBERS,
     },
-}
-_REVOKE_FORM: Final = {
-    "type": "object",
-    "required": ["token"],
-    "not": _BOTH_METHODS,
-    "properties": {
+    "grant_type",
+    **{"not": _BOTH_METHODS},
+)
+_REVOKE_FORM: Final = object_schema(
+    {
         # What has no value counts as left out (RFC 6749, section 3.1).
         "token": {**_text(_ASCII, "The token to revoke.", 8192), "minLength": 1},
         "token_type_hint": {"enum": ["access_token", "refresh_token"]},
         **_CLIENT_MEMBERS,
     },
-}
-_CLIENT_SCHEMA: Final = {
-    "type": "object",
-    "required": ["redirect_uris"],
-    "properties": {
+    "token",
+    **{"not": _BOTH_METHODS},
+)
+_CLIENT_SCHEMA: Final = object_schema(
+    {
         "redirect_uris": {
             "type": "array",
             "minItems": 1,
@@ -212,7 +208,8 @@ _CLIENT_SCHEMA: Final = {
             "description": "It will be none, whatever is asked for.",
         },
     },
-}
+    "redirect_uris",
+)
 _CLIENT_EXAMPLE: Final = {
     "client_name": "An agent",
     "redirect_uris": ["http://127.0.0.1/callback"],
@@ -226,7 +223,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
         path=path,
         summary="Which server issues tokens for this resource (RFC 9728)",
         tag=_TAG,
-        handler=describe_resource(audience),
+        handler=partial(describe_resource, audience),
         responses=cacheable("The metadata", output_schema(ResourceMetadata)),
     )
 

@@ -26,13 +26,11 @@ from edge_api.auth.tokens import (
     is_jwt,
     read,
 )
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_CLIENTS,
     OAUTH_GRANTS,
     REFRESH_TOKENS,
-    REVOKED_TOKENS,
-    USED_ASSERTIONS,
 )
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Query, Read, Store, Update
@@ -72,6 +70,7 @@ from edge_api.schema.paths import (
     TOKEN,
     Audience,
 )
+from edge_api.settings import Settings
 
 _ATTEMPTS: Final = 3
 """Attempts to decide a request when writes conflict."""
@@ -211,27 +210,11 @@ def _final_queries(
     return (Update(OAUTH_CLIENTS, {"last_used_at": context.timestamp}, where),)
 
 
-RETENTION_AFTER_EXPIRY: Final[Mapping[Table, timedelta]] = {
-    # As long as something that a replay would revoke may live.
-    AUTHORIZATION_CODES: REFRESH_TOKEN_LIFETIME,
-    REFRESH_TOKENS: REFRESH_TOKEN_LIFETIME,
-    REVOKED_TOKENS: timedelta(0),
-    USED_ASSERTIONS: timedelta(0),
-}
-"""The time that a row is stored after it expired."""
 UNUSED_CLIENT_RETENTION: Final = timedelta(days=1)
 """The time that an unvetted client without a token is stored."""
 IDLE_CLIENT_RETENTION: Final = timedelta(days=180)
 """The time that an unvetted client is stored after its last token."""
 GRANT_BATCH: Final = 500
-
-
-async def _delete_expired(store: Store, now: datetime) -> None:
-    for table, retention in RETENTION_AFTER_EXPIRY.items():
-        expired = (Filter("expires_at", "lte", format_instant(now - retention)),)
-        (result,) = await store.run(Read(table, ("id",), expired, limit=1))
-        if result.rows:  # no write without need
-            await store.run(Delete(table, expired))
 
 
 async def _delete_idle_clients(store: Store, now: datetime) -> None:
@@ -257,38 +240,26 @@ async def _delete_grants(store: Store, now: datetime) -> None:
             await store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", unused),)))
 
 
-@dataclass(frozen=True, slots=True)
-class OAuthConfig:
-    """The configuration of an authorization server."""
-
-    store: Store
-    clock: Clock
-    site_url: str
-    secret: bytes
-    fetch: Fetch  # fetches documents of clients
-    redirect_schemes: tuple[str, ...] = ()  # private-use schemes that redirects may have
-
-
 class OAuthServer:
-    """One authorization server."""
+    """One authorization server; `fetch` fetches documents of clients."""
 
-    def __init__(self, config: OAuthConfig) -> None:
-        store, clock = config.store, config.clock
-        self.issuer = Issuer(config.site_url)
-        self.clients = Clients(store, clock, config.fetch, config.redirect_schemes)
-        self.keys = SigningKeys(store, clock, config.secret)
+    def __init__(
+        self, settings: Settings, store: Store, clock: Clock, secret: bytes, *, fetch: Fetch
+    ) -> None:
+        self.issuer = Issuer(settings.site_url)
+        self.clients = Clients(store, clock, fetch, settings.redirect_schemes)
+        self.keys = SigningKeys(store, clock, secret)
         self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
-        self.csrf = ConsentCsrf(config.secret)
+        self.csrf = ConsentCsrf(secret)
         self.token_validator = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
 
-    async def delete_expired(self) -> None:
-        """Rotate signing keys, and delete idle clients and expired rows. Raises Problem."""
+    async def maintain(self) -> None:
+        """Rotate signing keys, and delete idle clients. Raises Problem."""
         await self.keys.maintain()
         await _delete_idle_clients(self._store, self._clock())
-        await _delete_expired(self._store, self._clock())
 
     async def sweep(self) -> None:
         """Delete unused grants. This reads all grants, so run it seldom. Raises Problem."""

@@ -15,7 +15,7 @@ from joserfc import jws
 
 from edge_api.auth.actor import Clock
 from edge_api.auth.secrets import hash_secret
-from edge_api.db.oauth_tables import OAUTH_GRANTS, USED_ASSERTIONS
+from edge_api.db.internal_tables import OAUTH_GRANTS, USED_ASSERTIONS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.table import Row, Table

@@ -32,6 +32,11 @@ def output_schema(model: type[BaseModel]) -> Json:
     return TypeAdapter(model).json_schema(mode="serialization")
 
 
+def object_schema(members: Mapping[str, Any], *required: str, **more: Any) -> Json:
+    """Return the JSON Schema of an object with these members; `more` are further keywords."""
+    return {"type": "object", "required": list(required), "properties": {**members}, **more}
+
+
 @dataclass(frozen=True, slots=True)
 class ToolHints:
     """MCP's annotations of a tool; all four are always sent."""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from edge_api.operation.result import JSON
 
@@ -19,15 +19,8 @@ _MARKDOWN: Final = {**_UTF8, "variant": "gfm"}
 """Those of Markdown: tables and strikethrough are GitHub's (RFC 7764, section 3.2)."""
 
 
-class Preference(NamedTuple):
-    """One member of a list of preferences."""
-
-    name: str
-    """In lower case: a media range or a coding."""
-    parameters: Mapping[str, str]
-    """Those of a media range, in lower case, without the weight."""
-    weight: float
-    """From 0, never, to 1."""
+Preference = tuple[str, Mapping[str, str], float]
+"""A media range or a coding, parameters of a range, both in lower case; a weight from 0 to 1."""
 
 
 @lru_cache(512)
@@ -50,37 +43,38 @@ def _preference(item: str) -> Preference | None:
     weight = parameters.pop("q", "1")
     if item[position:].strip() or _WEIGHT.fullmatch(weight) is None:
         return None
-    return Preference(name[1].lower(), parameters, float(weight))
+    return name[1].lower(), parameters, float(weight)
 
 
 def media_weight(header: str, media_type: str) -> float:
     """Return the weight of `media_type` in UTF-8 by the most exact range; 0 without one."""
-    whole, kind = media_type, f"{media_type.partition('/')[0]}/*"
+    ranges = ("*/*", f"{media_type.partition('/')[0]}/*", media_type)
     best, exactness = 0.0, (-1, -1)
-    for preference in preferences(header):
-        offered = _MARKDOWN if preference.name == "text/markdown" else _UTF8
-        is_covered = preference.parameters.items() <= offered.items()
-        if preference.name not in (whole, kind, "*/*") or not is_covered:
-            continue
-        rank = (("*/*", kind, whole).index(preference.name), len(preference.parameters))
-        if rank > exactness:
-            best, exactness = preference.weight, rank
+    for name, parameters, weight in preferences(header):
+        offered = _MARKDOWN if name == "text/markdown" else _UTF8
+        if name in ranges and parameters.items() <= offered.items():
+            rank = (ranges.index(name), len(parameters))
+            if rank > exactness:
+                best, exactness = weight, rank
     return best
 
 
 @lru_cache(512)
 def prefers_markdown(header: str) -> bool:
     """Return whether `text/markdown` is named, and preferred no less than HTML."""
-    named = any(preference.name == "text/markdown" for preference in preferences(header))
-    weight = media_weight(header, "text/markdown") if named else 0.0
+    weight = _named_weight(header, "text/markdown")
     return weight > 0 and weight >= media_weight(header, "text/html")
 
 
 @lru_cache(512)
 def prefers_json(header: str) -> bool:
     """Return whether JSON is named, and preferred to HTML, for the answer to a form."""
-    named = any(preference.name == JSON for preference in preferences(header))
-    return named and media_weight(header, JSON) > media_weight(header, "text/html")
+    return _named_weight(header, JSON) > media_weight(header, "text/html")
+
+
+def _named_weight(header: str, media_type: str) -> float:
+    is_named = any(name == media_type for name, _, _ in preferences(header))
+    return media_weight(header, media_type) if is_named else 0.0
 
 
 @lru_cache(512)
@@ -89,7 +83,7 @@ def best_coding(header: str, available: tuple[str, ...]) -> str:
 
     Among equals the earlier wins; one that is refused is not used (section 12.5.3).
     """
-    weights = {item.name.removeprefix("x-"): item.weight for item in preferences(header)}
+    weights = {name.removeprefix("x-"): weight for name, _, weight in preferences(header)}
     others = weights.get("*", 0.0)
     best, best_weight = "", 0.0
     for coding in available:

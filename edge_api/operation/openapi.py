@@ -13,6 +13,7 @@ from edge_api.operation.model import (
     Schema,
     SuccessResponse,
     component_ref,
+    object_schema,
 )
 from edge_api.operation.result import JSON
 from edge_api.schema.credentials import SCOPES
@@ -35,12 +36,7 @@ service whose own address is a loopback one answers 421 to any other `Host`."""
 
 
 def _object_schema(**members: Json) -> Json:
-    return {
-        "type": "object",
-        "required": list(members),
-        "properties": members,
-        "additionalProperties": False,
-    }
+    return object_schema(members, *members, additionalProperties=False)
 
 
 _MESSAGE: Json = {"type": "string", "description": "What is wrong, and what to do."}

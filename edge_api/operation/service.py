@@ -56,8 +56,3 @@ class Service:
     def __getitem__(self, kind: type[Part]) -> Part:
         """Return the part of exactly this class. Raises KeyError."""
         return cast("Part", self.parts[kind])
-
-
-def parts_by_class(*parts: object) -> Mapping[type[Any], Any]:
-    """Return parts by their class."""
-    return {type(part): part for part in parts}

@@ -37,8 +37,8 @@ def read_origin(text: str) -> str:
     return text
 
 
-class DotenvError(Exception):
-    """The file cannot be used; `errors` has a sentence for each reason."""
+class SettingsError(Exception):
+    """One or more settings are wrong, or their file; `errors` has a sentence for each reason."""
 
     def __init__(self, errors: list[str]) -> None:
         self.errors = errors
@@ -46,7 +46,7 @@ class DotenvError(Exception):
 
 
 def read_dotenv(path: Path) -> Mapping[str, str]:
-    """Return the variables by name, none if there is no file. Raises DotenvError."""
+    """Return the variables by name, none if there is no file. Raises SettingsError."""
     if not path.exists():
         return {}
     text = _read(path)
@@ -56,7 +56,7 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
         if binding.error
     ]
     if broken:
-        raise DotenvError(broken)
+        raise SettingsError(broken)
     return {name: value or "" for name, value in dotenv_values(stream=StringIO(text)).items()}
 
 
@@ -64,9 +64,10 @@ def _read(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError:
-        raise DotenvError([f"{path} is not UTF-8; save it in that encoding"]) from None
+        raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
     except OSError as error:
-        raise DotenvError([f"{path} cannot be read: {error.strerror}"]) from None
+        fault = f"{path} cannot be read ({error.strerror}): run this as its owner, or let this user"
+        raise SettingsError([f"{fault} read it"]) from None
 
 
 def read_boolean(text: str) -> bool:

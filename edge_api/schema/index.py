@@ -64,6 +64,7 @@ SITE_FOLDER = "site"
 BUILD_LOCK = ".lock"
 """A file in BUILD_DIR if builds are made there, and not copied there."""
 CURRENT_LINK = "current"
+PREVIOUS_LINK = "previous"
 """`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
 
 

@@ -1,7 +1,6 @@
 """Webhook events and endpoints; secrets are stored encrypted, and each change is audited."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -10,7 +9,7 @@ import orjson
 
 from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
@@ -18,11 +17,11 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
-from edge_api.outbox import GIVEN_UP, WAITING, requeued_values, where_id
+from edge_api.outbox import GIVEN_UP, UNCLAIMED, WAITING, requeued_values, where_id
 from edge_api.schema.environment import EDGE
 
 if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
-    from edge_api.webhooks.sender import DeliveryResult, WebhookSender
+    from edge_api.webhooks.dispatcher import DeliveryResult, WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
 TEST_EVENT: Final = "webhook.test"
@@ -107,23 +106,6 @@ SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
 """The default time for which a replaced secret signs beside its successor."""
 
 
-@dataclass(frozen=True, slots=True)
-class EndpointWithSecret:
-    """An endpoint with its secret, to be shown once."""
-
-    row: Row
-    secret: str
-
-
-@dataclass(frozen=True, slots=True)
-class EndpointStatus:
-    """An endpoint with the numbers of its undelivered events."""
-
-    row: Row
-    waiting: int
-    dead: int
-
-
 class Endpoints:
     """The endpoints of one store; `box` encrypts their secrets."""
 
@@ -135,8 +117,11 @@ class Endpoints:
         self._box = box
         self._make_sender = make_sender
 
-    async def add(self, url: str) -> EndpointWithSecret:
-        """Store a new endpoint. Raises Problem `invalid`, and `conflict` for one that is known."""
+    async def add(self, url: str) -> Row:
+        """Store a new endpoint; return it with its secret in clear, to be shown once.
+
+        Raises Problem `invalid`, and `conflict` for one that is known.
+        """
         await self._make_sender().check(url)
         secret, now = new_secret(), self._clock()
         given = {"url": url, "secret": self._box.encrypt(secret.encode())}
@@ -147,14 +132,14 @@ class Endpoints:
             if problem.code != "conflict":
                 raise
             raise Problem("conflict", f"There is an endpoint for {url} already") from None
-        return EndpointWithSecret(row, secret)
+        return {**row, "secret": secret}
 
-    async def all(self) -> list[EndpointStatus]:
-        """Return every endpoint, oldest first."""
+    async def all(self) -> list[Row]:
+        """Return every endpoint, oldest first, with `waiting` and `given_up`: numbers of events."""
         (result,) = await self._store.run(
             Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
         )
-        return [await self._status_of(row) for row in result.rows]
+        return [await self._add_counts(row) for row in result.rows]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
@@ -168,10 +153,11 @@ class Endpoints:
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
-    async def rotate(
-        self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP
-    ) -> EndpointWithSecret:
-        """Make a new secret; the old one signs too for `overlap`. Raises Problem `not_found`."""
+    async def rotate(self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP) -> Row:
+        """Make a new secret, and return as `add`; the old one signs too for `overlap`.
+
+        Raises Problem `not_found`.
+        """
         row, secret = await self._find(endpoint_id), new_secret()
         values = {
             "secret": self._box.encrypt(secret.encode()),
@@ -181,20 +167,23 @@ class Endpoints:
         untouched = Filter("secret", "eq", row["secret"])
         update = Update(WEBHOOK_ENDPOINTS, values, (*where_id(row["id"]), untouched), at_least=1)
         await self._run("rotate", update)
-        return EndpointWithSecret({**row, **values}, secret)
+        return {**row, **values, "secret": secret}
 
     async def retry(self, endpoint_id: str | None = None) -> int:
-        """Queue dead deliveries again, of one endpoint or of all; return their number.
+        """Make dead and waiting deliveries due now, of one endpoint or of all; return their number.
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """
         rows = [await self._find(endpoint_id)] if endpoint_id else await list_enabled(self._store)
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
-        values = requeued_values(WEBHOOK_DELIVERIES, self._clock())
-        ids = tuple(row["id"] for row in rows)
-        where = (Filter("endpoint_id", "in", ids), GIVEN_UP)
-        return await self._run("retry", Update(WEBHOOK_DELIVERIES, values, where))
+        now = self._clock()
+        ids = Filter("endpoint_id", "in", tuple(row["id"] for row in rows))
+        values = requeued_values(WEBHOOK_DELIVERIES, now)
+        due = {"due_at": format_instant(now)}
+        later = (ids, *UNCLAIMED, Filter("due_at", "gt", due["due_at"]))
+        count = await self._run("retry", Update(WEBHOOK_DELIVERIES, values, (ids, GIVEN_UP)))
+        return count + await self._run("retry", Update(WEBHOOK_DELIVERIES, due, later))
 
     async def discard(self, endpoint_id: str) -> int:
         """Delete an endpoint's dead deliveries; return their number. Raises Problem `not_found`."""
@@ -219,13 +208,13 @@ class Endpoints:
         )
         return len(changed.rows)
 
-    async def _status_of(self, row: Row) -> EndpointStatus:
+    async def _add_counts(self, row: Row) -> Row:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
         counts = (
             Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
         )
         waiting, dead = await self._store.run(*counts)
-        return EndpointStatus(row, waiting.total or 0, dead.total or 0)
+        return {**row, "waiting": waiting.total, "given_up": dead.total}
 
     async def _find(self, endpoint_id: str) -> Row:
         try:

@@ -17,13 +17,12 @@ from site_build import addresses
 from site_build.build.targets import FileTarget, ImageTarget, Target
 from site_build.cache import make_key
 from site_build.errors import BuildError
-from site_build.images.card import Card, CardPlace, digest_card, draw_card
+from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
 from site_build.images.encode import ChangedError, Form, Picture, encode, reduce_original
 from site_build.images.lettering import Font, read_font
 from site_build.images.measure import UNSHOWN
 from site_build.images.responsive import ImageSet
 from site_build.site import Document, Identity, Site
-from site_build.tag_colours import choose_hue
 from site_build.text import make_slug
 
 FONT = "fonts/SourceSerif4-SemiBold.ttf"

@@ -16,13 +16,7 @@ from jinja2 import Environment
 from edge_api.schema.index import INDEX_FORMAT
 from edge_api.schema.page_templates import CONTACT_PAGE
 from site_build import addresses
-from site_build.build.assets import (
-    Assets,
-    find_font,
-    list_cards,
-    list_files,
-    list_pictures,
-)
+from site_build.build.assets import Assets, find_font, list_cards, list_files, list_pictures
 from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
 from site_build.build.fingerprint import (
     HOUSE_THEME,
@@ -31,7 +25,7 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, make_head
+from site_build.build.index_file import IndexFile, make_head, read_records
 from site_build.build.manifest import (
     EMPTY,
     Entry,
@@ -57,7 +51,6 @@ from site_build.build.text_targets import (
     list_notices,
     list_outputs,
     list_records,
-    read_lines,
 )
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import TEXTS, Content, Texts
@@ -79,7 +72,7 @@ _FEW = 100
 def free_memory() -> None:
     """Let go of the last picture, up to 240 megabytes, and of the last feed's posts."""
     develop.cache_clear()
-    read_lines.cache_clear()
+    read_records.cache_clear()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +135,10 @@ class SiteBuild:
         self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
+        self._output = OutputFolder(
+            request.site_folder, self._before, is_checked=self._is_output_checked
+        )
+        self._index = IndexFile(request.state, self._before, request.before)
         looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
         self._context = TargetContext(
             self.texts,
@@ -151,11 +148,9 @@ class SiteBuild:
             {document.path: document for document in self.content.documents},
             self.looked_up,
             make_key(code, looks, style.settings, style.once).hex(),
+            self._output,
+            self._index,
         )
-        self._output = OutputFolder(
-            request.site_folder, self._before, is_checked=self._is_output_checked
-        )
-        self._index = IndexFile(request.state, self._before, request.before)
         self._take_others()
 
     def _relate(
@@ -277,7 +272,7 @@ class SiteBuild:
         """Take over what is as it was, and return the others: after an edit these are few."""
         stale = []
         for target in targets:
-            if kept := target.recall(self._context, self._output, self._index):
+            if kept := target.recall(self._context):
                 self._note(kept)
             else:
                 stale.append(target)
@@ -296,7 +291,7 @@ class SiteBuild:
 
     def _run_group(self, targets: Sequence[Target]) -> list[Result]:
         """Make the files of one folder."""
-        results = [target.run(self._context, self._output, self._index) for target in targets]
+        results = [target.run(self._context) for target in targets]
         free_memory()
         return results
 

@@ -7,9 +7,10 @@ file, not through memory: ten thousand posts fill a quarter of a gibibyte.
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 
@@ -129,10 +130,11 @@ def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int
     return Line(slug, key, hashlib.sha256(line).hexdigest(), offset, len(line), source)
 
 
-def read_records(lines: Iterable[Line]) -> list[PostRecord]:
-    """Return the records of a few lines."""
+@lru_cache(maxsize=2)
+def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
+    """Return the records of a few lines; the forms of a feed are made one after the other."""
     with _Sources() as sources:
-        return [PostRecord.model_validate_json(sources.read(line)) for line in lines]
+        return tuple(PostRecord.model_validate_json(sources.read(line)) for line in lines)
 
 
 class _Sources(ExitStack):

@@ -1,16 +1,27 @@
-"""What a watcher keeps in memory between builds: content and manifest."""
+"""Builds in memory: what a watcher keeps from one to the next, and a preview's, never written.
 
-from collections.abc import Iterable
-from datetime import datetime
-from functools import partial
+A preview takes every target, and makes a file when somebody asks for it. It shows what a build
+would show, drafts and scheduled posts included. This knows neither Pelican nor who asks.
+"""
 
-from site_build.build.builder import KnownContent, SiteBuild
-from site_build.build.fingerprint import fingerprint_code
-from site_build.build.manifest import EMPTY, Manifest, identify_manifest, read_manifest
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from pathlib import Path
+
+from site_build.build.builder import KnownContent, SiteBuild, free_memory
+from site_build.build.fingerprint import Style, fingerprint_code
+from site_build.build.index_file import make_line
+from site_build.build.manifest import EMPTY, Line, Manifest, identify_manifest, read_manifest
+from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
+from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.library import ContentLibrary, list_changed
+from site_build.content.sources import Content
+from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
-from site_build.site import find_next_instant
+from site_build.site import Identity, find_next_instant
 
 
 class BuildMemory:
@@ -24,9 +35,11 @@ class BuildMemory:
         """Absolute paths that changed since the content was read; None: any may have."""
         self._is_output_checked = False
 
-    def note(self, changes: Iterable[str]) -> None:
-        """Remember absolute paths that changed."""
-        if self._changes is not None:
+    def note(self, changes: Iterable[str] | None) -> None:
+        """Remember absolute paths that changed; None: any may have."""
+        if changes is None:
+            self._changes = None
+        elif self._changes is not None:
             self._changes.update(changes)
 
     def look(self) -> bool:
@@ -67,3 +80,70 @@ class BuildMemory:
         """Keep the manifest of a finished build."""
         self._manifest = identify_manifest(build.request.state), build.manifest
         self._is_output_checked = True
+
+
+class PreviewBuild(SiteBuild):
+    """The site as it would be built with every document public."""
+
+    def __init__(
+        self, request: Request, identity: Identity, style: Style, known: KnownContent
+    ) -> None:
+        """Take what was read and checked; raises BuildError for what the edge cannot show."""
+        public = replace(known, content=_publish_drafts(known.content))
+        super().__init__(request, identity, style, public)
+
+    def _take_others(self) -> None:
+        """Take nothing: other files are looked for when asked for."""
+
+    def make_pages(self) -> Iterator[TemplateTarget]:
+        """Make nothing; pages are known now."""
+        return iter(())
+
+    def finish(self, folder: Path) -> None:
+        """Make nothing; what plugins write is not shown."""
+
+    def make(self, path: str) -> bytes | None:
+        """Return a file made now, or None where there is none; raises BuildError if that fails."""
+        with self._cache:
+            target = self._targets.get(path) or self._others.get(path)
+            if target is None:
+                return None
+            try:
+                data = target.make(self._context)
+            except OSError as error:
+                raise BuildError(f"{error.filename} cannot be read: {error.strerror}") from error
+            free_memory()
+            return data
+
+    @cached_property
+    def _others(self) -> Mapping[str, Target]:
+        # The first of a path is that of the content folder.
+        lines = _Lines(self._context, list_records(self.site, self.content.minutes))
+        full_texts = list_full_texts(self.site, lines, has_cards=bool(self.font))
+        found = [*self._list_others(datetime.now(UTC)), *full_texts]
+        return {target.path: target for target in reversed(found)}
+
+    def tidy(self) -> None:
+        """Forget texts and pictures of earlier content: the cache should not grow by every save."""
+        with self._cache:
+            self._forget_others(self._others.values())
+
+
+class _Lines(dict[str, Line]):
+    """Lines of the posts index by slug, each made once and on demand, and held in memory."""
+
+    def __init__(self, context: TargetContext, targets: Iterable[RecordTarget]) -> None:
+        super().__init__()
+        self._context = context
+        self._targets = {target.document.slug: target for target in targets}
+
+    def __missing__(self, slug: str) -> Line:
+        line = self._targets[slug].make(self._context)
+        self[slug] = make_line(slug, "", line, line)
+        return self[slug]
+
+
+def _publish_drafts(content: Content) -> Content:
+    """Return the same with drafts as posts like all others."""
+    public = (replace(each, draft=False) if each.draft else each for each in content.documents)
+    return replace(content, documents=tuple(public))

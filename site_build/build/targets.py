@@ -41,6 +41,8 @@ class TargetContext:
     """Names that templates have looked up since it was cleared."""
     method: str
     """Digest of how files are made: code, theme and settings."""
+    output: OutputFolder
+    index: IndexFile
 
 
 Result = Entry | Line
@@ -64,19 +66,18 @@ class Target:
         """Return the file."""
         raise NotImplementedError
 
-    def recall(
-        self, context: TargetContext, output: OutputFolder, _index: IndexFile
-    ) -> Result | None:
+    def recall(self, context: TargetContext) -> Result | None:
         """Take the file over from the build before, where what it is made from is as it was."""
-        before = output.recall(self.path)
+        before = context.output.recall(self.path)
         if before is None or not before.key:
             return None
         is_same = before.key == self.find_key(context, before.names, before.texts)
-        return before if is_same and output.keep(before) else None
+        return before if is_same and context.output.keep(before) else None
 
-    def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
+    def run(self, context: TargetContext) -> Result:
         """Make and write the file; return what the manifest has to know."""
-        return output.write(self.path, self.make(context), self.find_key(context, "", ""))
+        key = self.find_key(context, "", "")
+        return context.output.write(self.path, self.make(context), key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,12 @@ class TemplateTarget(Target):
         context.texts.asked.clear()
         return render_page(self.template, self.list_values(), self.path).encode()
 
-    def run(self, context: TargetContext, output: OutputFolder, _index: IndexFile) -> Result:
+    def run(self, context: TargetContext) -> Result:
         """Do as for any file; what was looked up is known once the page is rendered."""
         data = self.make(context)
         names, texts = "\n".join(context.looked_up), "\n".join(context.texts.asked)
-        return output.write(self.path, data, self.find_key(context, names, texts), names, texts)
+        key = self.find_key(context, names, texts)
+        return context.output.write(self.path, data, key, names, texts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +125,12 @@ class TextTarget(Target):
     """A text, or what makes it; without `sources` it is made every time."""
 
     text: str | bytes | Callable[[], str | bytes]
-    sources: bytes | None = None
-    """Digest of all that it is made from."""
+    sources: Callable[[], bytes] | None = None
+    """Gives the digest of all that it is made from."""
 
     def find_key(self, context: TargetContext, _names: str, _texts: str) -> str:
         """Return the digest of the sources."""
-        return make_key(context.method, self.path, self.sources).hex() if self.sources else ""
+        return make_key(context.method, self.path, self.sources()).hex() if self.sources else ""
 
     def make(self, _context: TargetContext) -> bytes:
         """Return the text."""
@@ -196,16 +198,14 @@ class RecordTarget(Target):
         record = make_record(document, markdown, html, self.minutes, self.url)
         return record.model_dump_json().encode()
 
-    def recall(
-        self, context: TargetContext, _output: OutputFolder, index: IndexFile
-    ) -> Result | None:
+    def recall(self, context: TargetContext) -> Result | None:
         """Take the line over from the index of the build before."""
-        return index.recall(self.document.slug, self.find_key(context, "", ""))
+        return context.index.recall(self.document.slug, self.find_key(context, "", ""))
 
-    def run(self, context: TargetContext, _output: OutputFolder, index: IndexFile) -> Result:
+    def run(self, context: TargetContext) -> Result:
         """Put a new line down."""
         key = self.find_key(context, "", "")
-        return index.spool(self.document.slug, self.make(context), key)
+        return context.index.spool(self.document.slug, self.make(context), key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:

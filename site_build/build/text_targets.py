@@ -6,11 +6,10 @@ when one of their posts has changed: a journal has a feed for each of its tags.
 
 import re
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import partial
+from typing import NamedTuple
 
-from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.build.index_file import read_records
 from site_build.build.manifest import Entry, Line
@@ -19,7 +18,7 @@ from site_build.cache import make_key
 from site_build.content.sources import Texts
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, link_markdown
-from site_build.outputs import agents, crawlers, markdown
+from site_build.outputs import agents, markdown
 from site_build.outputs.feed import (
     Channel,
     Item,
@@ -65,14 +64,14 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in site.tags + site.authors:
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
-    yield TextTarget(addresses.SITEMAP, crawlers.render_sitemap(site))
+    yield TextTarget(addresses.SITEMAP, agents.render_sitemap(site))
 
 
 def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
-    yield TextTarget(addresses.ROBOTS, crawlers.render_robots(identity, policy))
-    yield TextTarget(addresses.SECURITY, crawlers.render_security(identity, policy, now))
-    yield TextTarget(addresses.OPENSEARCH, crawlers.render_opensearch(identity))
+    yield TextTarget(addresses.ROBOTS, agents.render_robots(identity, policy))
+    yield TextTarget(addresses.SECURITY, agents.render_security(identity, policy, now))
+    yield TextTarget(addresses.OPENSEARCH, agents.render_opensearch(identity))
     yield TextTarget(addresses.AUTH, agents.render_auth(identity, policy))
     for path, text in agents.render_skills(identity).items():
         yield TextTarget(path, text)
@@ -130,7 +129,7 @@ def _make_alternate(site: Site, document: Document, image_set: ImageSet, texts: 
             else alternate
         )
 
-    sources = make_key(document.path, document.digest, facts, [*links.items()])
+    sources = partial(make_key, document.path, document.digest, facts, [*links.items()])
     return TextTarget(addresses.name_alternate(path), render, sources)
 
 
@@ -141,63 +140,60 @@ def _list_pages(
     for number, group in enumerate(groups, 1):
         leaf = markdown.Leaf(title, folder, number, len(groups), group)
         path = addresses.name_alternate(addresses.locate_leaf(folder, number))
-        sources = make_key(title, len(groups), [(post.digest, post.address) for post in group])
+        shown = [(post.digest, post.address) for post in group]
+        sources = partial(make_key, title, len(groups), shown)
         yield TextTarget(path, partial(markdown.render_leaf, identity, leaf), sources)
 
 
-@dataclass(frozen=True, slots=True)
-class _Selection:
-    """The newest of some posts, as lines of the index that nobody has read yet.
+class _Selection(NamedTuple):
+    """The newest of some posts, whose lines of the index are looked at when they are needed.
 
     Language, author and first slug come beside each line: the index does not say them.
     """
 
-    lines: tuple[Line, ...]
-    more: tuple[tuple[str, str, str], ...]
+    posts: Sequence[Document]
+    lines: Mapping[str, Line]
+    """By slug."""
+    lang: str
+    """Of a post that names none."""
 
-    @property
-    def digest(self) -> bytes:
-        """Stands for all that the posts say."""
-        return make_key([line.digest for line in self.lines], self.more)
+    def make_key(self, *more: object) -> bytes:
+        """Return the digest of all that the posts say, and of `more`."""
+        return make_key([self.lines[post.slug].digest for post in self.posts], self._tell(), more)
 
     def read(self) -> list[Item]:
         """Return the posts."""
-        records = read_lines(self.lines)
-        return [Item(record, *more) for record, more in zip(records, self.more, strict=True)]
+        records = read_records(tuple(self.lines[post.slug] for post in self.posts))
+        return [Item(record, *more) for record, more in zip(records, self._tell(), strict=True)]
 
-
-@lru_cache(maxsize=2)
-def read_lines(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
-    """Return what the lines say; the forms of a feed are made one after the other."""
-    return tuple(read_records(lines))
+    def _tell(self) -> list[tuple[str, str, str]]:
+        return [
+            (post.lang or self.lang, post.author, next(iter(list_former_slugs(post)), ""))
+            for post in self.posts
+        ]
 
 
 def list_full_texts(
     site: Site, lines: Mapping[str, Line], *, has_cards: bool
 ) -> Iterator[TextTarget]:
     """Yield a task for each such file; `lines` has the line of every post by its slug."""
-
-    def select(posts: Sequence[Document]) -> _Selection:
-        former = (next(iter(list_former_slugs(post)), "") for post in posts)
-        langs = (post.lang or site.identity.lang for post in posts)
-        more = zip(langs, (post.author for post in posts), former, strict=True)
-        return _Selection(tuple(lines[post.slug] for post in posts), tuple(more))
-
-    count, newest = len(site.posts), select(site.posts[: agents.NEWEST])
+    identity, count = site.identity, len(site.posts)
+    select = partial(_Selection, lines=lines, lang=identity.lang)
+    newest = select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,
-        lambda: agents.render_llms_full(site.identity, newest.read(), count),
-        make_key(count, newest.digest),
+        lambda: agents.render_llms_full(identity, newest.read(), count),
+        partial(newest.make_key, count),
     )
     journal = open_journal(site, has_cards=has_cards)
     yield from _list_feeds(journal, select(site.posts[: journal.most]))
     for tag in site.tags:
-        channel = open_tag(site.identity, tag, has_cards=has_cards)
+        channel = open_tag(identity, tag, has_cards=has_cards)
         yield from _list_feeds(channel, select(tag.posts[: channel.most]))
 
 
 def _list_feeds(channel: Channel, newest: _Selection) -> Iterator[TextTarget]:
-    sources = make_key(channel.title, channel.total, channel.has_cards, newest.digest)
+    sources = partial(newest.make_key, channel.title, channel.total, channel.has_cards)
     for form, write in ((addresses.FEED, render_atom), (addresses.FEED_JSON, render_json_feed)):
         path = addresses.locate_feed(channel.folder, form)
 

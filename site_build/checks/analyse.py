@@ -55,9 +55,8 @@ _FENCED = re.compile(
     r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
     re.MULTILINE | re.DOTALL,
 )
-_SPAN = re.compile(
-    r"(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL
-)
+_TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
+"""Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
 _CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
 _NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
 _UNDEFINED: Final = re.compile(r"(?<![\w\]])\[[^\[\]<>]{1,200}\]\[([^\[\]<>]{1,200})\]")
@@ -254,11 +253,32 @@ def blank_code(markdown: str) -> str:
     """Return the text with blanks for code blocks and code spans, so that offsets stay the same."""
     if "`" not in markdown and "~~~" not in markdown:
         return markdown
-    return _SPAN.sub(_blank, _FENCED.sub(_blank, markdown))
+    text, at, pieces = _FENCED.sub(lambda code: _blank(code[0]), markdown), 0, []
+    for start, end in _pair_ticks(text):
+        if start >= at and text[start - 1 : start] != "\\":
+            pieces += [text[at:start], _blank(text[start:end])]
+            at = end
+    return "".join(pieces) + text[at:]
 
 
-def _blank(code: re.Match[str]) -> str:
-    return re.sub(r"[^\n]", " ", code[0])
+def _blank(code: str) -> str:
+    return re.sub(r"[^\n]", " ", code)
+
+
+def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each run of backquotes starts and the next one of its length ends, if any does.
+
+    They are paired backwards: to look ahead from each run takes the square of a text's length.
+    """
+    ends: dict[str, int] = {}
+    pairs = []
+    for run in reversed([*_TICKS.finditer(text)]):
+        if run[0] == "\n":
+            ends.clear()
+        elif end := ends.get(run[0]):
+            pairs.append((run.start(), end))
+        ends[run[0]] = run.end()
+    return reversed(pairs)
 
 
 def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:

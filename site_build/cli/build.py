@@ -5,16 +5,13 @@ import gc
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-
-from rich.console import Console
 
 from site_build import options
 from site_build.cli.terminal import count, open_console, print_findings
 from site_build.errors import BusyError, ContentError
 from site_build.parallel import count_processors
-from site_build.progress import Bar, Lines, Observer, Report
+from site_build.progress import Observer, Report
 from site_build.releases.release import BuildOptions, build
 
 PATIENCE_SECONDS = 10.0
@@ -23,11 +20,7 @@ PATIENCE_SECONDS = 10.0
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    options.add_content(parser, settings)
-    options.add_output(parser, settings)
-    options.add_site_url(parser, settings)
-    options.add_instant(parser)
-    options.add_judgement(parser)
+    options.add(parser, settings, "content", "output", "site-url", "now", "strict", "jobs")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -38,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     # the end, would take a seventh of a build after one edit.
     gc.disable()
     try:
-        with watch_progress(console) as observer:
+        with Observer(console) as observer:
             report = _build_in_turn(make_order(arguments, observer))
     except ContentError as refusal:
         print_findings(console, arguments.content, refusal.findings)
@@ -78,8 +71,3 @@ def make_order(arguments: argparse.Namespace, observer: Observer) -> BuildOption
         strict=arguments.strict,
         observer=observer,
     )
-
-
-def watch_progress(console: Console) -> AbstractContextManager[Observer]:
-    """Show progress as fits the console."""
-    return Bar(console) if console.is_terminal else nullcontext(Lines(console))

@@ -22,14 +22,10 @@ from site_build.text import write_instant
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument("slug", metavar="SLUG", help="slug of a post or draft")
-    options.add_content(parser, settings)
+    options.add(parser, settings, "content", "site-url")
     parser.add_argument(
-        "--output",
-        type=_read_target,
-        metavar="FILE",
-        help="PNG file (default: SLUG.png)",
+        "--output", type=_read_target, metavar="FILE", help="PNG file (default: SLUG.png)"
     )
-    options.add_site_url(parser, settings)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -18,10 +18,7 @@ from site_build.parallel import count_processors
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    options.add_content(parser, settings)
-    options.add_output(parser, settings)
-    options.add_instant(parser)
-    options.add_judgement(parser)
+    options.add(parser, settings, "content", "output", "now", "strict", "jobs")
 
 
 def run(arguments: argparse.Namespace) -> int:

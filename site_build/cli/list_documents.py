@@ -34,8 +34,7 @@ _NOTHING: Mapping[Question, str] = {
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument("question", choices=get_args(Question), help="what to list")
-    options.add_content(parser, settings)
-    options.add_instant(parser)
+    options.add(parser, settings, "content", "now")
     parser.add_argument(
         "--older-than",
         type=options.read_days,

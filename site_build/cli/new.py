@@ -29,7 +29,7 @@ _SLUG = re.compile(rb"^slug:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     parser.add_argument("title", type=options.read_title, metavar="TITLE", help="title of the post")
-    options.add_content(parser, settings)
+    options.add(parser, settings, "content")
     parser.add_argument(
         "--date",
         type=options.read_instant,

@@ -33,10 +33,7 @@ from site_build.text import write_instant
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    options.add_content(parser, settings)
-    options.add_output(parser, settings)
-    options.add_site_url(parser, settings)
-    options.add_judgement(parser)
+    options.add(parser, settings, "content", "output", "site-url", "strict", "jobs")
     parser.add_argument(
         "--stay",
         action="store_true",

@@ -5,11 +5,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from threading import Event
 
+from edge_api.schema.index import CURRENT_LINK
+from edge_api.schema.installed_code import Heartbeat
+from site_build.options import read_settings
+
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
-_BUILD = ("site_build", "build")
 # Nothing would start the publisher again, so it goes on (--stay) when its code changes. Without a
 # relay, what would be sent is put into a folder.
 _PUBLISHER = ("site_build", "publish", "--stay")
@@ -23,38 +30,60 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run until a signal, and return 0; return the status of a build that fails, or 1."""
+    """Run until a signal, and return 0; return 1, or the status of a publisher without a build.
+
+    The edge starts after the first build, or where that fails with the build that is there.
+    """
     if arguments.port:
         os.environ["PORT"] = arguments.port  # the build names it too, where there is no SITE_URL
-    edge = (*_EDGE, "--host", arguments.host)
     ending = Event()
     for number in _SIGNALS:
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, lambda *_: ending.set())
-    (built,) = _supervise([_BUILD], ending)
-    if built or ending.is_set():
-        return built or 0
-    statuses = _supervise([edge, _PUBLISHER], ending)
+    statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
     if ending.is_set():
         return 0
-    for (program, name, *_), status in zip((_EDGE, _PUBLISHER), statuses, strict=True):
+    if len(statuses) == 1:
+        return statuses[0] or 1
+    for (program, name, *_), status in zip((_PUBLISHER, _EDGE), statuses, strict=True):
         if status is not None:
             sys.stderr.write(f"{program} {name} has ended with status {status}: all is stopped\n")
     return 1
 
 
-def _supervise(commands: Sequence[Sequence[str]], ending: Event) -> list[int | None]:
-    """Run programs until one ends or `ending` is set, then end all of them.
+def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
+    """Run the publisher, and the edge once there is a build, until one ends or `ending` is set.
 
-    Returns the exit status of each that ended by itself.
+    Then end both. Returns the exit status of each that ended by itself.
     """
-    processes = [subprocess.Popen([sys.executable, "-m", *words]) for words in commands]  # noqa: S603
+    output, began = Path(read_settings().get("BUILD_DIR", "build")), datetime.now(UTC)
+    processes = [_start(_PUBLISHER)]
     try:
-        while not ending.is_set() and all(each.poll() is None for each in processes):
-            ending.wait(0.1)
+        _wait(processes, lambda: ending.is_set() or _has_built(output, began))
+        if not ending.is_set() and processes[0].poll() is None and (output / CURRENT_LINK).exists():
+            processes.append(_start(edge))
+            _wait(processes, ending.is_set)
         return [each.poll() for each in processes]
     finally:
         for process in processes:
             process.terminate()
         for process in processes:
             process.wait()
+
+
+def _start(words: Sequence[str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen([sys.executable, "-m", *words])  # noqa: S603
+
+
+def _wait(processes: Sequence["subprocess.Popen[bytes]"], is_over: Callable[[], bool]) -> None:
+    while not is_over() and all(each.poll() is None for each in processes):
+        time.sleep(0.1)
+
+
+def _has_built(output: Path, began: datetime) -> bool:
+    """Return whether the publisher has made its first build, or has failed to."""
+    with suppress(OSError, ValueError):  # a damaged heartbeat is soon replaced
+        beat = Heartbeat.read(output)
+        if beat and beat.at > began:
+            return bool(beat.failure) or (output / CURRENT_LINK).exists()
+    return False

@@ -56,7 +56,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         default="post",
         help="kind of document (default: post)",
     )
-    options.add_content(parser, settings, is_read=False)
+    options.add(parser, settings, "content", type=Path)
     parser.add_argument(
         "--settings", action="store_true", help="print the settings of Visual Studio Code instead"
     )

@@ -5,23 +5,22 @@ import asyncio
 import signal
 import sys
 import webbrowser
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
 
 from rich.console import Console
 
 from site_build import options
-from site_build.cli.build import watch_progress
 from site_build.cli.terminal import count, open_console
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources, read_dialect
-from site_build.preview.server import DEFAULT_PORT, Preview, is_loopback, listen, name_origin, serve
+from site_build.preview.server import DEFAULT_PORT, Preview, listen, name_origin
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
-from site_build.progress import Request
+from site_build.progress import Observer, Request
 
 _FOLDER = ".preview"
 _EVERYTHING = datetime.max.replace(tzinfo=UTC)
@@ -30,8 +29,9 @@ _EVERYTHING = datetime.max.replace(tzinfo=UTC)
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    options.add_content(parser, settings)
-    options.add_output(parser, settings, "folder that keeps a cache of the preview")
+    about = "folder that keeps a cache of the preview (default: BUILD_DIR, or build)"
+    options.add(parser, settings, "content")
+    options.add(parser, settings, "output", help=about)
     parser.add_argument(
         "--port",
         type=options.read_port,
@@ -46,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
         help="address (default: 127.0.0.1, this machine alone)",
     )
     parser.add_argument("--open", action="store_true", help="open it in the browser")
-    options.add_jobs(parser)
+    options.add(parser, settings, "jobs")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -54,10 +54,10 @@ def run(arguments: argparse.Namespace) -> int:
     console = open_console()
     with closing(listen(arguments.host, arguments.port)) as listening:
         origin = name_origin(listening)
-        if not is_loopback(listening):
+        if not ip_address(listening.getsockname()[0]).is_loopback:
             sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
         sources = list_sources(arguments.content)
-        with watch_progress(console) as observer:
+        with Observer(console) as observer:
             dialect = read_dialect(arguments.content, origin)
             folder = arguments.output / _FOLDER
             request = Request(
@@ -71,12 +71,12 @@ def run(arguments: argparse.Namespace) -> int:
                 observer=observer,
             )
             stage = PreviewSession(request, dialect, sources[1:])
-        chronicle = _Chronicle(console, arguments.content)
-        chronicle.tell(stage.state)
+        tell = _chronicle(console, arguments.content)
+        tell(stage.state)
         posts = count(len(stage.state.documents), "document")
         console.print(f"{posts} at {origin}/; Ctrl-C ends the preview")
         console.file.flush()
-        preview = Preview(stage, arguments.content, arguments.host, chronicle.tell)
+        preview = Preview(stage, arguments.content, arguments.host, tell)
         if arguments.open:
             webbrowser.open(origin)
         asyncio.run(_serve_until_told(preview, listening, sources))
@@ -87,24 +87,22 @@ async def _serve_until_told(preview: Preview, listening: socket, sources: list[P
     ending, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, ending.set)
-    await serve(preview, listening, sources, ending)
+    await preview.serve(listening, sources, ending)
 
 
-@dataclass(slots=True)
-class _Chronicle:
-    """Prints what keeps the site from being built, once."""
+def _chronicle(console: Console, content: Path) -> Callable[[State], None]:
+    """Return what prints that which keeps the site from being built, once."""
+    told: list[Problem] = []
 
-    console: Console
-    content: Path
-    told: list[Problem] = field(default_factory=list)
-
-    def tell(self, state: State) -> None:
-        troubles = list_problems(state, "", self.content)
-        if troubles == self.told:
+    def tell(state: State) -> None:
+        problems = list_problems(state, "", content)
+        if problems == told:
             return
-        for trouble in troubles:
-            self.console.print(f"{trouble.place or 'error'}  {trouble.message}")
-        if self.told and not troubles:
-            self.console.print("all errors are fixed")
-        self.told = troubles
-        self.console.file.flush()
+        for problem in problems:
+            console.print(f"{problem.place or 'error'}  {problem.message}")
+        if told and not problems:
+            console.print("all errors are fixed")
+        told[:] = problems
+        console.file.flush()
+
+    return tell

@@ -12,13 +12,7 @@ from pathlib import Path
 
 from site_build.cache import Cache
 from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
-from site_build.checks.facts import (
-    Facts,
-    judge_pictures,
-    link_sources,
-    list_shown,
-    list_targets,
-)
+from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
 from site_build.content.sources import (
     GONE,
     Content,
@@ -71,7 +65,7 @@ class ContentLibrary:
         `told` are the only paths that may have changed, where that is known. Raises BuildError
         when the folder cannot be read; what was read stays then.
         """
-        if told is not None and self._stamps.keys() >= set(told):
+        if told is not None and not self._listing.has_links and self._stamps.keys() >= set(told):
             folder = os.fspath(self._request.content)
             found = {path: stamp(f"{folder}/{path}", follows=False) for path in told}
             stamps = {**self._stamps, **found}

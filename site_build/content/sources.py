@@ -21,7 +21,7 @@ from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
 from site_build.content.document import LARGEST_FILE, read_document
-from site_build.errors import BuildError, Diagnostic
+from site_build.errors import BuildError, Diagnostic, find_fix
 from site_build.images.measure import LARGEST_FILE as LARGEST_PICTURE
 from site_build.images.measure import Measured, is_picture, measure
 from site_build.images.responsive import ImageSet
@@ -49,13 +49,16 @@ class Listing:
     files: tuple[str, ...]
     """Files that are published as they are."""
     findings: tuple[Diagnostic, ...]
+    has_links: bool
+    """Whether a file is a symbolic link: what changes its text then goes by another path."""
 
 
 def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
     """Return what is in `folder`, dot files left out; raises OSError for an unreadable folder."""
-    sources, files, findings = [], [], []
+    sources, files, findings, has_links = [], [], [], False
     os.scandir(folder).close()
-    for path, fault in _walk(folder):
+    for path, fault, is_link in _walk(folder):
+        has_links |= is_link
         if fault:
             findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
         elif path.endswith(".md"):
@@ -67,7 +70,8 @@ def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
             fix = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
             message = f"the file is not built; {fix} the suffix .md"
             findings.append(Diagnostic(show_path(path), 1, 1, "warning", message))
-    return Listing(tuple(sorted(sources)), tuple(sorted(files)), tuple(sorted(findings)))
+    found = tuple(sorted(findings))
+    return Listing(tuple(sorted(sources)), tuple(sorted(files)), found, has_links)
 
 
 def read_bytes(folder: Path, path: str, largest: int = LARGEST_FILE) -> bytes:
@@ -100,7 +104,7 @@ def stamp(path: str | Path, *, follows: bool = True) -> Stamp:
 
 def explain_refusal(path: str, refusal: OSError) -> Diagnostic:
     """Return the finding for a file that the disk would not give."""
-    message = f"the file cannot be read ({refusal.strerror}); fix its permissions"
+    message = f"the file cannot be read ({refusal.strerror}); {find_fix(refusal)}"
     return Diagnostic(show_path(path), 1, 1, "error", message)
 
 
@@ -112,8 +116,8 @@ def show_path(path: str) -> str:
     return "".join(sign if sign.isprintable() else f"\\x{ord(sign):02x}" for sign in text)
 
 
-def _walk(folder: Path) -> Iterator[tuple[str, str | None]]:
-    """Yield every file's path, with what is wrong with it as a file."""
+def _walk(folder: Path) -> Iterator[tuple[str, str | None, bool]]:
+    """Yield every file's path, what is wrong with it as a file, and whether it is a link."""
     home = folder.resolve()
     waiting = [""]
     while waiting:
@@ -122,14 +126,15 @@ def _walk(folder: Path) -> Iterator[tuple[str, str | None]]:
             with os.scandir(folder / inside) as found:
                 entries = [entry for entry in found if not entry.name.startswith(".")]
         except OSError as refusal:
-            yield inside, f"the folder cannot be read ({refusal.strerror}); fix its permissions"
+            fault = f"the folder cannot be read ({refusal.strerror}); {find_fix(refusal)}"
+            yield inside, fault, False
             continue
         for entry in entries:
             path = f"{inside}{entry.name}"
             if entry.is_dir(follow_symlinks=False):
                 waiting.append(f"{path}/")
             else:
-                yield path, _find_fault(entry, home)
+                yield path, _find_fault(entry, home), entry.is_symlink()
 
 
 def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
@@ -174,7 +179,7 @@ def _measure(content: Path, path: str) -> Measured:
     try:
         return measure(path, read_bytes(content, path, LARGEST_PICTURE))
     except OSError as refusal:
-        fault = f"cannot be read ({refusal.strerror}); fix its permissions"
+        fault = f"cannot be read ({refusal.strerror}); {find_fix(refusal)}"
         return Measured(None, fault, is_read=False)
 
 
@@ -249,7 +254,7 @@ class Texts:
             raw = (self._content / path).read_bytes()
             whole, _ = read_document(path, raw, self._dialect.rules)
         except OSError as error:
-            raise BuildError(f"{path} cannot be read any more: {error.strerror}") from error
+            raise BuildError(f"{path}: {explain_refusal(path, error).message}") from error
         if whole is None or whole.digest != document.digest:
             raise BuildError(f"{path} was changed while the site was being built; build again")
         _, conversion = analyse(whole, self._dialect)

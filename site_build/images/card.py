@@ -1,10 +1,11 @@
-"""Social cards: the picture that stands for a post where somebody shares it.
+"""Social cards, each the picture of a post where somebody shares it, and the paint of fore-edges.
 
 Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the page. It knows
 values alone, and nothing of posts.
 """
 
 import hashlib
+import math
 import struct
 import zlib
 from collections.abc import Sequence
@@ -15,26 +16,32 @@ from pathlib import Path
 
 from PIL import Image, ImageChops, ImageDraw, features
 
-from site_build import tag_colours
 from site_build.images import lettering, strip
-from site_build.images.lettering import (
-    Font,
-    Pen,
-    fit,
-    keep_writable,
-    line_height,
-    write_line,
-)
+from site_build.images.lettering import Font, Pen, fit, keep_writable, line_height, write_line
 from site_build.images.strip import SIGNATURE, frame_chunk
-from site_build.tag_colours import blend, mix_paint
 
 SIZE = (1200, 630)
 """Pixels; what the places where people share links ask for."""
 
+HUES = 90
+"""How many hues tags are spread over; a style sheet has a class for each."""
+
+LIGHTNESS, CHROMA = 0.6, 0.125
+"""Of the paint by day, in OKLCH; every hue of it stands out from paper by 3:1."""
+
+_SPREAD = 47
+"""Prime to HUES: words that differ by one letter are set well apart."""
+
+_DARK = 0.0031308
+"""Light below which sRGB's channels are linear."""
+
+Colour = tuple[int, int, int]
+"""sRGB, each from 0 to 255."""
+
 # By day, and the theme's: its sheet has them under these names, and the tests compare.
-_PAPER: tag_colours.Colour = (0xF8, 0xF5, 0xEE)
-_INK: tag_colours.Colour = (0x1F, 0x22, 0x2C)
-_HAIRLINE: tag_colours.Colour = (0xD8, 0xD2, 0xC3)
+_PAPER: Colour = (0xF8, 0xF5, 0xEE)
+_INK: Colour = (0x1F, 0x22, 0x2C)
+_HAIRLINE: Colour = (0xD8, 0xD2, 0xC3)
 
 # A palette: a ramp from paper to ink, then a colour and its cut for each band.
 _RAMP = 32
@@ -127,10 +134,7 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
     """Return the colours of the ramp and of the bands; a book without tags is unpainted."""
     colours = [blend(_INK, _PAPER, step / (_RAMP - 1)) for step in range(_RAMP)]
     for hue in hues:
-        colours += [
-            mix_paint(hue),
-            blend(mix_paint(hue), _PAPER, 0.76),
-        ]
+        colours += [mix_paint(hue), blend(mix_paint(hue), _PAPER, 0.76)]
     if not hues:
         colours += [_PAPER, _HAIRLINE]
     return [channel for colour in colours for channel in colour]
@@ -143,9 +147,44 @@ def _fingerprint() -> str:
     for library in ("freetype2", "raqm"):
         digest.update(f"{library} {features.version(library)}\n".encode())
     digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
-    for source in (__file__, lettering.__file__, strip.__file__, tag_colours.__file__):
+    for source in (__file__, lettering.__file__, strip.__file__):
         digest.update(Path(source).read_bytes())
     return digest.hexdigest()
+
+
+def choose_hue(slug: str) -> int:
+    """Return the number of a tag's hue, from 0: the same on every page and picture."""
+    return sum(slug.encode()) * _SPREAD % HUES
+
+
+def mix_paint(hue: int, lightness: float = LIGHTNESS, chroma: float = CHROMA) -> Colour:
+    """Return the colour of a hue, by day unless told, clipped to sRGB (CSS Color 4, 9.2)."""
+    angle = math.radians(hue * 360 / HUES)
+    a, b = chroma * math.cos(angle), chroma * math.sin(angle)
+    long = (lightness + 0.3963377774 * a + 0.2158037573 * b) ** 3
+    middle = (lightness - 0.1055613458 * a - 0.0638541728 * b) ** 3
+    short = (lightness - 0.0894841775 * a - 1.2914855480 * b) ** 3
+    return (
+        _encode(4.0767416621 * long - 3.3077115913 * middle + 0.2309699292 * short),
+        _encode(-1.2684380046 * long + 2.6097574011 * middle - 0.3413193965 * short),
+        _encode(-0.0041960863 * long - 0.7034186147 * middle + 1.7076147010 * short),
+    )
+
+
+def blend(colour: Colour, ground: Colour, share: float) -> Colour:
+    """Return `colour` laid over `ground`, of which 1 - `share` shows through."""
+    red, green, blue = (
+        round(over * share + under * (1 - share))
+        for over, under in zip(colour, ground, strict=True)
+    )
+    return red, green, blue
+
+
+def _encode(light: float) -> int:
+    """Return the sRGB channel for an amount of light from 0 to 1 (IEC 61966-2-1)."""
+    light = min(1.0, max(0.0, light))
+    channel = 12.92 * light if light <= _DARK else 1.055 * light ** (1 / 2.4) - 0.055
+    return round(channel * 255)
 
 
 # A card has few colours and large even areas. Each row is written as its difference from the one

@@ -1,21 +1,30 @@
-"""Markdown into the HTML of a page, with its table of contents.
+"""Markdown into the HTML of a page, by the site's rules, with its table of contents.
 
-It knows Python-Markdown and Pygments, and neither files nor templates. What comes out obeys the
-site's content security policy: no inline style and no event handler, whoever wrote them.
+The page's title is its only `h1`, so headings of a text that uses `h1` move one level down; links
+that leave the site say so. Footnotes get roles, names, and ids that HTML takes (DPUB-ARIA 1.1);
+tables scroll on their own, by keyboard too. Inline styles and event handlers are taken out, since
+the content security policy forbids them.
 """
 
 import json
+import re
+from collections.abc import Container
 from dataclasses import dataclass, field
 from html import escape
-from typing import NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Markdown
+from markdown.extensions import Extension
 from markdown.extensions.toc import slugify_unicode
+from markdown.postprocessors import Postprocessor
+from markdown.treeprocessors import Treeprocessor
 
 from edge_api.schema.highlighting import CodeFormatter
 from site_build.addresses import SourceRules
+from site_build.markup.blocks import APART
 from site_build.markup.github import GITHUB, GitHub
-from site_build.markup.house_rules import BACKLINK, HouseRules
 from site_build.markup.structure import Fault
 from site_build.site import Document
 
@@ -56,14 +65,6 @@ class Dialect(NamedTuple):
 
 
 HOUSE = Dialect()
-
-
-class _TocEntry(TypedDict):
-    """A heading as Python-Markdown's `toc` extension tells it."""
-
-    id: str
-    name: str
-    children: list["_TocEntry"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +118,8 @@ class Converter:
         """Return the HTML of the document's text; raises what extensions raise, or TooDeepError."""
         html = self._markdown.reset().convert(document.markdown)
         faults = self._github.find_faults(document.markdown, html) if self._github else ()
-        tokens = cast("list[_TocEntry]", getattr(self._markdown, "toc_tokens", []))
-        return Conversion(html, _render_toc(tokens), tuple(faults))
+        toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
+        return Conversion(html, toc, tuple(faults))
 
 
 def _name_heading(text: str, separator: str) -> str:
@@ -126,8 +127,8 @@ def _name_heading(text: str, separator: str) -> str:
     return f"{name}{separator}section" if name in THEME_IDS else name
 
 
-def _render_toc(entries: list[_TocEntry]) -> str:
-    """Return the entries as a nested list; names come escaped from the extension."""
+def _render_toc(entries: list[dict[str, Any]]) -> str:
+    """Return the entries of the extension as a nested list; names come escaped from it."""
     if not entries:
         return ""
     items = "".join(
@@ -136,3 +137,172 @@ def _render_toc(entries: list[_TocEntry]) -> str:
         for entry in entries
     )
     return f"<ul>{items}</ul>"
+
+
+_SUSPECT = re.compile(r"[\s\"'/](?:style|on[a-z]+)\s*=", re.IGNORECASE)
+_TAG = re.compile(r"""<[a-z](?:[^<>"']|"[^"]*"|'[^']*')*>""", re.IGNORECASE)
+_ATTRIBUTE = re.compile(
+    r"""(?P<value>=\s*(?:"[^"]*"|'[^']*'))"""
+    r"""|[\s/]+(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)"""
+    r"""|(?<=["'])(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""",
+    re.IGNORECASE,
+)
+_DEEPEST = 6
+_BOX = '<input type="checkbox" disabled'
+_BOXES = {
+    f"{_BOX}/>": f'{_BOX} aria-label="Still to do">',
+    f"{_BOX} checked/>": f'{_BOX} aria-label="Done" checked>',
+}
+"""Tasks' boxes as pymdown-extensions writes them, and with the name that they need (WCAG 4.1.2)."""
+
+
+class HouseRules(Extension):
+    """Registers the steps; `site_url` tells which links leave the site."""
+
+    def __init__(self, site_url: str) -> None:
+        super().__init__()
+        self._host = urlsplit(site_url).netloc
+
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
+        """Put the tree's step after `attr_list` (8) and before `toc` (5), and the text's last."""
+        md.treeprocessors.register(_Tree(md, self._host), "house_rules", 7)
+        md.postprocessors.register(_Text(md), "house_rules", -1)
+
+
+class _Tree(Treeprocessor):
+    """The rules for what Markdown itself has made."""
+
+    def __init__(self, md: Markdown, host: str) -> None:
+        super().__init__(md)
+        self._host = host
+
+    def run(self, root: Element) -> None:
+        """Apply the rules to the tree in place."""
+        frame_images(root)
+        fix_tables(root)
+        fix_footnotes(root)
+        headings_are_high = next(root.iter("h1"), None) is not None
+        for element in root.iter():
+            if headings_are_high and re.fullmatch("h[1-6]", element.tag):
+                element.tag = f"h{min(int(element.tag[1]) + 1, _DEEPEST)}"
+            elif element.tag == "a":
+                self._mark_external(element)
+
+    def _mark_external(self, link: Element) -> None:
+        try:
+            target = urlsplit(link.get("href", ""))
+        except ValueError:
+            return
+        is_outside = target.scheme in {"http", "https"} and target.netloc not in {"", self._host}
+        if is_outside and "rel" not in link.attrib:
+            link.set("rel", "external")
+
+
+class _Text(Postprocessor):
+    """The rules for all that has become text: raw HTML, highlighted code, attribute lists."""
+
+    def run(self, text: str) -> str:
+        """Return `text` without inline styles and event handlers, its code reached by keyboard."""
+        text = text.replace("<pre>", '<pre tabindex="0">').replace(f"{APART}\n", "")
+        if _BOX in text:
+            for box, html in _BOXES.items():
+                text = text.replace(box, html)
+        if not _SUSPECT.search(text):
+            return text
+        return _TAG.sub(
+            lambda tag: _ATTRIBUTE.sub(lambda found: found["value"] or "", tag[0]), text
+        )
+
+
+def frame_images(root: Element) -> None:
+    """Turn paragraphs that hold only a titled image into figures, the title into the caption.
+
+    A figure that the author wrote by hand stays as it is, its paragraphs too.
+    """
+    framed = {id(inside) for figure in root.iter("figure") for inside in figure.iter("p")}
+    for paragraph in root.iter("p"):
+        image = None if id(paragraph) in framed else _find_only_image(paragraph)
+        if image is not None and (caption := image.get("title", "").strip()):
+            del image.attrib["title"]
+            paragraph.tag = "figure"
+            SubElement(paragraph, "figcaption").text = caption
+
+
+def _find_only_image(parent: Element) -> Element | None:
+    """Return the image that is all a paragraph shows, by itself or as a link."""
+    if len(parent) != 1 or (parent.text or "").strip() or (parent[0].tail or "").strip():
+        return None
+    child = parent[0]
+    return _find_only_image(child) if child.tag == "a" else child if child.tag == "img" else None
+
+
+BACKLINK = "&#8617;&#xFE0E;"
+"""An arrow; the second sign asks for a letter, where telephones would show a picture."""
+SCROLLER = "table-scroll"
+"""The class of what stands around a table. The table itself stays one for those who hear it:
+one that scrolls by itself would need another `display`, and lose its rows and columns."""
+
+
+def fix_footnotes(root: Element) -> None:
+    """Name the notes and the links to and fro; take out links back to where no mark stands."""
+    marks = [mark for mark in root.iter("sup") if mark.find("a[@class='footnote-ref']") is not None]
+    written = {mark.get("id", "") for mark in marks}
+    for notes in root.findall(".//div[@class='footnote']"):
+        notes.set("role", "doc-endnotes")
+        notes.set("aria-label", "Footnotes")
+        for note in notes.findall("ol/li"):
+            _fix_note(note, written)
+    for mark in marks:
+        _close_up(mark, "id")
+        mark[0].set("role", "doc-noteref")
+        _close_up(mark[0], "href")
+
+
+def _fix_note(note: Element, marks: Container[str]) -> None:
+    """Give each link back a name, with its place where a note has several."""
+    _close_up(note, "id")
+    for parent in list(note.iter()):
+        for link in parent.findall("a[@class='footnote-backref']"):
+            if link.get("href", "")[1:] not in marks:
+                parent.remove(link)
+    for number, link in enumerate(note.findall(".//a[@class='footnote-backref']"), 1):
+        link.attrib.pop("title", None)
+        link.set("role", "doc-backlink")
+        link.set("aria-label", "Back to the text" + (f", place {number}" if number > 1 else ""))
+        _close_up(link, "href")
+
+
+def _close_up(element: Element, attribute: str) -> None:
+    """Put hyphens for blanks, which no id may hold (HTML, section 3.2.6)."""
+    element.set(attribute, "-".join(element.get(attribute, "").split()))
+
+
+def fix_tables(root: Element) -> None:
+    """Put each table in a box that scrolls, and fix its cells."""
+    for cell in list(root.iter("th")):
+        if not len(cell) and not (cell.text or "").strip():
+            cell.tag = "td"  # an empty one, as in a corner, heads nothing
+        elif "scope" not in cell.attrib:
+            cell.set("scope", "col")
+    for cell in (each for name in ("td", "th") for each in root.iter(name)):
+        if alignment := cell.attrib.pop("align", None):
+            cell.set("class", f"{cell.get('class', '')} align-{alignment}".strip())
+    for table in list(root.iter("table")):
+        _wrap(table)
+
+
+def _wrap(table: Element) -> None:
+    """Make `table` the box, since its parent is not known, and put a table like it inside.
+
+    What can be reached by keyboard needs a role and a name (WCAG 2.2, 4.1.2); a group is no
+    landmark, of which a page should have few.
+    """
+    inner = Element("table", table.attrib)
+    inner.text, inner[:] = table.text, table[:]
+    inner.tail = "\n"
+    tail = table.tail
+    table.clear()
+    table.tag, table.text, table.tail = "div", "\n", tail
+    table.attrib.update({"class": SCROLLER, "role": "group", "aria-label": "Table"})
+    table.set("tabindex", "0")
+    table.append(inner)

@@ -103,27 +103,6 @@ _LONGEST_RANGE: Final = 999
 _RUN: Final = re.compile("`{3,}")
 
 
-class CodeBlocks:
-    """Makes code blocks with Python-Markdown's `fenced_code`, which gets one block at a time."""
-
-    def __init__(self, md: Markdown) -> None:
-        self._markdown = md
-        self._fences = md.preprocessors["fenced_code_block"]
-        md.preprocessors.deregister("fenced_code_block")
-
-    def make(self, info: str, code: str) -> str:
-        """Return what stands for a block in a line; `info` stands behind the opening fence."""
-        title, opening = _read_info(info)
-        fence = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(code))])
-        text = f"{fence}{opening}\n{code}{fence}"
-        (placeholder,) = filter(None, self._fences.run(text.split("\n")))
-        if title:
-            stash = self._markdown.htmlStash.rawHtmlBlocks
-            caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
-            stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
-        return placeholder
-
-
 def _read_info(info: str) -> tuple[str, str]:
     """Return the title in the line that opens a fence, and that line as `fenced_code` takes it."""
     if info.startswith("{") and info.endswith("}") and not _RANGES.fullmatch(info):
@@ -144,6 +123,34 @@ def _read_info(info: str) -> tuple[str, str]:
 
 def _join(*words: str) -> str:
     return " ".join(" ".join(words).split())
+
+
+_TICKS: Final = re.compile("`+")
+
+
+class CodeSpans(inlinepatterns.BacktickInlineProcessor):
+    """Finds the code spans that its base finds, and goes through a text only once for them."""
+
+    _tail = ""
+    _last: Sequence[tuple[int, int]] = ()
+    """Each length of a run in `_tail`, and where its last one starts, counted from the end."""
+
+    def find_code_spans(  # type: ignore[override]  # the stubs are wrong
+        self, start: int, text: str
+    ) -> tuple[int, int | None]:
+        """Return where the code behind the run at `start` begins and ends; no end: it is none."""
+        rest = text[start:].lstrip("`")
+        begin = len(text) - len(rest)
+        count = begin - start
+        if not self._tail.endswith(rest):
+            last = {len(run[0]): len(rest) - run.start() for run in _TICKS.finditer(rest)}
+            self._tail, self._last = rest, tuple(last.items())
+        lengths = [length for length, left in self._last if left <= len(rest)]
+        wanted = count if count in lengths else max(lengths, default=0)
+        if not 0 < wanted <= count:
+            return begin + count, None  # as the base does
+        ends = (run.start() for run in _TICKS.finditer(text, begin) if len(run[0]) == wanted)
+        return begin - (count - wanted), next(ends)
 
 
 SIGNS: Final[Mapping[str, Sequence[str]]] = {
@@ -191,6 +198,8 @@ class GitHub(Extension):
         md.ESCAPED_CHARS = list(string.punctuation)
         md.preprocessors.register(self.blocks, "blocks", 27)
         md.inlinePatterns.register(self.formulas, "formula", 189)
+        if type(md.inlinePatterns["backtick"]) is inlinepatterns.BacktickInlineProcessor:
+            md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
         line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
         md.treeprocessors.register(QuickInline(md), "inline", 20)
@@ -211,14 +220,17 @@ class GitHub(Extension):
 
 
 class Blocks(Preprocessor):
-    """Writes the blocks of a text in the form that Python-Markdown reads."""
+    """Writes the blocks of a text in the form that Python-Markdown reads.
+
+    Code is made by Python-Markdown's `fenced_code`, which gets one block at a time.
+    """
 
     def __init__(self, md: Markdown, formulas: Formulas) -> None:
         super().__init__(md)
         self._reader = BlockReader()
-        self._formulas = formulas
-        code = CodeBlocks(md)
-        self._makers = Makers(md.htmlStash.store, code.make, formulas.make)
+        self._fences = md.preprocessors["fenced_code_block"]
+        md.preprocessors.deregister("fenced_code_block")
+        self._makers = Makers(md.htmlStash.store, self._make_code, formulas.make)
         self.reading = Reading([], [], [])
         """Of the text that was converted last."""
 
@@ -226,6 +238,18 @@ class Blocks(Preprocessor):
         """Return the lines of a text, written anew; raises TooDeepError."""
         self.reading = self._reader.read(lines, self._makers)
         return self.reading.lines
+
+    def _make_code(self, info: str, code: str) -> str:
+        """Return what stands for a block in a line; `info` stands behind the opening fence."""
+        title, opening = _read_info(info)
+        fence = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(code))])
+        text = f"{fence}{opening}\n{code}{fence}"
+        (placeholder,) = filter(None, self._fences.run(text.split("\n")))
+        if title:
+            stash = self.md.htmlStash.rawHtmlBlocks
+            caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
+            stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
+        return placeholder
 
 
 class QuickInline(treeprocessors.InlineProcessor):

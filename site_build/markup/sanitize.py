@@ -13,7 +13,7 @@ from typing import Final
 import nh3
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.markup.house_rules import SCROLLER
+from site_build.markup.convert import SCROLLER
 from site_build.text import strip_control_characters
 
 _PARENTS: Final = ("main", "article", "section", "aside", "header", "footer", "nav", "figure")

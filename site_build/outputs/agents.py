@@ -1,15 +1,21 @@
-"""What language models and agents read: `llms.txt` (llmstxt.org), `auth.md`, and Agent Skills.
+"""What programs look for: `llms.txt` (llmstxt.org), `auth.md`, Agent Skills, and crawlers' files.
 
 `auth.md` and the skills (agentskills.io) are written beside this module, with a `$name` for
 whatever a site decides. The index of the skills is that of Agent Skills Discovery 0.2.0.
+
+Crawlers read `robots.txt` (RFC 9309), which names those of models by what they fetch for, the
+sitemap, and `security.txt` (RFC 9116).
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from hashlib import sha256
 from importlib.resources import files
 from string import Template
+from types import MappingProxyType
+from xml.sax.saxutils import escape
 
 import frontmatter
 import orjson
@@ -26,7 +32,8 @@ from site_build.outputs.markdown import (
     render_record,
     write_link,
 )
-from site_build.site import Identity, Policy, Site
+from site_build.site import UNDATED, Document, Identity, Policy, Site
+from site_build.text import write_instant
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 INDEX = f"{addresses.SKILLS}index.json"
@@ -68,7 +75,7 @@ def render_llms(site: Site) -> str:
     pages = [*_list_links(identity, list_overviews(identity)), *list_pages(identity, site.pages)]
     sections = [
         f"# {identity.name}",
-        f"> {identity.description}",
+        identity.description and f"> {identity.description}",
         _HOW_TO_READ,
         "## Pages",
         "\n".join(pages),
@@ -79,7 +86,7 @@ def render_llms(site: Site) -> str:
         "## Optional",
         "\n".join(_list_links(identity, more)),
     ]
-    return "\n\n".join(sections) + "\n"
+    return "\n\n".join(filter(None, sections)) + "\n"
 
 
 def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> list[str]:
@@ -92,12 +99,13 @@ def _list_links(identity: Identity, links: Iterable[tuple[str, str, str]]) -> li
 def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> str:
     """Return the whole text of `items`, the newest of `count` posts."""
     extent = (
-        f"All {count} posts, newest first."
+        f"{'One post' if count == 1 else f'All {count} posts'}, newest first."
         if count <= len(items)
         else f"The newest {len(items)} of {count} posts, newest first; "
         f"{identity.absolute(addresses.LLMS)} lists them all."
     )
-    parts = [f"# {identity.name}\n\n> {identity.description}\n\n{extent}\n"]
+    about = identity.description and f"\n\n> {identity.description}"
+    parts = [f"# {identity.name}{about}\n\n{extent}\n"]
     parts += [render_record(item.record, item.lang) for item in items]
     return "\n---\n\n".join(parts)
 
@@ -195,3 +203,116 @@ def _list_values(identity: Identity) -> Mapping[str, str]:
         "auth": identity.absolute(addresses.AUTH),
         "contact": identity.absolute(addresses.CONTACT),
     }
+
+
+AGENTS: Mapping[str, Sequence[str]] = MappingProxyType(
+    {
+        "ai-train": (
+            *("GPTBot", "ClaudeBot", "anthropic-ai", "Google-Extended", "Applebot-Extended"),
+            *("CCBot", "Meta-ExternalAgent", "Bytespider", "cohere-training-data-crawler"),
+        ),
+        "ai-input": (
+            *("ChatGPT-User", "Claude-User", "Perplexity-User", "MistralAI-User"),
+            *("DuckAssistBot", "Meta-ExternalFetcher", "Claude-Web"),
+        ),
+        "search": ("OAI-SearchBot", "Claude-SearchBot", "PerplexityBot", "Applebot", "Amazonbot"),
+    }
+)
+"""Crawlers by the content signal under which they fetch, as their operators state it.
+
+Many obey a group of their own alone; the content signals (contentsignals.org) tell all others.
+Longer names come first: some crawlers take the first group whose name begins as theirs does.
+"""
+
+_SENSE = (
+    ("search", "to be found: an index, links, short excerpts"),
+    ("ai-input", "to answer somebody who asks: retrieval, grounding, an agent that reads along"),
+    ("ai-train", "to train or fine-tune a model"),
+)
+_NOT_PAGES = (f"{paths.OAUTH}/", paths.UNSUBSCRIBE)
+"""Made for one person each; a crawler has no business there."""
+_MONTHS = 11
+"""The norm recommends less than a year."""
+_NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+
+
+def render_robots(identity: Identity, policy: Policy) -> str:
+    """Return `robots.txt`: who may read what and for which use, and where the sitemap is."""
+    said = {name: "yes" if policy.signals[name] else "no" for name, _ in _SENSE}
+    signal = ", ".join(f"{name}={value}" for name, value in said.items())
+    senses = [f"#   {name}: {sense}" for name, sense in _SENSE]
+    note = "\n".join(["# What this site may be used for (contentsignals.org):", *senses, ""])
+    groups = [
+        _write_group(agents, signal, allowed=policy.signals[name])
+        for name, agents in AGENTS.items()
+    ]
+    everyone = _write_group(["*"], signal, allowed=True)
+    sitemap = f"Sitemap: {identity.absolute(addresses.SITEMAP)}\n"
+    return "\n".join([note, everyone, *groups, sitemap])
+
+
+def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
+    rules = ["Allow: /", *(f"Disallow: {path}" for path in _NOT_PAGES)]
+    lines = [f"User-agent: {agent}" for agent in agents]
+    lines += [f"Content-Signal: {signal}", *(rules if allowed else ["Disallow: /"])]
+    return "\n".join([*lines, ""])
+
+
+def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
+    """Return `security.txt` as it stands at `now` (UTC)."""
+    contact = policy.security_contact or identity.absolute(addresses.CONTACT)
+    fields = (
+        ("Contact", contact),
+        ("Expires", f"{find_expiry(now):%Y-%m-%dT%H:%M:%SZ}"),
+        ("Preferred-Languages", identity.lang),
+        ("Canonical", identity.absolute(addresses.SECURITY)),
+    )
+    return "".join(f"{name}: {value}\n" for name, value in fields)
+
+
+def render_opensearch(identity: Identity) -> str:
+    """Return what lets a browser search the site from its own field (OpenSearch 1.1)."""
+    name, url = escape(identity.name[:16]), escape(f"{identity.url}{paths.SEARCH}")
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">\n'
+        f"<ShortName>{name}</ShortName>\n"
+        f"<Description>{escape(f'Search {identity.name}'[:1024])}</Description>\n"
+        f'<Url type="text/html" template="{url}?q={{searchTerms}}"/>\n'
+        "<InputEncoding>UTF-8</InputEncoding>\n</OpenSearchDescription>\n"
+    )
+
+
+def find_expiry(now: datetime) -> datetime:
+    """Return the first of a month, ten to eleven months ahead: so it changes once a month."""
+    months = now.month - 1 + _MONTHS
+    return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
+
+
+def render_sitemap(site: Site) -> str:
+    """Return the sitemap; the protocol allows it 50,000 addresses."""
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<urlset xmlns="{_NAMESPACE}">']
+    for path, instant in _list_rows(site):
+        url = escape(site.identity.absolute(path))
+        dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"
+        lines.append(f"<url><loc>{url}</loc>{dated}</url>")
+    return "\n".join([*lines, "</urlset>"]) + "\n"
+
+
+def _list_rows(site: Site) -> Iterator[tuple[str, datetime]]:
+    """Yield the path of each page that stands for itself, and its last revision."""
+    latest = _find_latest(site.posts)
+    for path in (addresses.HOME, *site.identity.addresses.list_overviews()):
+        yield path, latest
+    for page in site.pages:
+        yield page.address, page.updated
+    for tag in site.tags + site.authors:
+        yield tag.address, _find_latest(tag.posts)
+    for post in site.posts:
+        yield post.address, post.updated
+    for path in paths.DOCS_PAGES:
+        yield path.removeprefix("/"), UNDATED
+
+
+def _find_latest(posts: Sequence[Document]) -> datetime:
+    return max((post.updated for post in posts), default=UNDATED)

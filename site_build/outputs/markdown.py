@@ -135,7 +135,7 @@ def render_home(site: Site) -> str:
     ]
     return _join(
         f"# {escape_text(identity.name)}",
-        f"> {escape_text(identity.description)}",
+        identity.description and f"> {escape_text(identity.description)}",
         "## Latest posts",
         "\n".join(list_posts(identity, site.posts[:NEWEST])) or "None yet.",
         "## More",
@@ -178,11 +178,7 @@ def render_missing(identity: Identity) -> str:
     ways = (
         ("llms.txt", addresses.LLMS, "every page, and what there is for programs"),
         *list_overviews(identity),
-        (
-            "Search",
-            f"{paths.SEARCH.lstrip('/')}?q=",
-            "posts by their words, put behind it",
-        ),
+        ("Search", f"{paths.SEARCH.lstrip('/')}?q=", "posts by their words, put behind it"),
     )
     return _join(
         "# Not found",

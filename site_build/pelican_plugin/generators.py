@@ -6,6 +6,7 @@ generators that take a time with the square of the number of posts.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partialmethod
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -82,11 +83,7 @@ class TargetWriter(Writer):  # type: ignore[misc]
         return feed
 
     def _list_leaves(
-        self,
-        name: str,
-        url: str | None,
-        template_name: str | None,
-        values: Mapping[str, object],
+        self, name: str, url: str | None, template_name: str | None, values: Mapping[str, object]
     ) -> Iterator[tuple[str, dict[str, object]]]:
         """Yield the file of each leaf, and what its template is given besides."""
         sizes = self.settings["PAGINATED_TEMPLATES"]
@@ -167,24 +164,12 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         self.context["related_posts"] = []
         signals.article_generator_finalized.send(self)
 
-    def generate_tags(self, write: Callable[..., None]) -> None:
-        """Note the pages of each tag."""
-        self._write_lists(write, "tag", list(self.tags.items()))
-
-    def generate_categories(self, write: Callable[..., None]) -> None:
-        """Note the pages of each category."""
-        self._write_lists(write, "category", self.categories)
-
-    def generate_authors(self, write: Callable[..., None]) -> None:
-        """Note the pages of each author."""
-        self._write_lists(write, "author", self.authors)
-
-    def _write_lists(self, write: Callable[..., None], kind: str, groups: _Groups) -> None:
+    def _write_lists(self, kind: str, groups: str, write: Callable[..., None]) -> None:
         """Note the pages of each group; its posts are in the order of their dates already."""
         if not self.settings[f"{kind.upper()}_SAVE_AS"]:
             return
         template = self.get_template(kind)
-        for group, articles in groups:
+        for group, articles in dict(getattr(self, groups)).items():
             write(
                 group.save_as,
                 template,
@@ -198,6 +183,10 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
                 all_articles=self.articles,
                 **{kind: group},
             )
+
+    generate_tags = partialmethod(_write_lists, "tag", "tags")
+    generate_categories = partialmethod(_write_lists, "category", "categories")
+    generate_authors = partialmethod(_write_lists, "author", "authors")
 
 
 class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]

@@ -8,6 +8,7 @@ import gc
 import locale
 import logging
 import os
+import sqlite3
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -38,11 +39,11 @@ from site_build.build.assets import find_card
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
-from site_build.build.memory import BuildMemory
-from site_build.build.preview_build import PreviewBuild
+from site_build.build.memory import BuildMemory, PreviewBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
-from site_build.errors import BuildError, ContentError, Diagnostic
+from site_build.errors import NO_ROOM, BuildError, ContentError, Diagnostic, find_fix
+from site_build.images.card import choose_hue
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
@@ -57,7 +58,6 @@ from site_build.pelican_plugin.settings import read_dialect as read_settings_dia
 from site_build.pelican_plugin.structured_data import StructuredData
 from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
-from site_build.tag_colours import choose_hue
 from site_build.template_objects import track_lookups
 
 _LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
@@ -144,7 +144,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         """Read, check and build for Pelican's command; raises BuildError, no file half written."""
         logger = logging.getLogger(pelican.__name__)
         logger.addFilter(_hide_trace)
-        with plain_errors():
+        with plain_errors(Path(self.settings["OUTPUT_PATH"])):
             try:
                 self.build(make_request(self.settings), BuildMemory())
             except ContentError as error:
@@ -308,13 +308,15 @@ def make_request(settings: dict[str, Any]) -> Request:
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Say what the disk refuses in one sentence."""
+def plain_errors(folder: Path) -> Iterator[None]:
+    """Say in one sentence what the disk refuses, in `folder` where it names no place; and a fix."""
     try:
         yield
+    except sqlite3.Error as error:  # of the manifest; a cache does without its file
+        raise BuildError(f"the build cannot go on: {error}: {folder}; {NO_ROOM}") from error
     except OSError as error:
-        place = f": {error.filename}" if error.filename else ""
-        raise BuildError(f"the build cannot go on: {error.strerror}{place}") from error
+        reason = f"{error.strerror}: {error.filename or folder}; {find_fix(error)}"
+        raise BuildError(f"the build cannot go on: {reason}") from error
 
 
 def _hide_trace(record: logging.LogRecord) -> bool:
@@ -326,7 +328,7 @@ def _hide_trace(record: logging.LogRecord) -> bool:
 
 def build_preview(request: Request, site_url: str, known: KnownContent) -> PreviewBuild:
     """Return the site that is made of what was read already; raises BuildError."""
-    with plain_errors(), contained():
+    with plain_errors(request.state), contained():
         journal = open_journal(request, site_url)
         made = PreviewBuild(request, *journal.describe(), known)
         journal.execute(made)

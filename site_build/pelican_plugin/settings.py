@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 from zoneinfo import ZoneInfo
 
 from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
-from edge_api.schema.environment import DotenvError, read_dotenv
+from edge_api.schema.environment import SettingsError, read_dotenv
 from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
 from site_build.content.front_matter import KEYS
 from site_build.errors import BuildError
@@ -26,7 +26,7 @@ from site_build.template_objects import Article
 _REPOSITORY = Path(__file__).resolve().parents[2]
 try:
     _given = {**read_dotenv(Path(".env")), **os.environ}
-except DotenvError:  # The commands say so themselves.
+except SettingsError:  # The commands say so themselves.
     _given = dict(os.environ)
 _here = Path("pelicanconf.py")
 _found = _here if _here.is_file() else _REPOSITORY / _here
@@ -165,9 +165,8 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
     zone = settings.get("TIMEZONE", "UTC")
     try:
         ZoneInfo(zone)
-    except (OSError, KeyError, ValueError) as error:
+    except (OSError, KeyError, ValueError):
         _refuse("TIMEZONE", f"is {zone!r}, which is no time zone; write one such as Europe/Rome")
-        raise AssertionError from error
     moved = {}
     for source, said in settings["EXTRA_PATH_METADATA"].items():
         if set(said) != {"path"}:
@@ -286,7 +285,7 @@ def _list_folders(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple("" if path in {"", "."} else posixpath.normpath(path).strip("/") for path in paths)
 
 
-def _refuse(name: str, fault: str) -> None:
+def _refuse(name: str, fault: str) -> NoReturn:
     raise BuildError(f"{SETTINGS_FILE.name}: {name} {fault}")
 
 

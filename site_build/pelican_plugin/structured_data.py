@@ -53,7 +53,7 @@ class StructuredData:
             "@id": f"{self._home}#website",
             "url": self._home,
             "name": self._identity.name,
-            "description": self._identity.description,
+            "description": self._identity.description or self._identity.name,
             "inLanguage": self._identity.lang,
             "publisher": {"@id": f"{self._home}#organization"},
             "potentialAction": {

@@ -131,11 +131,6 @@ def name_origin(listening: socket.socket) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-def is_loopback(listening: socket.socket) -> bool:
-    """Return whether only this machine can reach the socket."""
-    return ip_address(listening.getsockname()[0]).is_loopback
-
-
 def admits(host_header: str, chosen: str) -> bool:
     """Return whether a request for this host may be answered; `chosen` is the host of `--host`."""
     try:
@@ -171,8 +166,6 @@ _LONGEST_BURST = 100
 """Milliseconds after which it is taken for over in any case."""
 _GLANCE = 1000
 """Milliseconds without a change after which every file is looked at."""
-Changes = frozenset[str] | None
-"""Paths that have changed, absolute; None where it is not known which."""
 
 
 class Preview:
@@ -185,7 +178,7 @@ class Preview:
         self._stage = stage
         self._content = content
         self._host = host
-        self._tell = tell
+        self._tell, self._told = tell, stage.state
         self._hand = ThreadPoolExecutor(max_workers=1, thread_name_prefix="preview")
         self._news = asyncio.Event()
         self._is_ending = False
@@ -206,6 +199,33 @@ class Preview:
             return _file(*known)
         return await self._show(request.path)
 
+    async def serve(
+        self, listening: socket.socket, places: Sequence[Path], ending: asyncio.Event
+    ) -> None:
+        """Answer on a socket and follow changes until `ending` is set."""
+        app = web.Application()
+        app.router.add_route("*", "/{path:.*}", self.answer)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
+        await runner.setup()
+        site = web.SockSite(runner, listening)
+        await site.start()
+        following = asyncio.create_task(self.follow(places))
+        stopping = asyncio.create_task(ending.wait())
+        try:
+            await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            if following.done():
+                following.result()
+        finally:
+            await site.stop()
+            following.cancel()
+            stopping.cancel()
+            self._is_ending = True  # which ends every stream
+            self._news.set()
+            await asyncio.gather(following, stopping, return_exceptions=True)
+            await runner.cleanup()
+            # No request follows; nobody waits for what is under way.
+            self._hand.shutdown(wait=False, cancel_futures=True)
+
     async def follow(self, places: Sequence[Path]) -> None:
         """Take in every change of these files and folders, until cancelled.
 
@@ -213,52 +233,41 @@ class Preview:
         """
         async with aclosing(watch(places)) as glances:
             async for changes in glances:
-                is_news = await self._ask(self._stage.refresh, changes)
-                if not is_news and changes is None:
-                    is_news = await self._ask(self._stage.settle)
-                    is_news |= await self._ask(self._stage.check)
-                if is_news:
-                    self._announce()
-
-    def end(self) -> None:
-        """Let every stream end."""
-        self._is_ending = True
-        self._news.set()
-
-    def dismiss(self) -> None:
-        """Begin no work any more, and do not wait for what is under way; no request may follow."""
-        self._hand.shutdown(wait=False, cancel_futures=True)
+                before = self._told
+                await self._ask(self._stage.refresh, changes)
+                if changes is None and self._told is before:
+                    await self._ask(self._stage.settle)
+                    await self._ask(self._stage.check)
 
     async def _ask(self, question: Callable[..., T], *values: object) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
-
-    def _announce(self) -> None:
-        self._tell(self._stage.state)
-        self._news.set()
-        self._news = asyncio.Event()
+        """Have the stage do something, and tell of its state where that is another now."""
+        done = await asyncio.get_running_loop().run_in_executor(self._hand, question, *values)
+        if self._told != self._stage.state:
+            self._told = self._stage.state
+            self._tell(self._told)
+            self._news.set()
+            self._news = asyncio.Event()
+        return done
 
     async def _show(self, path: str) -> web.Response:
         name = addresses.name_file(path.removeprefix("/"))
-        data, state, is_news = await self._ask(self._stage.show, name)
-        if is_news:
-            self._announce()
+        data, state = await self._ask(self._stage.show, name)
         if data is None:
             return await self._explain_absence(path)
         if not name.endswith(".html"):
             return _file(media_type(name), data)
-        return self._dress(
-            path.removeprefix("/"), data, state, 500 if name in state.faults else 200
-        )
+        status = 500 if name in state.faults else 200
+        return self._dress(path.removeprefix("/"), data, state, status)
 
     async def _explain_absence(self, path: str) -> web.Response:
         if is_of_edge(path.removeprefix("/")):
             return _page(_ELSEWHERE, 501)
         folder = f"{path.removeprefix('/')}/"
         if not path.endswith("/"):
-            beside, *_ = await self._ask(self._stage.show, addresses.name_file(folder))
+            beside, _ = await self._ask(self._stage.show, addresses.name_file(folder))
             if beside is not None:
                 return web.Response(status=307, headers={**_HEADERS, "Location": f"/{folder}"})
-        missing, state, _ = await self._ask(self._stage.show, addresses.MISSING)
+        missing, state = await self._ask(self._stage.show, addresses.MISSING)
         return self._dress("", missing or b"", state, 404)
 
     def _dress(self, address: str, data: bytes, state: State, status: int) -> web.Response:
@@ -291,32 +300,6 @@ class Preview:
         return response
 
 
-async def serve(
-    preview: Preview, listening: socket.socket, places: Sequence[Path], ending: asyncio.Event
-) -> None:
-    """Answer on a socket and follow changes until `ending` is set."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", preview.answer)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
-    await runner.setup()
-    site = web.SockSite(runner, listening)
-    await site.start()
-    following = asyncio.create_task(preview.follow(places))
-    stopping = asyncio.create_task(ending.wait())
-    try:
-        await asyncio.wait({following, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        if following.done():
-            following.result()
-    finally:
-        await site.stop()
-        following.cancel()
-        stopping.cancel()
-        preview.end()
-        await asyncio.gather(following, stopping, return_exceptions=True)
-        await runner.cleanup()
-        preview.dismiss()
-
-
 def _file(kind: str, data: bytes) -> web.Response:
     return web.Response(body=data, headers={**_HEADERS, "Content-Type": kind})
 
@@ -326,18 +309,22 @@ def _page(html: str, status: int, **headers: str) -> web.Response:
     return web.Response(status=status, body=html.encode(), headers=headers)
 
 
-async def watch(places: Sequence[Path]) -> AsyncGenerator[Changes, None]:
+async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None, None]:
     """Yield what has changed in these files and folders, and once a second that it is not known.
 
     So a change is seen also on a disk that reports none, and in a folder that was replaced. It goes
     on until it is closed.
     """
-    notices = awatch(
-        *(place for place in places if place.exists()),
-        debounce=_LONGEST_BURST,
-        step=_CALM,
-        rust_timeout=_GLANCE,
-        yield_on_timeout=True,
-    )
-    async for notice in notices:
-        yield frozenset(path for _, path in notice) or None
+    while True:
+        notices = awatch(
+            *(place for place in places if place.exists()),
+            debounce=_LONGEST_BURST,
+            step=_CALM,
+            rust_timeout=_GLANCE,
+            yield_on_timeout=True,
+        )
+        with suppress(OSError):  # A folder was moved away as the watch began.
+            async for notice in notices:
+                yield frozenset(path for _, path in notice) or None
+        await asyncio.sleep(_GLANCE / 1000)
+        yield None

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
-from site_build.build.preview_build import PreviewBuild
+from site_build.build.memory import PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.content.sources import Stamp, stamp
 from site_build.errors import BuildError, Diagnostic
@@ -82,19 +82,15 @@ class PreviewSession:
         self.state = self._make_anew()
         gc.freeze()  # What was read stays; every collection would look through all of it.
 
-    def refresh(self, changes: Collection[str] | None = None) -> bool:
-        """Take in what changed; return whether browsers should hear of it.
-
-        `changes` are the only absolute paths that may have changed, where that is known.
-        """
-        before, was_lost = self.state, self._is_lost
-        told = list_changed(self._request.content, changes)
+    def refresh(self, changes: Collection[str] | None = None) -> None:
+        """Take in what changed: only files at these absolute paths, where they are known."""
+        was_lost, told = self._is_lost, list_changed(self._request.content, changes)
         try:
             is_changed = self._library.refresh(told)
         except BuildError as error:
             self._is_lost = True
-            self.state = replace(before, theme=read_sentence(str(error)))
-            return self.state != before
+            self.state = replace(self.state, theme=read_sentence(str(error)))
+            return
         self._is_lost = False
         is_restyled = False
         if told is None and (theme := _stamp(self._watched)) != self._theme:
@@ -102,17 +98,14 @@ class PreviewSession:
         if is_changed or is_restyled or was_lost:
             self._is_tidy, self._is_checked = False, False
             self.state = self._make_anew(in_haste=True)
-        return self.state != before
 
-    def settle(self) -> bool:
-        """Finish what was shown at once and forget what was before; return whether pages differ."""
-        before = self.state
+    def settle(self) -> None:
+        """Finish what was shown at once, and forget what was before."""
         if not self._is_whole:
             self._complete()
         if self._build and not self._is_tidy:
             self._build.tidy()
         self._is_tidy = True
-        return self.state != before
 
     def _complete(self) -> None:
         """Relate posts anew, under the same version where that leaves them related as they were."""
@@ -125,24 +118,22 @@ class PreviewSession:
             after = replace(after, version=before.version)
         self.state = after
 
-    def check(self) -> bool:
-        """Check the whole content if it has changed; return whether its warnings are others now."""
+    def check(self) -> None:
+        """Check the whole content if it has changed."""
         if self._is_checked:
-            return False
+            return
         self._is_checked = True
         found = self._library.check(datetime.now(UTC))
         warnings = tuple(each for each in found if each.severity == "warning")
-        is_new = warnings != self.state.findings
-        self.state = replace(self.state, findings=warnings)
-        return is_new
+        if warnings != self.state.findings:
+            self.state = replace(self.state, findings=warnings)
 
-    def show(self, path: str) -> tuple[bytes | None, State, bool]:
-        """Return a file of the site or None, the state, and whether that has just become another.
+    def show(self, path: str) -> tuple[bytes | None, State]:
+        """Return a file of the site, None where is none, and the state that it is of.
 
         Whether the site has changed is looked at before.
         What cannot be made is noted in `state.faults`, and comes as it was when it last could be.
         """
-        before = self.state
         if path.endswith(".html"):
             self.refresh()
         made = self._make(path)
@@ -151,7 +142,7 @@ class PreviewSession:
             faults[path], made = made, self._good.get(path, b"")
         if faults != self.state.faults:
             self.state = replace(self.state, faults=faults)
-        return made, self.state, self.state != before
+        return made, self.state
 
     def _make(self, path: str) -> bytes | Problem | None:
         """Return a file made now, or what keeps it from being made; None where there is none."""

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, SITE_FOLDER
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
 from site_build.build.manifest import (
     MANIFEST_FILE,
     FileState,
@@ -32,7 +32,6 @@ from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Report, Request
 
-PREVIOUS_LINK = "previous"
 NEXT_LINK = "next"
 """A release that is ready and waits for its instant."""
 
@@ -72,7 +71,6 @@ def build(
             _point(order.output, NEXT_LINK, report.build_id)
         else:
             _serve(order.output, report.build_id)
-        _prune(order.output)
     return report
 
 
@@ -83,7 +81,6 @@ def serve_prepared(output: Path, build_id: str) -> bool:
             return False
         _serve(output, build_id)
         (output / NEXT_LINK).unlink()
-        _prune(output)
     return True
 
 
@@ -93,13 +90,12 @@ def withdraw(output: Path) -> None:
         return
     with _exclusive(output):
         (output / NEXT_LINK).unlink()
-        _prune(output)
 
 
 @contextmanager
 def _exclusive(output: Path) -> Iterator[None]:
-    """Hold the folder of builds; raises BusyError when another process does."""
-    with plain_errors():
+    """Hold the folder of builds, and tidy it; raises BusyError when another process holds it."""
+    with plain_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         with (output / BUILD_LOCK).open("ab") as lock:
             try:
@@ -108,6 +104,7 @@ def _exclusive(output: Path) -> Iterator[None]:
                 busy = f"another build is at work in {output}; wait until it has ended"
                 raise BusyError(busy, 2) from None
             yield
+            _prune(output)
 
 
 def _make(order: BuildOptions, memory: BuildMemory) -> Report:
@@ -117,9 +114,8 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
     output = order.output.absolute()
     before, spare = output / (_follow(output, CURRENT_LINK) or CURRENT_LINK), output / _SPARE
     staging = output / f"{_STAGING}{os.getpid()}"
-    with plain_errors():
-        update_spare(spare, before, SITE_FOLDER)
-        spare.rename(staging)
+    update_spare(spare, before, SITE_FOLDER)
+    spare.rename(staging)
     try:
         request = Request(
             content=order.content,

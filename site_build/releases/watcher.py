@@ -7,15 +7,17 @@ it is fixed; whatever else stops a build may be over soon, so that is tried agai
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Self
 
-from watchfiles import watch
+from watchfiles import Change, watch
 
+from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, remove_heartbeat
 from site_build.build.memory import BuildMemory
 from site_build.content.sources import stamp
@@ -152,8 +154,8 @@ class Watcher:
         self.failure = ""
         """Why the last build failed, in one line; empty where it did not."""
 
-    def note_changes(self, paths: Iterable[str]) -> None:
-        """Remember that what is served may be out of date, and what was refused may be fixed."""
+    def note_changes(self, paths: Iterable[str] | None) -> None:
+        """Remember that these absolute paths, or any (None), changed: what failed may be fixed."""
         self._memory.note(paths)
         self._stale = True
         self._resume_at = None
@@ -198,14 +200,14 @@ class Watcher:
         self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
         try:
             is_changed = self._memory.look()
-        except BuildError:
+        except (BuildError, OSError):
             is_changed = True  # The build will say why.
         if is_changed:
             self.note_changes(())
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
-        if self._stale:
-            return self._build(now)
+        if self._stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
+            return self._build(now)  # What is served may have been deleted.
         if self._due and self._due <= now:
             if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
                 report, self._ahead = self._ahead, None
@@ -258,16 +260,9 @@ def publish(
     files = [path for path in watched if path.is_file()]
     stamps = [*map(stamp, files)]
     # The watch goes on while a build is made, so no change is missed.
-    glances = watch(
-        *(path for path in watched if path not in files),
-        debounce=_LONGEST_BURST,
-        step=_CALM,
-        rust_timeout=_GLANCE,
-        yield_on_timeout=True,
-    )
-    for changes in glances:
-        if changes:
-            publisher.note_changes(path for _, path in changes)
+    for changes in follow([path for path in watched if path not in files]):
+        if changes != []:
+            publisher.note_changes(changes)
         before, stamps = stamps, [*map(stamp, files)]
         if stamps != before:
             publisher.note_changes(map(str, files))
@@ -278,3 +273,35 @@ def publish(
             tell(Outdated())
             if not stays:
                 return
+
+
+def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
+    """Yield absolute paths that changed, every 200 ms at least; None: any may have.
+
+    A watch stays with the folder that it began with: one that was replaced is watched anew.
+    """
+    while True:
+        known, is_new = [*map(_identify, folders)], True
+        found = watch(
+            *(each.absolute() for each in folders if each.exists()),
+            debounce=_LONGEST_BURST,
+            step=_CALM,
+            rust_timeout=_GLANCE,
+            yield_on_timeout=True,
+        )
+        with suppress(FileNotFoundError), closing(found):  # moved away as the watch began
+            for changes in found:
+                yield None if is_new else [path for _, path in changes]
+                is_new = False
+                gone = {Path(path) for change, path in changes if change == Change.deleted}
+                if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
+                    break
+        time.sleep(_GLANCE / 1000)
+        yield []
+
+
+def _identify(folder: Path) -> tuple[int, int] | None:
+    with suppress(OSError):
+        found = folder.stat()
+        return found.st_dev, found.st_ino
+    return None

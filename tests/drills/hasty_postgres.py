@@ -5,27 +5,31 @@
 
 import asyncio
 import sys
+from typing import Any
 
 from edge_api.__main__ import main
 from edge_api.db.postgres import engine
-from edge_api.db.postgres.connection import Connection
-from edge_api.db.postgres.writer import T, Work, Writer
+from edge_api.db.postgres.connection import Connection, execute
+from edge_api.db.postgres.writer import Writer
 
 
 class HastyWriter(Writer):
     """Answers when the statements have run, an instant before the commit."""
 
-    async def run(self, work: Work[T]) -> T:
+    async def run(self, work: Any) -> Any:
         """Return what `work` returns, which nothing has made durable yet."""
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-        async def answer_early(connection: Connection) -> T:
-            result = await work(connection)
+        async def answer_early(connection: Connection) -> Any:
+            if callable(work):
+                result = await work(connection)
+            else:
+                (result,) = await execute(connection, [work])
             if not answer.done():
                 answer.set_result(result)
             return result
 
-        def pass_on(committing: asyncio.Task[T]) -> None:
+        def pass_on(committing: asyncio.Task[Any]) -> None:
             error = committing.exception()
             if error is not None and not answer.done():
                 answer.set_exception(error)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from edge_api.db.query import Insert, RowCount
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.tables import AUDIT_LOG, LEADS
 
 NOW = "2026-01-31T08:05:09.000000Z"

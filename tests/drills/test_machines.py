@@ -11,7 +11,7 @@ from aiohttp import ClientSession
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, NewKey
-from edge_api.db.postgres import open_store
+from edge_api.db.postgres.engine import open_store
 from tests.drills.machines import POSTS, READINESS, Machine, running
 from tests.edge.edge_process import PATIENCE
 from tests.edge.ledger import Difference, compare, stored_leads

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.db import postgres, sqlite
+from edge_api.db.postgres import engine as postgres
 from edge_api.db.query import Store
+from edge_api.db.sqlite import engine as sqlite
 from tests.edge.postgresql import PostgreSQL
 
 _IN_SMALL_RUNS = pytest.param("postgresql", marks=pytest.mark.size("test"))

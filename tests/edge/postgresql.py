@@ -21,7 +21,7 @@ from typing import Any, Final, TypeVar
 
 import asyncpg
 
-from edge_api.db.postgres import open_store
+from edge_api.db.postgres.engine import open_store
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ import asyncpg
 import pytest
 
 from edge_api.db.query import Delete, Filter, Insert, Read, Store
-from edge_api.db.sqlite import SQLiteStore
+from edge_api.db.sqlite.engine import SQLiteStore
 from edge_api.db.tables import LEADS
 from tests.edge.raw_http import connect
 from tests.edge.store.samples import make_lead

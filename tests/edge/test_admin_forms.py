@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from edge_api.admin.representation import (
+from edge_api.admin.filters import FORMULA_PREFIXES, to_csv
+from edge_api.admin.rows import (
     CSV,
-    FORMULA_PREFIXES,
     SINGLE,
+    RowsPage,
     content_range,
     negotiate_media_type,
     singleton,
-    to_csv,
     wants_count,
 )
-from edge_api.admin.rows import RowsPage
 from edge_api.db.problems import Problem
 from edge_api.operation.result import JSON
 

@@ -399,6 +399,25 @@ async def post_from(edge: Any, *forwarded: str, header: str = "X-Forwarded-For")
         return int(answer.status)
 
 
+@pytest.mark.parametrize("is_right", [False, True])
+@pytest.mark.parametrize("site_url", ["https://journal.test", "http://127.0.0.1:8000"])
+async def test_a_site_url_that_no_request_names_is_logged(
+    make_edge: Any, caplog: pytest.LogCaptureFixture, site_url: str, *, is_right: bool
+) -> None:
+    """Once, with both names and the fix; not where a reader came by the right name first."""
+    async with make_edge(SITE_URL=site_url) as edge:
+        right = site_url.partition("//")[2]
+        hosts = [right if is_right else "wrong.test", *["wrong.test"] * 30]
+        for host in hosts:
+            async with edge.ask("GET", "/api/public/v1/posts", headers={"Host": host}):
+                pass
+
+    told = [line.message for line in caplog.records if "SITE_URL" in line.message]
+    name = right.partition(":")[0]
+    expected = f"20 requests named the host 'wrong.test' and not that of SITE_URL, {name}: set SITE"
+    assert [line[: len(expected)] for line in told] == [expected] * (not is_right)
+
+
 async def proxies(edge: Any) -> str:
     """Return what readiness says of proxies."""
     async with edge.ask("GET", "/api/public/v1/readiness") as answer:

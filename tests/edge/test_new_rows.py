@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Insert
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, TABLES

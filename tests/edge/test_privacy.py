@@ -21,11 +21,15 @@ from edge_api.__main__ import main
 from edge_api.admin.privacy import Privacy
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import privacy as command
-from edge_api.db.desk_tables import FORMER_ROWS
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
-from edge_api.db.outbox_tables import EMAIL_OUTBOX, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import (
+    ACCESS_REQUESTS,
+    EMAIL_OUTBOX,
+    FORMER_ROWS,
+    WEBHOOK_DELIVERIES,
+    WEBHOOK_ENDPOINTS,
+)
 from edge_api.db.query import Filter, Insert, Read, Update
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import (
     AUDIT_LOG,

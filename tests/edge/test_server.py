@@ -2,21 +2,27 @@
 
 import json
 import logging
+import os
 import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from edge_api.cli import serve
 from edge_api.cli.doctor import check_units
-from edge_api.cli.logs import configure_logging
+from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+from tests.edge.edge_process import PATIENCE, ROOT, Installation, ServedEdge, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.sizes import in_ci
 
@@ -161,8 +167,74 @@ def test_a_port_in_use_is_told(installation: Installation) -> None:
     said = [line for line in complained.splitlines() if " INFO " not in line]
     assert (code, len(said)) == (1, 1)
     assert said[0] == (
-        f"cannot listen on 127.0.0.1:{installation.settings['PORT']}: Address already in use"
+        f"cannot listen on 127.0.0.1:{installation.settings['PORT']}: Address already in use; "
+        "end what listens there (ss -ltnp names it), or set another PORT"
     )
+
+
+@pytest.mark.parametrize(("command", "status"), [("serve", 2), ("doctor", 1)])
+def test_a_dotenv_that_cannot_be_read_is_told(
+    installation: Installation, command: str, status: int
+) -> None:
+    """In one sentence with its fix; for doctor it is something wrong, and not a wrong use."""
+    (installation.folder / ".env").mkdir()
+    code, said, complained = installation.run(command)
+
+    sentence = ".env cannot be read (Is a directory): run this as its owner, or let this user read"
+    assert (code, said) == (status, "")
+    assert one_sentence(complained).startswith(sentence)
+
+
+def test_doctor_says_each_thing_once(installation: Installation, tmp_path: Path) -> None:
+    """Neither in two places nor in the words of two parts."""
+    assert installation.run("migrate")[0] == 0
+    nowhere = installation.changed(BUILD_DIR=str(tmp_path / "nowhere"))
+    code, said, complained = nowhere.run("doctor")
+    fix = "run python -m site_build build"
+    assert (code, complained) == (1, "")
+    assert said == f"- BUILD_DIR: {tmp_path / 'nowhere'} holds no build; {fix}\n"
+
+    build = tmp_path / "damaged" / "current"
+    build.mkdir(parents=True)
+    code, said, complained = installation.changed(BUILD_DIR=str(build.parent)).run("doctor")
+    assert (code, complained) == (1, "")
+    assert one_sentence(said).startswith("- the newest build is not served: ")
+
+
+@pytest.mark.parametrize(("state", "is_told"), [("no", True), ("yes", False)])
+async def test_a_clock_that_is_off_is_logged(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    state: str,
+    *,
+    is_told: bool,
+) -> None:
+    """In one line with its fix, by what systemd says."""
+    program = tmp_path / "timedatectl"
+    program.write_text(f'#!/bin/sh\n[ "$*" = "show -p NTPSynchronized --value" ] && echo {state}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(serve, "SYSTEMD", tmp_path)
+    monkeypatch.setattr(serve, "CLOCK_SECONDS", 0)
+    await serve.check_clock()
+
+    sentence = "the clock is not synchronised: run timedatectl set-ntp true"
+    assert [line.message for line in caplog.records] == [sentence] * is_told
+
+
+def test_a_new_store_needs_no_backup_yet(installation: Installation) -> None:
+    """Within two hours a timer need not have run; later it should have."""
+    public = installation.changed(SITE_URL=f"http://127.0.0.1.test:{free_port()}")
+    assert public.run("migrate")[0] == 0
+    key = installation.store.with_suffix(".key")
+    key.write_text("k" * 64)
+    key.chmod(0o600)
+    missed = "- there is no backup: let a timer run python -m edge_api backup"
+    assert missed not in public.run("doctor")[1]
+
+    os.utime(key, (time.time() - 7300,) * 2)
+    assert missed in public.run("doctor")[1]
 
 
 @pytest.mark.size("ci")
@@ -191,11 +263,11 @@ BAD = {
 
 @pytest.mark.parametrize("command", ["serve", *in_ci("settings", "doctor", "migrate")])
 def test_every_bad_setting_is_named(installation: Installation, command: str) -> None:
-    """All at once, each in a sentence, with exit code 2; nothing is made."""
+    """All at once, each in a sentence, with exit code 2 (of doctor 1); nothing is made."""
     bad = installation.changed(**{name: value for name, (value, _) in BAD.items()})
     code, said, complained = bad.run(command)
 
-    assert (code, said) == (2, "")
+    assert (code, said) == (1 if command == "doctor" else 2, "")
     lines = complained.splitlines()
     assert len(lines) == len(BAD)
     for line, (name, (_, message)) in zip(sorted(lines), sorted(BAD.items()), strict=True):
@@ -217,6 +289,40 @@ def test_settings_come_from_a_file_as_well(installation: Installation) -> None:
     assert values["SITE_URL"] == f"http://127.0.0.1:{installation.settings['PORT']}"
     assert values["SECRET_KEY"] == "(hidden)"
     assert "hush" not in said
+
+
+def test_settings_are_checked_with_what_the_replica_needs(installation: Installation) -> None:
+    """A folder of a replica is printed, and of another one nothing; scratch_server.py has more."""
+    folder = installation.folder / "replica"
+    replicated = installation.changed(LITESTREAM_REPLICA=f"file://{folder}/")
+
+    assert installation.run("settings", "--check") == (0, "\n", "")
+    assert replicated.run("settings", "--check") == (0, f"{folder}\n", "")
+    bucket = installation.changed(LITESTREAM_REPLICA="s3://bucket/path")
+    assert bucket.run("settings", "--check") == (0, "\n", "")
+    wrong = installation.changed(LITESTREAM_REPLICA="folder")
+    assert wrong.run("settings", "--check")[0] == 2
+
+
+def test_a_port_that_systemd_replaces_is_reported(installation: Installation) -> None:
+    """The socket that systemd hands over has another port than PORT: a line says so."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        passed = f"exec 3<&{listening.fileno()}; export LISTEN_FDS=1 LISTEN_PID=$$"
+        edge = subprocess.Popen(
+            ["/bin/bash", "-c", f"{passed}; exec {sys.executable} -m edge_api serve"],
+            cwd=installation.folder,
+            env=installation.environment,
+            pass_fds=(listening.fileno(),),
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert edge.stdout
+        lines = takewhile(lambda line: not line.startswith("development key"), edge.stdout)
+        said = list(lines)
+        edge.terminate()
+        edge.communicate(timeout=PATIENCE)
+        port, wanted = listening.getsockname()[1], installation.settings["PORT"]
+    assert f"PORT {wanted} has no effect: the socket of systemd is on {port}\n" in said
 
 
 @pytest.mark.parametrize("words", [("--workers", "2"), *in_ci((("--workers", "0"),))])
@@ -287,6 +393,23 @@ def test_a_store_that_will_not_do_is_refused(
     assert code == 1
     assert f"{installation.store} {message}" in one_sentence(said + complained)
     assert (installation.store.is_file() and installation.store.read_bytes()) == before
+
+
+@pytest.mark.parametrize("words", ["serve", "migrate", "doctor", "keys list", "backup", "upgrade"])
+def test_a_store_that_is_gone_is_missed(installation: Installation, words: str) -> None:
+    """No command makes an empty one where the key says that one was there."""
+    assert installation.run("keys", "issue", "--name", "first")[0] == 0
+    key = installation.store.with_suffix(".key")
+    key.write_text("k" * 64)
+    key.chmod(0o600)
+    installation.store.unlink()
+    code, said, complained = installation.run(*words.split())
+
+    assert code == 1
+    sentence = one_sentence(said + complained)
+    assert f"{installation.store} is missing, but a store was there (edge.key beside" in sentence
+    assert "restore it with python -m edge_api restore FILE --force" in sentence
+    assert not installation.store.exists()
 
 
 @pytest.mark.size("ci")
@@ -484,10 +607,9 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
-    build, site, backup = said.splitlines()
+    build, site = said.splitlines()  # and none of a backup, which a new store does not miss yet
     assert (code, build) == (1, "- the build was made for another SITE_URL")
     assert site.startswith("- https://journal.test is not answered by an edge (")
-    assert backup.startswith("- there is no backup: ")
 
 
 @pytest.mark.size("ci")

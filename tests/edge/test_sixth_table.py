@@ -192,7 +192,7 @@ def test_a_sixth_table_comes_back(installation: Installation) -> None:
     output = said(installation, "restore", backup["file"], "--force")
 
     assert backup["rows"]["subscribers"] == 2
-    assert "1 subscribers came since, and are in the former store alone" in output
-    assert "1 subscribers had been deleted since and are back: erase again" in output
+    assert "subscribers that came since, in the former store alone: 1\n" in output
+    assert "subscribers that were deleted since, and are back (erase them again): 1\n" in output
     with installation.serving() as edge:
         assert Admin(edge, key).emails() == {"ann@example.org", "bob@example.org"}

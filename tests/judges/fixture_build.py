@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from edge_api.auth.keys import Keys, NewKey
 from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.site import Site
-from edge_api.mcp.exchange import SdkMessageHandler
+from edge_api.mcp.exchange import answer_message
 from edge_api.mcp.transport import McpEndpoint
 from edge_api.operations import ROUTED
 from edge_api.settings import Settings, read_settings
@@ -37,7 +38,7 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBui
     async with assemble(_settings(folder)) as assembly:
         service = assembly.service
         mcp = McpEndpoint(
-            Admission(service), lambda: SdkMessageHandler(server).answer, is_draining=lambda: False
+            Admission(service), lambda: partial(answer_message, server), is_draining=lambda: False
         )
         app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
         order = NewKey("tester", type="access_token", scopes=("mcp",))

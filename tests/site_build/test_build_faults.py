@@ -287,7 +287,8 @@ def test_a_disk_that_refuses_is_told_in_a_sentence(desk: Desk) -> None:
     )
 
     assert done.returncode == 1
-    assert done.stderr.startswith("the build cannot go on: File too large")
+    assert done.stderr.startswith(f"the build cannot go on: File too large: {desk.output}")
+    assert done.stderr.endswith("; free some space on its disk, or raise its limits\n")
     assert done.stderr.count("\n") == 1
     assert compare(before, serve(desk)) == []
     assert list_left(desk) == [".cache", ".lock", "current"]

@@ -13,9 +13,17 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.build.assets import FONT, find_font
 from site_build.images import card as cards
-from site_build.images.card import SIZE, Card, draw_card, has_title
+from site_build.images.card import (
+    HUES,
+    SIZE,
+    Card,
+    blend,
+    choose_hue,
+    draw_card,
+    has_title,
+    mix_paint,
+)
 from site_build.images.lettering import Font, fit, keep_writable, open_font, read_font
-from site_build.tag_colours import HUES, blend, choose_hue, mix_paint
 from tests.site_build.workbench import (
     JOURNAL,
     ROOT,

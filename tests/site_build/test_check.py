@@ -3,22 +3,25 @@
 import os
 import random
 import re
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from markdown.inlinepatterns import BACKTICK_RE, BacktickInlineProcessor
 
 from site_build.addresses import HOUSE
-from site_build.checks.analyse import analyse
+from site_build.checks.analyse import analyse, blank_code
 from site_build.checks.cross import NearSlugs, cross_check
 from site_build.checks.facts import Facts
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
 from site_build.content.document import read_document
 from site_build.content.library import check_content
 from site_build.markup.convert import Converter, Dialect
+from site_build.markup.github import CodeSpans
 from site_build.site import Document
 from tests import shared_material
 from tests.sizes import in_ci, scaled
@@ -357,6 +360,38 @@ def test_what_would_hold_up_the_converter_is_an_error(markdown: str) -> None:
 def test_what_is_merely_long_is_no_error(markdown: str) -> None:
     """Long tables, lists, definitions and listings are what some posts need."""
     assert not analyse(replace(PLAIN, markdown=markdown))[0].notes
+
+
+def test_many_runs_of_backquotes_take_no_time() -> None:
+    """None of these runs has an end, and each is longer or shorter than all before."""
+    runs = ["`" * length for length in range(1, 800)]
+    began = time.process_time()
+    for each in (runs, runs[::-1]):
+        assert not analyse(replace(PLAIN, markdown=" ".join(each)))[0].notes
+
+    assert time.process_time() - began < 8
+
+
+SPAN = re.compile(
+    r"(?<![`\\])(?P<ticks>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=ticks)(?!`)", re.DOTALL
+)
+"""A code span, as an expression that takes the square of a text's length."""
+CODE = ("`", "``", "```", "x", " ", "\\", "\n", "\n\n", "\n \t\n")
+
+
+@pytest.mark.size("test", grows=True)
+@settings(max_examples=scaled(test=200, ci=2_000))
+@given(st.lists(st.sampled_from(CODE), max_size=25).map(lambda pieces: f"x{''.join(pieces)}"))
+def test_code_spans_are_those_of_the_plain_definition(markdown: str) -> None:
+    """The quick ways find what the slow ones find: an expression, and Python-Markdown's search."""
+    assume("```" not in markdown)
+    blank = SPAN.sub(lambda span: re.sub(r"[^\n]", " ", span[0]), markdown)
+    quick, slow = CodeSpans(BACKTICK_RE), BacktickInlineProcessor(BACKTICK_RE)
+    starts = [at for at, sign in enumerate(markdown) if sign == "`"]
+
+    assert blank_code(markdown) == blank
+    found = [quick.find_code_spans(at, markdown) for at in starts]
+    assert found == [slow.find_code_spans(at, markdown) for at in starts]
 
 
 PIECES = st.sampled_from(

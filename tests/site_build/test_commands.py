@@ -1,5 +1,6 @@
 """The commands as their users run them: words in, lines and an exit status out."""
 
+import gc
 import json
 import os
 import pty
@@ -54,6 +55,9 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> R
             status = main([str(word) for word in words])
         except SystemExit as end:
             status = int(end.code or 0)
+        finally:
+            gc.unfreeze()  # A build leaves the collector to the end of its process.
+            gc.enable()
         told = capfd.readouterr()
         return Told(status, told.out, told.err)
 

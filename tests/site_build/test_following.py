@@ -1,17 +1,19 @@
 """The preview in one process with its test: who sees a change first is then no matter of chance."""
 
 import asyncio
+from contextlib import aclosing
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from aiohttp import ClientSession
 
 from site_build.markup.convert import Dialect
 from site_build.pelican_plugin.plugin import list_sources
-from site_build.preview.server import Preview, listen, name_origin, serve
+from site_build.preview.server import Preview, listen, name_origin, watch
 from site_build.preview.session import PreviewSession, State
 from site_build.progress import Request
-from tests.site_build.workbench import Desk
+from tests.site_build.workbench import Desk, FleetingPath
 
 pytestmark = pytest.mark.size("test")
 
@@ -28,7 +30,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
     stage = PreviewSession(request, Dialect(name_origin(listening)), list_sources(desk.content)[1:])
     told: asyncio.Queue[State] = asyncio.Queue()
     preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
-    serving = asyncio.create_task(serve(preview, listening, (), ending))
+    serving = asyncio.create_task(preview.serve(listening, (), ending))
     async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(PATIENCE):
         for number in range(3):
             desk.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
@@ -38,6 +40,19 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
                 continue
     ending.set()
     await serving
+
+
+async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: Path) -> None:
+    """Changes in it are told when it is back, and until then that any file may have changed."""
+    folder = FleetingPath(tmp_path / "content")
+    async with asyncio.timeout(PATIENCE), aclosing(watch([folder])) as glances:
+        assert await anext(glances) is None
+        folder.mkdir()
+        await anext(glances)
+        (folder / "a.md").touch()
+        async for changes in glances:
+            if changes and str(folder / "a.md") in changes:
+                break
 
 
 def warns_of(state: State, words: str) -> bool:

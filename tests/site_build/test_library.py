@@ -1,7 +1,7 @@
 """The content library: what it reads again, and what it keeps."""
 
 from datetime import UTC, datetime
-from errno import EIO
+from errno import EIO, ENOENT
 from hashlib import sha256
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from site_build.content import sources
-from site_build.content.library import ContentLibrary
+from site_build.content.library import ContentLibrary, list_changed
 from site_build.markup.convert import HOUSE
 from site_build.progress import Request
 from tests.site_build.workbench import Desk
@@ -68,3 +68,33 @@ def test_a_file_that_the_disk_did_not_give_is_read_again(
     for each in (library, first, open_library(empty_desk)):
         each.refresh(())
         assert each.check(NOON) == ()
+
+
+def test_a_file_that_goes_while_it_is_read_is_no_matter_of_permissions(
+    empty_desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was moved away behind the look at the folder is told as such."""
+    empty_desk.post("one")
+
+    def fail(*_: object) -> bytes:
+        raise FileNotFoundError(ENOENT, "No such file or directory")
+
+    monkeypatch.setattr(sources, "read_bytes", fail)
+    (found,) = open_library(empty_desk).list_errors()
+    assert "permissions" not in found.message
+    assert found.message.endswith("put it there, or try again if it was just moved or deleted")
+
+
+@pytest.mark.parametrize("target", ["posts/target.md", "posts/.target.md", ".kept/target.md"])
+def test_a_text_behind_a_link_is_as_it_was_written_last(empty_desk: Desk, target: str) -> None:
+    """A change of the file that a link leads to is told by the path of that file."""
+    source = empty_desk.write(target, "---\ntitle: A\nslug: a\ndate: 2026-01-01\n---\n\nOld.\n")
+    link = empty_desk.content / "pages" / "link.md"
+    link.parent.mkdir()
+    link.symlink_to(source)
+    library = open_library(empty_desk)
+    source.write_text("---\ntitle: B\nslug: a\ndate: 2026-01-01\n---\n\nNew.\n")
+
+    assert library.refresh(list_changed(empty_desk.content, [str(source)]))
+    titles = {each.path: each.title for each in library.collect().documents}
+    assert titles["pages/link.md"] == "B"

@@ -11,8 +11,17 @@ import pytest
 import yaml
 
 from site_build.errors import BuildError
-from site_build.outputs.agents import INDEX, SCHEMA, Skill, list_skills, render_skills
-from site_build.outputs.crawlers import AGENTS, find_expiry, render_robots, render_security
+from site_build.outputs.agents import (
+    AGENTS,
+    INDEX,
+    SCHEMA,
+    Skill,
+    find_expiry,
+    list_skills,
+    render_robots,
+    render_security,
+    render_skills,
+)
 from site_build.site import DEFAULT_SIGNALS, Policy, read_policy
 from tests.site_build.records import DAY, ME
 

@@ -2,12 +2,15 @@
 
 import fcntl
 import os
+import resource
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from errno import EIO
@@ -26,9 +29,11 @@ from site_build.releases.watcher import (
     ReleaseEvent,
     Served,
     Watcher,
+    follow,
     publish,
 )
-from tests.site_build.workbench import ROOT, SITE_URL, Desk, take
+from tests.site_build.workbench import ROOT, SITE_URL, Desk, FleetingPath, take
+from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
@@ -270,6 +275,26 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
     assert watchman.shows("veiled-later")
 
 
+@pytest.mark.parametrize("part", ["current", "build", "site"])
+def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: str) -> None:
+    """At the next glance; bad content is not built again and again for it."""
+    watchman.act(DAWN)
+    if part == "current":
+        (watchman.desk.output / "current").unlink()
+    else:
+        shutil.rmtree(watchman.served / ("site" if part == "site" else ""))
+
+    assert watchman.act(DAWN + SECOND, times=1) == [Served]
+    assert (watchman.served / "site" / "index.html").is_file()
+    assert watchman.shows("ink") or any(watchman.served.glob("site/journal/*/index.html"))
+
+    watchman.desk.write("posts/bad.md", "no front matter")
+    watchman.edit()
+    assert watchman.act(DAWN + SECOND) == [Refused]
+    shutil.rmtree(watchman.served)
+    assert watchman.act(DAWN + 2 * SECOND) == []
+
+
 def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchman) -> None:
     """A file that such a link replaces is refused as a plain build refuses it."""
     (secret := watchman.desk.output.with_name("secret.txt")).write_text("secret")
@@ -322,6 +347,28 @@ def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> N
     place.rmdir()
     assert watchman.act(DAWN + 59 * SECOND) == []
     assert watchman.act(DAWN + 60 * SECOND) == [Served, Prepared]
+
+
+def test_a_disk_that_is_full_at_the_manifest_is_told_and_tried_again(watchman: Watchman) -> None:
+    """A limit of the process lets every file be written but that one, which grows by each page."""
+    watchman.act(DAWN)
+    size = (watchman.served / "manifest.sqlite").stat().st_size
+    for number in range(60):
+        watchman.desk.post(f"p-{number}", tags="[many]")
+    watchman.edit()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        assert watchman.act(DAWN) == [Refused]
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert f"{watchman.desk.output}; free some space" in watchman.publisher.failure
+    refused = watchman.news[-1]
+    assert isinstance(refused, Refused)
+    assert isinstance(refused.error.__cause__, sqlite3.Error)
+    assert watchman.act(DAWN + 30 * SECOND) == [Served, Prepared]
+    assert watchman.shows("p-59")
 
 
 def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) -> None:
@@ -464,6 +511,69 @@ def test_settings_are_followed_through_saves_that_replace_the_file(desk: Desk) -
     heart = Deadline(desk.output, InstalledCode(desk.content))
     with pytest.raises(StopIteration):  # which the fourth release raises
         publish(desk.order(), [desk.content, settings], save, heart, stays=False)
+
+
+def move_new_content_in(content: Path) -> None:
+    """Rename a new folder to the place of the old one."""
+    shutil.copytree(content, new := content.with_name("new"))
+    content.rename(content.with_name("old"))
+    new.rename(content)
+
+
+def lead_the_link_elsewhere(content: Path) -> None:
+    """Have the symbolic link that is the content folder name another folder."""
+    shutil.copytree(content, new := content.with_name("new"))
+    (link := content.with_name("link")).symlink_to(new)
+    link.replace(content)
+
+
+def delete_and_make_anew(content: Path) -> None:
+    """Delete the folder and copy it back, which some file systems do under the same number."""
+    shutil.copytree(content, new := content.with_name("new"))
+    shutil.rmtree(content)
+    time.sleep(0.3)
+    shutil.copytree(new, content)
+
+
+@pytest.mark.parametrize(
+    "change", [move_new_content_in, lead_the_link_elsewhere, *in_ci(delete_and_make_anew)]
+)
+def test_a_content_folder_that_is_replaced_is_followed(
+    desk: Desk, change: Callable[[Path], None]
+) -> None:
+    """What the new folder says is served within seconds, and later edits in it are, too."""
+    if change is lead_the_link_elsewhere:
+        desk.content.rename(real := desk.content.with_name("real"))
+        desk.content.symlink_to(real)
+    slugs = iter(("fresh", "edited"))
+    served = desk.output / "current" / "site" / "journal"
+
+    def edit(news: ReleaseEvent) -> None:
+        if not isinstance(news, Served):
+            return
+        if not (desk.content / "posts" / "fresh.md").exists():
+            change(desk.content)
+            desk.post(next(slugs))
+        elif (served / "fresh").exists():
+            desk.post(next(slugs))
+
+    heart = Deadline(desk.output, InstalledCode(desk.content))
+    with pytest.raises(StopIteration):  # once both are served
+        publish(desk.order(), [desk.content], edit, heart, stays=False)
+    assert (served / "edited").exists()
+
+
+def test_a_folder_that_goes_as_the_watch_begins_is_watched_when_it_is_back(tmp_path: Path) -> None:
+    """Until then the clock goes on."""
+    folder = FleetingPath(tmp_path / "content")
+    with closing(follow([folder])) as glances:
+        assert next(glances) == []
+        folder.mkdir()
+        while next(glances) is not None:
+            continue
+        (folder / "a.md").touch()
+        while str(folder / "a.md") not in (next(glances) or ()):
+            continue
 
 
 class Beats:

@@ -1,47 +1,28 @@
 """What everything is made anew for: no library and no file that shows in pages is forgotten."""
 
-import ast
-import re
-import sys
-from collections.abc import Iterator
-from importlib.metadata import packages_distributions
+from pathlib import Path
 
-from site_build.build.fingerprint import PACKAGES, SOURCES, list_sources
+import pytest
 
-EXCUSED = {
-    "aiohttp": "carries the preview",
-    "limits": "counts who asks the edge",
-    "python-dotenv": "reads where to build",
-    "rich": "speaks on terminals",
-    "watchfiles": "tells that files have changed",
-}
-"""Libraries that pages do not depend on."""
+from site_build.build.fingerprint import SOURCES, fingerprint_code, list_sources
 
 
-def list_imports() -> Iterator[str]:
-    """Yield the name of every module that the build's sources import, its first part alone."""
-    for path in (path for folder in SOURCES for path in folder.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.Import):
-                yield from (each.name.partition(".")[0] for each in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                yield node.module.partition(".")[0]
+def test_another_release_of_a_library_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A release is known by the name of its folder, wherever libraries are found."""
+    monkeypatch.syspath_prepend(tmp_path)
+    fingerprints = set()
+    for name in ("lamp-1.0.dist-info", "lamp-1.1.dist-info"):
+        folder = tmp_path / name
+        folder.mkdir()
+        fingerprint_code.cache_clear()
+        fingerprints.add(fingerprint_code())
+        folder.rmdir()
+    fingerprint_code.cache_clear()
+    fingerprints.add(fingerprint_code())
 
-
-def unify(name: str) -> str:
-    """Return a distribution's name as packaging compares it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def test_the_recipe_names_every_library_that_shows_in_pages() -> None:
-    """What is imported is digested with its release, or is excused, for as long as it is used."""
-    homes = packages_distributions()
-    foreign = set(list_imports()) - sys.stdlib_module_names - {"site_build", "edge_api"}
-    # Plugins of Pelican are at home in its package too; the shortest name is its own.
-    needed = {unify(min(homes[module], key=len)) for module in foreign}
-
-    assert needed - EXCUSED.keys() <= set(map(unify, PACKAGES))
-    assert needed >= EXCUSED.keys()
+    assert len(fingerprints) == 3
 
 
 def test_the_recipe_names_every_file_that_the_program_reads_beside_itself() -> None:

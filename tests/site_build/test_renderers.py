@@ -9,8 +9,7 @@ from edge_api.auth.secrets import mint
 from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
 from site_build.outputs import agents, markdown
-from site_build.outputs.agents import render_auth
-from site_build.outputs.crawlers import render_sitemap
+from site_build.outputs.agents import render_auth, render_sitemap
 from site_build.outputs.feed import Item
 from site_build.outputs.markdown import escape_text
 from site_build.site import UNDATED, Identity, Policy, publish, read_policy

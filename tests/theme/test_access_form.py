@@ -7,7 +7,7 @@ import jinja2
 import pytest
 
 from edge_api.access.input import RequestedType
-from edge_api.db.oauth_tables import AccessRequestRow
+from edge_api.db.internal_tables import AccessRequestRow
 
 FIELDS = ("name", "email", "purpose", "type")
 HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"

@@ -142,7 +142,7 @@ def test_tags_can_be_seen(style: str, colour: Callable[[str, Scheme], Rgb], sche
 
 def test_swagger_ui_has_the_colours_of_the_site(style: str) -> None:
     """Its sheet names one colour, behind a picture that is white in both schemes."""
-    sheet = files("edge_api.http.try_out").joinpath("look.css").read_text(encoding="utf-8")
+    sheet = files("edge_api.http").joinpath("try_out/look.css").read_text(encoding="utf-8")
     named = re.findall(r"#[0-9a-f]{3,8}\b|rgb|hsl|oklch", sheet)
     asked = set(re.findall(r"var\((--[\w-]+)", sheet))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import brotli
 import jinja2
 
-from site_build.tag_colours import CHROMA, HUES, LIGHTNESS
+from site_build.images.card import CHROMA, HUES, LIGHTNESS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 BUDGET = 14_000

@@ -49,11 +49,6 @@ def parse_highlights(text: str) -> Segments:
     return tuple(TextSegment(piece, number % 2 == 1) for number, piece in pieces if piece)
 
 
-def has_match(segments: Segments) -> bool:
-    """Return whether a word that was looked for is among the segments."""
-    return any(segment.is_match for segment in segments)
-
-
 def make_snippet(segments: Segments, length: int) -> Segments:
     """Return about `length` characters with the most different words of the query.
 

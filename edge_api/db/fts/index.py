@@ -25,16 +25,14 @@ from edge_api.db.fts.fts_query import (
     MATCH_END,
     MATCH_START,
     FtsQuery,
-    has_match,
     has_word,
     make_fts_query,
     make_snippet,
     parse_highlights,
     to_index_text,
 )
-from edge_api.db.problems import Problem
+from edge_api.db.sqlite.connection import Readers
 from edge_api.db.sqlite.errors import primary_code, sqlite_problem
-from edge_api.db.sqlite.readers import Readers
 from edge_api.schema.index import SearchHit, SearchHits, SearchText
 
 READERS: Final = 2
@@ -143,6 +141,8 @@ _SIMILAR: Final = """
         AND length(term) BETWEEN ?2 - 2 AND ?2 + 2 AND posts > ?3
 """
 
+_BUSY: Final = "Too many searches are under way"
+
 T = TypeVar("T")
 
 
@@ -186,20 +186,15 @@ class Search:
         if self._is_closed:
             raise unavailable("This build is closed")
         if self._readers.load >= MAX_READS:
-            raise _busy()
+            raise unavailable(_BUSY)
         try:
             return await self._readers.run(work, WAIT_SECONDS, RUN_SECONDS)
         except TimeoutError:
-            raise _busy() from None
+            raise unavailable(_BUSY) from None
         except sqlite3.Error as error:
             if primary_code(error) == sqlite3.SQLITE_INTERRUPT:
                 raise unavailable("The search took too long: use fewer words") from None
             raise sqlite_problem(error) from error
-
-
-def _busy() -> Problem:
-    """Return the problem of a read that was not started, since too many others wait."""
-    return unavailable("Too many searches are under way")
 
 
 def _find(words: str, limit: int, connection: sqlite3.Connection) -> list[str]:
@@ -293,7 +288,8 @@ def _make_hits(
 def _make_hit(slug: str, title: str, prose: str, description: str, code: str) -> SearchHit:
     """Return a hit; where the prose has no match, another text may show one, or tell more."""
     texts = [parse_highlights(text) for text in (prose, description, code)]
-    shown = next(filter(has_match, texts), texts[1] or texts[0])
+    found = (text for text in texts if any(segment.is_match for segment in text))
+    shown = next(found, texts[1] or texts[0])
     return SearchHit(slug, parse_highlights(title), make_snippet(shown, MAX_SNIPPET_LENGTH))
 
 

@@ -19,7 +19,6 @@ _FOLDER: Final = Path(__file__).parent
 class Migration:
     """One change of the schema, applied completely or not at all."""
 
-    description: str
     sqlite: tuple[str, ...]
     """Statements in SQLite's dialect; `:now` stands for the instant at which the step is taken."""
     postgresql: tuple[str, ...]
@@ -48,24 +47,22 @@ def translate(statement: str) -> str:
     return statement
 
 
-def _read(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return the sentence in the comment at the top of a file, and its statements."""
-    head, _, body = (_FOLDER / name).read_text(encoding="utf-8").partition("\n\n")
-    statements = tuple(text.strip() for text in body.split(";\n") if text.strip())
-    return " ".join(line.removeprefix("-- ") for line in head.splitlines()), statements
+def _read(name: str) -> tuple[str, ...]:
+    """Return the statements of a file, below the comment that says what the step does."""
+    body = (_FOLDER / name).read_text(encoding="utf-8").partition("\n\n")[2]
+    return tuple(text.strip() for text in body.split(";\n") if text.strip())
 
 
 def _read_step(number: int) -> Migration | None:
     """Return a step; `None` after the last."""
     if (_FOLDER / f"step_{number}.sql").exists():
-        description, sqlite = _read(f"step_{number}.sql")
-        return Migration(description, sqlite, tuple(map(translate, sqlite)))
+        sqlite = _read(f"step_{number}.sql")
+        return Migration(sqlite, tuple(map(translate, sqlite)))
     if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
         return None
     if not (_FOLDER / f"step_{number}.postgresql.sql").exists():
         raise SystemExit(f"step_{number}.sqlite.sql has no step_{number}.postgresql.sql: add it")
-    description, sqlite = _read(f"step_{number}.sqlite.sql")
-    return Migration(description, sqlite, _read(f"step_{number}.postgresql.sql")[1])
+    return Migration(_read(f"step_{number}.sqlite.sql"), _read(f"step_{number}.postgresql.sql"))
 
 
 MIGRATIONS: Final = tuple(iter(map(_read_step, count(1)).__next__, None))

@@ -1,9 +1,23 @@
-"""A connection to a PostgreSQL database, and the settings of its session."""
+"""Connections to a PostgreSQL database, their errors, and the queries that they execute.
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final, TypeAlias
+The SQL is the same whatever the locale of the server.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import cache, lru_cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import asyncpg
+
+from edge_api.db.errors import constraint_violation, unavailable, unique_violation
+from edge_api.db.problems import CANCELED, Problem
+from edge_api.db.query import RUN_WILDCARDS, Query, QueryResult, fold, split_pattern
+from edge_api.db.sql import COMPARISONS, Dialect
+from edge_api.db.table import Table
+from edge_api.db.transaction import Fetch, TransactionStep, plan_steps
+from edge_api.db.types import ColumnType
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -41,12 +55,8 @@ Connection: TypeAlias = "PostgresConnection | PoolConnectionProxy[asyncpg.Record
 """A session, of a pool or not."""
 
 
-class PooledSession(asyncpg.Connection):
-    """A session that is returned to its pool without a trip to the server: reads set nothing."""
-
-    def get_reset_query(self) -> str:
-        """Return the statements that reset a session: none."""
-        return ""
+async def _keep_session(_session: Connection) -> None:
+    """Return a session to its pool without a trip to the server: reads set nothing."""
 
 
 async def connect(
@@ -72,10 +82,193 @@ async def open_pool(
         timeout=CONNECT_SECONDS,
         command_timeout=seconds,
         server_settings={**SETTINGS, **settings},
-        connection_class=PooledSession,
+        reset=_keep_session,
     )
 
 
 def milliseconds(seconds: float) -> str:
     """Return a time as PostgreSQL's settings have it; 0 would be no limit at all."""
     return str(max(1, round(seconds * 1000)))
+
+
+_Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError)
+"""asyncpg's errors of a lost connection; InternalClientError if the server has closed it."""
+EngineError = (asyncpg.PostgresError, *_Broken)
+"""asyncpg's errors: of the server, of the connection, of the network."""
+
+UNREACHABLE: Final = "The store's server cannot be reached"
+
+_SENTENCES: Mapping[str, str] = {
+    "08": UNREACHABLE,
+    "25P03": UNREACHABLE,
+    "57": UNREACHABLE,
+    CANCELED: "The store took too long",
+    "40": "The store is locked by another process",
+    "55P03": "The store is locked by another process",
+    "25006": "The store cannot be written",
+    "42501": "The store cannot be written",
+    "28": "The store's server does not let the edge in",
+    "3D": "The store's database is gone",
+    "3F": "The store's tables are gone",
+    "42P01": "The store's tables are gone",
+    "53100": "The disk of the store is full",
+    "53": "The store's server is short of connections or memory",
+    "58030": "The disk of the store fails",
+    "XX001": "The store is damaged",
+    "XX002": "The store is damaged",
+}
+"""By SQLSTATE, or by its class where the whole class means the same."""
+
+
+def sqlstate_of(error: BaseException) -> str:
+    """Return the SQLSTATE of a server's error; other errors have none."""
+    return getattr(error, "sqlstate", None) or ""
+
+
+def is_disconnection(error: BaseException) -> bool:
+    """Return whether the server's answer may have been lost."""
+    if isinstance(error, asyncpg.PostgresError):
+        return _sentence_of(sqlstate_of(error)) == UNREACHABLE
+    return isinstance(error, _Broken)
+
+
+def postgresql_problem(error: Exception) -> Exception:
+    """Return the problem for an engine's error; the error itself if it is a defect."""
+    if isinstance(error, asyncpg.PostgresError):
+        message = _sentence_of(sqlstate_of(error))
+        return error if message is None else unavailable(message)
+    return unavailable(UNREACHABLE) if isinstance(error, _Broken) else error
+
+
+def _sentence_of(sqlstate: str) -> str | None:
+    return _SENTENCES.get(sqlstate) or _SENTENCES.get(sqlstate[:2])
+
+
+def violation(
+    error: asyncpg.IntegrityConstraintViolationError, table: Table, stored: Collection[str]
+) -> Problem:
+    """Return the problem of a violation; `stored` are the columns that have new values."""
+    name = error.constraint_name or ""
+    if not isinstance(error, asyncpg.UniqueViolationError):
+        column = name.removeprefix(f"{table.name}_").removesuffix("_check")
+        return constraint_violation(table, [error.column_name or column], error.sqlstate)
+    declared = {index.name: index.columns for index in table.indexes}
+    columns = declared.get(name, (table.key,))
+    # The server's message, in its language, has `(columns)=(values)`.
+    found = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
+    values = found[1] if found and set(columns) <= set(stored) else None
+    return unique_violation(table, columns, values)
+
+
+_TRIGRAMS: Final = (
+    "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "
+    "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
+    "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS a, "
+    "lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
+    'lower(given COLLATE "default"), NULL)) WITH ORDINALITY AS t (letter, place) '
+    "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
+)
+"""Expensive on purpose: the planner is to look it up in the index, not to compute it."""
+SEARCH: Final = (
+    _TRIGRAMS,
+    "CREATE INDEX {table}_search ON {table} USING gin (search_trigrams({joined}))",
+)
+"""The statements that make the index of a table's searched columns."""
+
+
+CASED_END: Final = 0x20000
+"""The code point after the last letter with a case: a tenth of all need checking."""
+_WILDCARD: Final = "%"
+
+
+@lru_cache(maxsize=1024)
+def number_placeholders(text: str) -> str:
+    """Return a text with `$1`, `$2` and so on for its question marks; no declared name has one."""
+    first, *others = text.split("?")
+    return first + "".join(f"${number}{part}" for number, part in enumerate(others, 1))
+
+
+def like_operands(pattern: str) -> tuple[str]:
+    """Return the operand of `like`, with PostgreSQL's wildcard for runs."""
+    return (
+        "".join(_WILDCARD if piece in RUN_WILDCARDS else piece for piece in split_pattern(pattern)),
+    )
+
+
+def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:
+    """Return the operands of `ilike`: whether no text needs folding, letters, to what, the pattern.
+
+    PostgreSQL's ILIKE folds ASCII. Of the others only letters that the pattern could match are
+    folded: with all 1,400 a scan took a hundred times as long.
+    """
+    (folded,) = like_operands(fold(pattern))
+    wanted = sorted({piece[-1] for piece in split_pattern(folded)})
+    pairs = [(other, letter) for letter in wanted for other in _variants().get(letter, "")]
+    letters = "".join(other for other, _ in pairs)
+    return not letters, letters, "".join(letter for _, letter in pairs), folded
+
+
+@cache
+def _variants() -> dict[str, str]:
+    """Return, by folded letter, the others that fold to it, but for ASCII (some 1,400 in all)."""
+    variants: dict[str, str] = {}
+    for letter in map(chr, range(0x80, CASED_END)):
+        folded = fold(letter)
+        if folded != letter:
+            variants[folded] = variants.get(folded, "") + letter
+    return variants
+
+
+POSTGRESQL: Final = Dialect(
+    operations=MappingProxyType(
+        {
+            **COMPARISONS,
+            "like": "{column} LIKE ?",
+            "ilike": (
+                "(CASE WHEN ? OR octet_length({column}) = length({column}) THEN {column}"
+                " ELSE translate({column}, ?, ?) END) ILIKE ?"
+            ),
+            # One parameter however long the list.
+            "in": "{column} = ANY (?)",
+            "search": "search_trigrams({joined}) @> (SELECT array_agg(each) FROM"
+            " unnest(CAST(? AS text[])) AS word, unnest(search_trigrams(word)) AS each)",
+        }
+    ),
+    operands=MappingProxyType(
+        {"like": like_operands, "ilike": ilike_operands, "is": lambda _null: ()}
+    ),
+    no_limit=None,
+    case_placeholders=MappingProxyType(
+        {ColumnType.INTEGER: "CAST(? AS bigint)", ColumnType.JSON: "CAST(? AS json)"}
+    ),
+    format_placeholders=number_placeholders,
+)
+
+
+async def execute(
+    connection: Connection, lists: Sequence[Sequence[Query]], *, defer_inserts: bool = False
+) -> list[list[QueryResult]]:
+    """Run lists of queries, as `plan_steps` says, and return the results of each.
+
+    Raises Problem `invalid` or `conflict`, and `errors.EngineError` where the engine cannot.
+    """
+    steps = plan_steps(lists, POSTGRESQL, defer_inserts=defer_inserts)
+    records: Sequence[Any] | None = None
+    try:
+        while True:
+            records = await _execute_one(connection, steps.send(records))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+async def _execute_one(connection: Connection, step: TransactionStep) -> Sequence[Any]:
+    """Run a step; new rows are stored in one trip to the server, however many."""
+    try:
+        if isinstance(step, Fetch):
+            return await connection.fetch(step.statement.text, *step.statement.parameters)
+        if len(step.records) == 1:
+            return await connection.fetch(step.text, *step.records[0])
+        await connection.executemany(step.text, step.records)
+    except asyncpg.IntegrityConstraintViolationError as error:
+        raise violation(error, step.table, step.rows[0]) from None
+    return ()

@@ -13,13 +13,14 @@ import asyncpg
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
     SCHEMA,
+    EngineError,
     Pool,
     connect,
     milliseconds,
     open_pool,
+    postgresql_problem,
 )
-from edge_api.db.postgres.errors import EngineError, postgresql_problem
-from edge_api.db.postgres.opening import store_refusal
+from edge_api.db.postgres.engine import store_refusal
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 
@@ -34,13 +35,21 @@ QUEUE_SECONDS: Final = 5.0
 
 # Not logged: it need not outlive a crash, and no hit waits for a disk. Half of each page is left
 # free for the next version of its rows, so that no index has to be written.
-_TABLE: Final = """
+_TABLES: Final = """
 CREATE UNLOGGED TABLE IF NOT EXISTS rate_hits (
     key bytea NOT NULL PRIMARY KEY,
     hits timestamptz[] NOT NULL,
     until timestamptz NOT NULL
+) WITH (fillfactor = 50);
+CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
+    key bytea NOT NULL,
+    edge uuid NOT NULL,
+    hits timestamptz[] NOT NULL,
+    until timestamptz NOT NULL,
+    PRIMARY KEY (key, edge)
 ) WITH (fillfactor = 50)
 """
+"""What all edges count together, and what each counts by itself: nobody writes another's row."""
 
 _AGES: Final = """
 ARRAY(SELECT extract(epoch FROM clock_timestamp() - hit)::float8 FROM unnest(hits) AS hit)
@@ -78,17 +87,6 @@ _REFUND: Final = "UPDATE rate_hits SET hits = hits[:cardinality(hits) - 1] WHERE
 _SWEEP: Final = """
 WITH hits AS (DELETE FROM rate_hits WHERE until <= clock_timestamp())
 DELETE FROM rate_shares WHERE until <= clock_timestamp()
-"""
-
-# What each edge counts by itself, beside what all count together: nobody writes another's row.
-_SHARES_TABLE: Final = """
-CREATE UNLOGGED TABLE IF NOT EXISTS rate_shares (
-    key bytea NOT NULL,
-    edge uuid NOT NULL,
-    hits timestamptz[] NOT NULL,
-    until timestamptz NOT NULL,
-    PRIMARY KEY (key, edge)
-) WITH (fillfactor = 50)
 """
 
 _EXCHANGE: Final = """
@@ -142,8 +140,7 @@ async def _make_tables(url: str) -> None:
         if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.rate_shares") is None:
             async with session.transaction():  # of edges that start at once each has its turn
                 await session.execute(f"SELECT pg_advisory_xact_lock({WRITE_LOCK})")
-                await session.execute(_TABLE)
-                await session.execute(_SHARES_TABLE)
+                await session.execute(_TABLES)
     finally:
         session.terminate()
 
@@ -219,17 +216,14 @@ class PostgresLimits:
 
 
 def decide(limit: RateLimit, ages: Sequence[float], *, allowed: bool) -> LimitDecision:
-    """Return the decision of a limit for hits of these ages, in seconds and oldest first."""
-    windows = (_left(item.amount, item.get_expiry(), ages) for item in limit.items)
-    return LimitDecision(allowed, tuple(windows))
+    """Return the decision of a limit for hits of these ages, in seconds and oldest first.
 
-
-def _left(amount: int, seconds: int, ages: Sequence[float]) -> tuple[int, float]:
-    """Return the remaining hits of a window, and the seconds until it has room for one more.
-
-    An edge with a lower limit than others' waits until several have gone.
+    Of each window: the remaining hits, and the seconds until it has room for one more. An edge with
+    a lower limit than others' waits until several have gone.
     """
-    counting = [age for age in ages if age < seconds]
-    next_to_go = max(0, len(counting) - amount)
-    wait = seconds - counting[next_to_go] if counting else seconds
-    return max(0, amount - len(counting)), wait
+    windows = []
+    for amount, seconds in ((item.amount, item.get_expiry()) for item in limit.items):
+        counting = [age for age in ages if age < seconds]
+        wait = seconds - counting[max(0, len(counting) - amount)] if counting else seconds
+        windows.append((max(0, amount - len(counting)), wait))
+    return LimitDecision(allowed, tuple(windows))

@@ -8,25 +8,26 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
 import asyncpg
 
 from edge_api.db.errors import query_timeout, unavailable
-from edge_api.db.group_commit import GroupCommitter
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
+    UNREACHABLE,
     Connection,
+    EngineError,
     Pool,
     PostgresConnection,
     connect,
+    execute,
+    is_disconnection,
     milliseconds,
     open_pool,
 )
-from edge_api.db.postgres.errors import UNREACHABLE, EngineError, is_disconnection
-from edge_api.db.postgres.execution import execute
 from edge_api.db.query import Query, QueryResult, Read
+from edge_api.db.transaction import GroupCommitter
 
 FAST_READERS: Final = 4
 SLOW_READERS: Final = 2
@@ -128,18 +129,8 @@ async def _roll_back(connection: Connection) -> None:
 T = TypeVar("T")
 Work = Callable[[Connection], Awaitable[T]]
 """Runs statements inside a transaction that others begin and end; it may be run a second time."""
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class QueryBatch:
-    """The work that executes a list of queries, which can share trips with others of its kind."""
-
-    queries: Sequence[Query]
-
-    async def __call__(self, connection: Connection) -> list[QueryResult]:
-        """Return a result for each query."""
-        (results,) = await execute(connection, [self.queries])
-        return results
+Works = Sequence[Work[Any] | Sequence[Query]]
+"""Lists of queries share trips to the server."""
 
 
 WRITE_LOCK: Final = 0x666F7265
@@ -156,7 +147,7 @@ RECONNECT_SECONDS: Final = 0.5
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 
 
-class Writer(GroupCommitter[Work[Any]]):
+class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
     """Commits groups of work; after the connection is lost the next group has a new one."""
 
     def __init__(self, url: str) -> None:
@@ -171,7 +162,13 @@ class Writer(GroupCommitter[Work[Any]]):
             if time.monotonic() < self._reconnect_at:
                 raise unavailable(UNREACHABLE)
             try:
-                self._session = await _connect(self._url)
+                settings = {
+                    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+                    "lock_timeout": milliseconds(LOCK_SECONDS),
+                    "statement_timeout": milliseconds(STATEMENT_SECONDS),
+                }
+                limit = STATEMENT_SECONDS + MARGIN_SECONDS
+                self._session = await connect(self._url, settings, limit)
             except EngineError:
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
@@ -183,7 +180,7 @@ class Writer(GroupCommitter[Work[Any]]):
         if self._session is not None:
             self._session.terminate()
 
-    async def _commit(self, works: Sequence[Work[Any]]) -> list[Any]:
+    async def _commit(self, works: Works) -> list[Any]:
         """Return what `commit_together` does; raises EngineError and Problem."""
         session = await self.connect()
         try:
@@ -197,16 +194,7 @@ class Writer(GroupCommitter[Work[Any]]):
             raise
 
 
-async def _connect(url: str) -> PostgresConnection:
-    settings = {
-        "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
-        "lock_timeout": milliseconds(LOCK_SECONDS),
-        "statement_timeout": milliseconds(STATEMENT_SECONDS),
-    }
-    return await connect(url, settings, STATEMENT_SECONDS + MARGIN_SECONDS)
-
-
-async def commit_together(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
+async def commit_together(session: PostgresConnection, works: Works) -> list[Any]:
     """Run each work, commit once, and return all results or exceptions.
 
     Raises EngineError and Problem when nothing of the group is surely durable.
@@ -225,7 +213,7 @@ async def commit_together(session: PostgresConnection, works: Sequence[Work[Any]
     return results
 
 
-async def _run_all(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
+async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:
     """Run the works together; if one fails, begin again with a savepoint for each."""
     try:
         return await _run_together(session, works)
@@ -235,18 +223,16 @@ async def _run_all(session: PostgresConnection, works: Sequence[Work[Any]]) -> l
         return [await _attempt(session, work) for work in works]
 
 
-async def _run_together(session: PostgresConnection, works: Sequence[Work[Any]]) -> list[Any]:
-    lists = [work.queries for work in works if isinstance(work, QueryBatch)]
+async def _run_together(session: PostgresConnection, works: Works) -> list[Any]:
+    lists = [work for work in works if not callable(work)]
     results = iter(await execute(session, lists, defer_inserts=True))
-    return [
-        next(results) if isinstance(work, QueryBatch) else await work(session) for work in works
-    ]
+    return [await work(session) if callable(work) else next(results) for work in works]
 
 
-async def _attempt(session: PostgresConnection, work: Work[T]) -> T | Exception:
+async def _attempt(session: PostgresConnection, work: Work[Any] | Sequence[Query]) -> Any:
     await session.execute("SAVEPOINT work")
     try:
-        result = await work(session)
+        (result,) = await _run_together(session, [work])
     except Exception as error:  # noqa: BLE001  as above
         _raise_if_lost(session, error)
         await session.execute("ROLLBACK TO work; RELEASE work")

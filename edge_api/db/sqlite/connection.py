@@ -1,16 +1,137 @@
-"""One connection to a SQLite file: its settings and its functions."""
+"""Connections to a SQLite file: their settings and functions, and the queries that they execute.
 
+Each read goes to the least busy connection of its kind, and ends at its deadline.
+"""
+
+import asyncio
+import json
 import sqlite3
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from functools import partial
+from math import inf
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from types import MappingProxyType
+from typing import Any, Final, Self, TypeVar
 
 import aiosqlite
+import orjson
 
-from edge_api.db.query import ilike, like
-from edge_api.db.sqlite.execution import ILIKE, LIKE
+from edge_api.db import sql
+from edge_api.db.query import Query, QueryResult, ilike, like
+from edge_api.db.sql import COMPARISONS, Dialect
+from edge_api.db.sqlite.errors import violation
 from edge_api.db.tables import TABLES
+from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
+
+
+def _trigger(name: str, event: str, *statements: str) -> str:
+    body = "; ".join(statements)
+    return f"CREATE TRIGGER {{table}}_search_{name} AFTER {event} ON {{table}} BEGIN {body}; END"
+
+
+_TRIGRAMS: Final = "content='', tokenize='trigram', detail=none, columnsize=0"
+"""Neither text nor places: who asks compares the rows that are found, and the index is a third."""
+_KEYS: Final = (
+    "CREATE TABLE {table}_search_keys "
+    "(number INTEGER PRIMARY KEY, row_id TEXT NOT NULL UNIQUE) STRICT"
+)
+_NUMBER: Final = "INSERT INTO {table}_search_keys (row_id) VALUES (new.id)"
+_FREE: Final = "DELETE FROM {table}_search_keys WHERE row_id = old.id"
+_INDEX: Final = (
+    "INSERT INTO {table}_search (rowid, {columns}) "
+    "SELECT number, {new} FROM {table}_search_keys WHERE row_id = new.id"
+)
+_FORGET: Final = (
+    "INSERT INTO {table}_search ({table}_search, rowid, {columns}) "
+    "SELECT 'delete', number, {old} FROM {table}_search_keys WHERE row_id = old.id"
+)
+SEARCH: Final = (
+    _KEYS,
+    f"CREATE VIRTUAL TABLE {{table}}_search USING fts5({{columns}}, {_TRIGRAMS})",
+    _trigger("insert", "INSERT", _NUMBER, _INDEX),
+    _trigger("update", "UPDATE OF {columns}", _FORGET, _INDEX),
+    _trigger("delete", "DELETE", _FORGET, _FREE),
+)
+"""The statements that make the index of a table's searched columns. A row is deleted by its former
+values, since the index keeps no text; by a number of its own, since VACUUM changes the number of a
+row whose key is a text."""
+
+
+LIKE: Final = "like_text"
+ILIKE: Final = "ilike_text"
+"""Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
+
+SQLITE: Final = Dialect(
+    operations=MappingProxyType(
+        {
+            **COMPARISONS,
+            "like": f"{LIKE}({{column}}, ?)",
+            "ilike": f"{ILIKE}({{column}}, ?)",
+            # One parameter however long the list. An empty one matches nothing, and its negation
+            # everything, NULL included, as in PostgreSQL.
+            "in": "{column} IN (SELECT value FROM json_each(?))",
+            "search": "{column} IN (SELECT row_id FROM {table}_search_keys WHERE number IN "
+            "(SELECT rowid FROM {table}_search WHERE {table}_search MATCH ?))",
+        }
+    ),
+    operands=MappingProxyType(
+        {
+            "in": lambda values: (json.dumps(values),),
+            "is": lambda _null: (),
+            "search": lambda words: (sql.match_trigrams(words),),
+        }
+    ),
+    no_limit=-1,
+    case_placeholders=MappingProxyType({}),
+    format_placeholders=str,
+)
+
+
+def execute(
+    connection: sqlite3.Connection, lists: Sequence[Sequence[Query]], *, defer_inserts: bool = False
+) -> list[list[QueryResult]]:
+    """Run lists of queries, as `plan_steps` says, and return the results of each.
+
+    Raises Problem `invalid` or `conflict`, and sqlite3.Error where the engine cannot.
+    """
+    steps = plan_steps(lists, SQLITE, defer_inserts=defer_inserts)
+    records: Sequence[Any] | None = None
+    try:
+        while True:
+            records = _execute_one(connection, steps.send(records))
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+
+
+def _execute_one(connection: sqlite3.Connection, step: TransactionStep) -> Sequence[Any]:
+    rest = iter(step.records) if isinstance(step, NewRows) else iter(())
+    try:
+        if isinstance(step, NewRows):
+            connection.executemany(step.text, rest)
+            return ()
+        if step.many:
+            return _fetch_at_once(connection, step.names, step.statement)
+        return connection.execute(step.statement.text, step.statement.parameters).fetchall()
+    except sqlite3.IntegrityError as error:
+        # Of new rows the last one that was taken is refused.
+        refused = -1 - sum(1 for _ in rest) if isinstance(step, NewRows) else 0
+        raise violation(error, step.table, step.rows[refused]) from None
+
+
+def _fetch_at_once(
+    connection: sqlite3.Connection, names: Sequence[str], statement: sql.Statement
+) -> Sequence[Any]:
+    """Fetch all records in one step of the engine, which writes them as JSON.
+
+    Each step lets go of the interpreter's lock, and waits to have it back: a hundred rows would
+    wait a hundred times for the thread that answers others meanwhile.
+    """
+    columns = ", ".join(map(sql.quote, names))
+    text = f"SELECT json_group_array(json_array({columns})) FROM ({statement.text})"  # noqa: S608
+    (records,) = connection.execute(text, statement.parameters).fetchone()
+    return orjson.loads(records)  # type: ignore[no-any-return]
+
 
 T = TypeVar("T")
 
@@ -113,3 +234,116 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.close()
         raise
     return connection
+
+
+STEPS_BETWEEN_CHECKS: Final = 4000
+"""Instructions of SQLite's virtual machine between two checks of the deadline: some 100 us."""
+CLOSE_SECONDS: Final = 1.0
+"""The time left to a read when its connection is being closed."""
+
+Match = Callable[[str | None, str], bool | None]
+
+
+class _Deadline:
+    """The deadline of a read; the caller that waits for it may bring it forward."""
+
+    def __init__(self, seconds: float) -> None:
+        self._ends_at = time.monotonic() + seconds
+
+    def shorten(self, seconds: float) -> None:
+        self._ends_at = min(self._ends_at, time.monotonic() + seconds)
+
+    def is_expired(self) -> bool:
+        return time.monotonic() >= self._ends_at
+
+
+class _Reader:
+    """One connection, and the deadlines of all reads that were given to it."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.deadlines: list[_Deadline] = []
+        self.current = _Deadline(0)
+        """Of the read that is going on now; known to the connection's thread alone."""
+
+    def set_deadline_checks(self, steps: int, connection: sqlite3.Connection) -> None:
+        """Check the deadline between instructions, and in each call of a slow function."""
+
+        def is_expired() -> bool:
+            return self.current.is_expired()
+
+        def timed(match: Match) -> Match:
+            def match_in_time(text: str | None, pattern: str) -> bool | None:
+                if is_expired():
+                    connection.interrupt()
+                return match(text, pattern)
+
+            return match_in_time
+
+        connection.set_progress_handler(is_expired, steps)
+        connection.create_function(LIKE, 2, timed(like), deterministic=True)
+        connection.create_function(ILIKE, 2, timed(ilike), deterministic=True)
+
+
+class Readers:
+    """Connections to one file, open; each has a thread of its own."""
+
+    def __init__(self, readers: Sequence[_Reader]) -> None:
+        self._readers = readers
+
+    @classmethod
+    async def open(
+        cls,
+        connector: Callable[[], sqlite3.Connection],
+        count: int,
+        steps: int = STEPS_BETWEEN_CHECKS,
+    ) -> Self:
+        """Return so many connections, which check deadlines every `steps`. Raises sqlite3.Error."""
+        readers: list[_Reader] = []
+        try:
+            for _ in range(count):
+                readers.append(_Reader(await Connection.open(connector)))
+                await readers[-1].connection.call(partial(readers[-1].set_deadline_checks, steps))
+        except BaseException:
+            await cls(readers).close()
+            raise
+        return cls(readers)
+
+    @property
+    def load(self) -> int:
+        """The number of reads, running and waiting."""
+        return sum(len(reader.deadlines) for reader in self._readers)
+
+    async def run(
+        self, work: Callable[[sqlite3.Connection], T], seconds: float, run_seconds: float = inf
+    ) -> T:
+        """Return what `work` returns within `seconds`, of which it may run for `run_seconds`.
+
+        Raises TimeoutError if its turn does not come in time, and sqlite3.Error: SQLITE_INTERRUPT
+        where it takes too long. It is never begun once the caller is cancelled.
+        """
+        reader = min(self._readers, key=lambda reader: len(reader.deadlines))
+        deadline = _Deadline(seconds)
+
+        def work_in_time(connection: sqlite3.Connection) -> T:
+            if deadline.is_expired():
+                raise TimeoutError
+            deadline.shorten(run_seconds)
+            reader.current = deadline
+            return work(connection)
+
+        reader.deadlines.append(deadline)
+        try:
+            return await reader.connection.call(work_in_time)
+        except asyncio.CancelledError:
+            deadline.shorten(0)
+            raise
+        finally:
+            reader.deadlines.remove(deadline)
+
+    async def close(self) -> None:
+        """Let running reads finish within a moment, and close every connection."""
+        for reader in self._readers:
+            for deadline in reader.deadlines:
+                deadline.shorten(CLOSE_SECONDS)
+        await asyncio.gather(*(reader.connection.close() for reader in self._readers))

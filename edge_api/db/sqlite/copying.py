@@ -9,13 +9,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
+from edge_api.db.errors import StoreRefusal, refuse_newer
 from edge_api.db.sqlite.connection import BUSY_SECONDS, connect
 from edge_api.db.sqlite.errors import primary_code
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     NOT_A_STORE,
     RESTORE_FIX,
+    require_file,
     require_wal,
     schema_version,
     store_refusal,
@@ -59,8 +60,7 @@ def copy_store(source: Path, target: Path) -> None:
     The copy is of one instant, without a log. Raises StoreRefusal, and may leave a part of
     `target`.
     """
-    if not source.is_file():
-        raise missing_store(f"at {source}")
+    require_file(source)
     require_wal(source.resolve())
     with _translate_errors(source, is_store=True), closing(connect(source, writes=False)) as live:
         _copy(live, target)

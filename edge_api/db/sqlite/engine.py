@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.errors import Outage, Probe, StoreRefusal, missing_store, unavailable
+from edge_api.db.errors import Outage, Probe, StoreRefusal, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
 from edge_api.db.sqlite.lock_file import lock_store
-from edge_api.db.sqlite.opening import create_file, migrate, store_refusal
+from edge_api.db.sqlite.opening import create_file, migrate, require_file, store_refusal
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
 from edge_api.db.sqlite.session import StoreConnections, open_connections
 from edge_api.db.types import format_instant
@@ -72,7 +72,7 @@ def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # no
     from the log.
     """
     if not create and not path.exists():
-        raise missing_store(f"at {path}")
+        require_file(path)
     create_file(path)
     file = path.resolve()
     if locks is not None:
@@ -139,25 +139,26 @@ class SQLiteStore:
             results = await connections.run(queries) if queries else []
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
-        if connections.writer.wal_bytes > MAX_WAL_BYTES:
-            self._trim_log()
+        # Of another edge, and without a replicator, commits checkpoint the log.
+        if self._exclusive and self._replicated:
+            self._trim_log(connections.writer.files.wal_bytes())
         return results
 
-    def _trim_log(self) -> None:
+    def _trim_log(self, size: int) -> None:
         """Cut a log that grows without end, since its replicator is stopped, stuck or not started.
 
         That is ended for it, and then copies the whole store; so it is not done again at once.
         """
-        if time.monotonic() > self._next_trim_at:
+        if size > MAX_WAL_BYTES and time.monotonic() > self._next_trim_at:
             self._next_trim_at = time.monotonic() + TRIM_SECONDS
-            self._trimming = asyncio.create_task(self._trim())
+            self._trimming = asyncio.create_task(self._trim(size))
 
-    async def _trim(self) -> None:
-        size, is_cut = self._connections.writer.wal_bytes >> 20, False
+    async def _trim(self, size: int) -> None:
+        is_cut = False
         with suppress(Problem):
             is_cut = await self.scrub()
         outcome = "was cut" if is_cut else "cannot be cut: see that Litestream runs"
-        _log.warning("the log of the store has grown to %d MiB and %s", size, outcome)
+        _log.warning("the log of the store has grown to %d MiB and %s", size >> 20, outcome)
 
     def version(self) -> int:
         """Return a number as `Store.version` does. Raises Problem `unavailable`."""

@@ -34,7 +34,7 @@ def lock_store(path: Path) -> Iterator[None]:
                 "end that one, or set DATABASE_URL to another file"
             ) from None
         os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()} {_code_digest()}".encode())
+        os.write(descriptor, f"{os.getpid()} {InstalledCode(PACKAGE).digest.hex()}".encode())
         yield
     finally:
         os.close(descriptor)
@@ -48,7 +48,7 @@ def is_locked(path: Path) -> bool:
 def is_outdated(path: Path) -> bool:
     """Return whether an edge serves the store with code that is not installed. Raises OSError."""
     holder = _find_holder(path)
-    return holder is not None and holder[1:] != [_code_digest()]
+    return holder is not None and holder[1:] != [InstalledCode(PACKAGE).digest.hex()]
 
 
 def _find_holder(path: Path) -> list[str] | None:
@@ -67,10 +67,6 @@ def _find_holder(path: Path) -> list[str] | None:
 
 def _read_holder(descriptor: int) -> list[str]:
     return os.read(descriptor, 100).decode().split(" ")
-
-
-def _code_digest() -> str:
-    return InstalledCode(PACKAGE).digest.hex()
 
 
 def _lock_path(path: Path) -> Path:

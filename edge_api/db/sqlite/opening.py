@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from edge_api.db.errors import StoreRefusal, refuse_newer
+from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
 from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
@@ -42,6 +42,7 @@ RESTORE_FIX: Final = (
 NOT_A_STORE: Final = (
     f"is no store of Fore-edge: set DATABASE_URL to another file; if it was one, {RESTORE_FIX}"
 )
+BACKUPS: Final = "backups"  # the folder beside a store into which they are made
 _SCHEMA_BYTES: Final = f"CREATE TABLE {EMAIL_UNSUBSCRIBE_TOKENS.name}".encode()
 _SCHEMA_WITHIN: Final = 16 * 1024 * 1024
 """The first bytes of a file, in which the schema of a store is."""
@@ -67,6 +68,7 @@ def create_file(path: Path) -> None:
         modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
     check_library(sqlite3.sqlite_version_info, modules)
     require_wal(path.resolve())
+    _require_unlost(path)
     _make_file(path)
     check_file_system(path.parent, file_system_type(path.parent))
 
@@ -92,6 +94,31 @@ def _was_store(path: Path) -> bool:
     with suppress(OSError), path.open("rb") as file:
         return _SCHEMA_BYTES in file.read(_SCHEMA_WITHIN) or litestream_state_path(path).exists()
     return False
+
+
+def require_file(path: Path) -> None:
+    """Raise StoreRefusal where there is no store: it was never made, or it was lost."""
+    if not path.is_file():
+        require_wal(path.resolve())
+        _require_unlost(path)
+        raise missing_store(f"at {path}")
+
+
+def _require_unlost(path: Path) -> None:
+    """Refuse where the store is gone but its traces are not: an empty one would look healthy."""
+    store, ends = path.resolve(), ("-backup.json", "-replica.json")
+    left = [litestream_state_path(store), *(store.with_name(f"{store.name}{end}") for end in ends)]
+    traces = [each.name for each in (path.with_suffix(".key"), *left) if each.exists()]
+    # The backups beside several stores may be of another one.
+    if not any(each.name != path.name for each in path.parent.glob("*.db")):
+        traces += [BACKUPS for _ in path.parent.glob(f"{BACKUPS}/edge-*.db")][:1]
+    # The traces first: who makes a store fills its file before anything is beside it.
+    if traces and not (path.exists() and path.stat().st_size):
+        raise StoreRefusal(
+            f"{path} is {'empty' if path.exists() else 'missing'}, but a store was there "
+            f"({', '.join(traces)} beside it): put it back, or {RESTORE_FIX}; to begin anew, move "
+            "them away"
+        )
 
 
 def require_wal(path: Path) -> None:

@@ -1,26 +1,121 @@
 """The connections of an open store: one writes, some read, one watches for changes.
 
-They serve one file. When that file is replaced, others have to take their place.
+They serve one file. When that file is replaced, others have to take their place. Works that wait
+together for the writer share a transaction and its sync to the disk, and each caller is answered
+after the commit. Savepoints keep the callers apart: one that fails is rolled back alone.
 """
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
 from functools import partial
 from pathlib import Path
 from shutil import disk_usage
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from edge_api.db.errors import query_timeout, unavailable
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Query, QueryResult, Read
-from edge_api.db.sqlite.connection import Connection, connect, enable_checkpoints
+from edge_api.db.sqlite.connection import (
+    Connection,
+    Readers,
+    connect,
+    enable_checkpoints,
+    execute,
+    truncate_wal,
+)
 from edge_api.db.sqlite.errors import FileIdentity
-from edge_api.db.sqlite.execution import execute
 from edge_api.db.sqlite.opening import enable_wal, schema_version
-from edge_api.db.sqlite.readers import Readers
-from edge_api.db.sqlite.writer import QueryBatch, Writer
+from edge_api.db.transaction import GroupCommitter
+
+T = TypeVar("T")
+Work = Callable[[sqlite3.Connection], T]
+"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+Works = Sequence[Work[Any] | Sequence[Query]]
+"""Lists of queries share statements."""
+
+
+class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
+    """Commits groups of work on the connection that writes."""
+
+    def __init__(self, connection: Connection, files: FileIdentity) -> None:
+        super().__init__()
+        self._connection = connection
+        self.files = files
+
+    async def truncate_wal(self, *, vacuum: bool) -> bool:
+        """Truncate the log between two groups; return whether no reader prevented it."""
+        self.refuse_closed()
+        return await self._connection.call(partial(truncate_wal, vacuum=vacuum))
+
+    async def close(self, *, truncates_wal: bool = False) -> None:
+        """Commit waiting work, for a few seconds at the most, and refuse the rest."""
+        if self._closed:
+            return
+        await super().close()
+        try:
+            if truncates_wal:
+                await self._connection.call(truncate_wal)
+        finally:
+            await self._connection.close()
+
+    async def _commit(self, works: Works) -> list[Any]:
+        """Return what `commit_together` does; raises sqlite3.Error and StoreFileMoved."""
+        return await self._connection.call(partial(commit_together, self.files, works))
+
+
+def commit_together(files: FileIdentity, works: Works, connection: sqlite3.Connection) -> list[Any]:
+    """Run each work, commit once, and return all results.
+
+    A work that raises has its exception for a result. Raises sqlite3.Error and StoreFileMoved
+    when nothing of the whole group is durable.
+    """
+    files.check()
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        results = _run_all(connection, works)
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    files.check()
+    return results
+
+
+def _run_all(connection: sqlite3.Connection, works: Works) -> list[Any]:
+    """Run the works together; should one fail, begin again with a savepoint for each.
+
+    Savepoints are what costs most in a transaction, and nearly always no work fails.
+    """
+    try:
+        return _run_together(connection, works)
+    except Exception:  # noqa: BLE001  which work it was comes out at the second attempt
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("BEGIN IMMEDIATE")
+        return [_attempt(connection, work) for work in works]
+
+
+def _run_together(connection: sqlite3.Connection, works: Works) -> list[Any]:
+    lists = [work for work in works if not callable(work)]
+    results = iter(execute(connection, lists, defer_inserts=True))
+    return [work(connection) if callable(work) else next(results) for work in works]
+
+
+def _attempt(connection: sqlite3.Connection, work: Work[Any] | Sequence[Query]) -> Any:
+    connection.execute("SAVEPOINT work")
+    try:
+        (result,) = _run_together(connection, [work])
+    except Exception as error:
+        # A disk that is full or fails ends the whole transaction, not this work alone.
+        if not connection.in_transaction:
+            raise
+        connection.execute("ROLLBACK TO work")
+        result = error
+    connection.execute("RELEASE work")
+    return result
+
 
 FAST_READERS: Final = 2
 SLOW_READERS: Final = 2
@@ -39,13 +134,11 @@ class StoreConnections:
     def __init__(
         self,
         writer: Writer,
-        files: FileIdentity,
         fast: Readers,
         slow: Readers,
         version_connection: sqlite3.Connection,
     ) -> None:
         self.writer = writer
-        self._files = files
         self.fast = fast
         self.slow = slow
         self._version_connection = version_connection
@@ -58,7 +151,7 @@ class StoreConnections:
         """
         reads = [query for query in queries if isinstance(query, Read)]
         if len(reads) < len(queries):
-            results: list[QueryResult] = await self.writer.run(QueryBatch(queries))
+            results: list[QueryResult] = await self.writer.run(queries)
             return results
         if not self.is_open:
             raise unavailable("The store is closed")
@@ -73,7 +166,7 @@ class StoreConnections:
     def _read_snapshot(
         self, reads: Sequence[Read], connection: sqlite3.Connection
     ) -> list[QueryResult]:
-        self._files.check()
+        self.writer.files.check()
         if len(reads) > 1 or reads[0].with_total:  # one statement has a snapshot of its own
             connection.execute("BEGIN")
         try:
@@ -144,6 +237,5 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
         fast = await Readers.open(connector, FAST_READERS)
         stack.push_async_callback(fast.close)
         slow = await Readers.open(connector, SLOW_READERS)
-        writer = Writer(writing, files, tracks_wal_size=exclusive and replicated)
         stack.pop_all()
-        return StoreConnections(writer, files, fast, slow, version_connection)
+        return StoreConnections(Writer(writing, files), fast, slow, version_connection)

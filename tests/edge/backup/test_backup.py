@@ -19,8 +19,8 @@ from edge_api.backup.files import BackupFolder
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_backup, copy_store, verify_copy
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import read_settings
@@ -117,6 +117,21 @@ def test_the_newest_are_kept_and_what_others_put_there(
 
     assert names_in(folder) == sorted([*strange, *(Path(each["file"]).name for each in made[1:])])
     assert made[2]["removed"] == [made[0]["file"]]
+
+
+@pytest.mark.parametrize("words", ["backup", "upgrade"])
+def test_no_backup_goes_unless_a_number_is_given(
+    installation: Installation, folder: Path, words: str
+) -> None:
+    """Neither a backup nor an upgrade removes what a timer with a larger `--keep` has made."""
+    folder.mkdir()
+    early = [f"edge-20260101T0000{second:02}.000000Z.db" for second in range(30)]
+    for name in early:
+        (folder / name).write_text("made early")
+    said(installation, words)
+
+    assert len(names_in(folder)) == 31
+    assert set(early) < set(names_in(folder))
 
 
 @pytest.mark.size("ci")

@@ -8,11 +8,15 @@ from uuid import uuid4
 import pytest
 
 from edge_api.backup.restoration import carry_over
-from edge_api.db.oauth_tables import ACCESS_REQUESTS, OAUTH_CLIENTS
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import (
+    ACCESS_REQUESTS,
+    OAUTH_CLIENTS,
+    WEBHOOK_DELIVERIES,
+    WEBHOOK_ENDPOINTS,
+)
 from edge_api.db.query import Delete, Filter, Insert, Read, Update
-from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite.copying import copy_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS
 from tests.edge.backup.test_restore import LATER, make_key

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.db import postgres
-from edge_api.db.postgres import PostgresStore
+from edge_api.db.postgres import engine as postgres
+from edge_api.db.postgres.engine import PostgresStore
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Query, QueryResult, Read, Store, Update
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, TABLES
 from edge_api.db.transfer import copy_tables, digest_table

@@ -16,11 +16,11 @@ import pytest
 from edge_api.backup.replica import Replication, fetch_replica, make_replication
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
-from edge_api.db.sqlite import SQLiteStore, open_store
 from edge_api.db.sqlite import engine as sqlite_engine
 from edge_api.db.sqlite.copying import verify_copy
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.sqlite.replicator import lock_if_unreplicated, lock_path
-from edge_api.db.sqlite.writer import Writer
+from edge_api.db.sqlite.session import Writer
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import await_replica, ids, installation_in

@@ -20,7 +20,7 @@ import pytest
 from edge_api.backup.replica import Replication, find_program, make_replication
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.sqlite.replicator import (
     lock_path,
     lock_replicator,
@@ -385,7 +385,7 @@ def test_a_former_state_is_restored(installation: Installation) -> None:
 
     output = said(installation, "restore", "--from-replica", "--at", instant, "--force")
     assert ids(installation.store) == {early}
-    assert "1 leads came since" in output
+    assert "leads that came since, in the former store alone: 1\n" in output
     assert "the replica brings no secret key" in output
     (aside,) = installation.store.parent.glob("edge.db.replaced-*Z")
     assert ids(aside) == {early, late}

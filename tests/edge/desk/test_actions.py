@@ -8,11 +8,15 @@ from edge_api.access.input import AccessRequestInput
 from edge_api.access.service import AccessRequests
 from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
-from edge_api.db.desk_tables import DESK_SESSIONS, FORMER_ROWS
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_SESSIONS, EMAIL_OUTBOX, FORMER_ROWS
 from edge_api.db.query import Insert
-from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
+from edge_api.db.tables import (
+    CREDENTIALS,
+    EMAIL_SEND_LOG,
+    EMAIL_SEND_STATE,
+    LEADS,
+    SUPPRESSED_EMAILS,
+)
 from tests.edge.conftest import RunningEdge
 from tests.edge.desk.conftest import Browser
 from tests.edge.store.samples import make_row
@@ -47,6 +51,15 @@ async def test_each_screen_is_for_who_signed_in(edge: RunningEdge, path: str) ->
     assert "frame-ancestors 'none'" in shown.headers["Content-Security-Policy"]
     head = await stranger.ask("HEAD", path)
     assert (head.status, head.text) == (200, "")
+
+
+async def test_one_lead_is_counted_as_one(owner: Browser) -> None:
+    """The overview has the singular for one, and the plural for any other number."""
+    assert (
+        "0 new leads 0 requests for access 0 messages given up" in (await owner.get("/desk/")).said
+    )
+    await owner.lead()
+    assert "1 new lead 0 requests for access" in (await owner.get("/desk/")).said
 
 
 async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
@@ -269,3 +282,51 @@ async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
     late = await owner.post(f"/desk/audit/{first.to.rpartition('=')[2]}/undo/")
     assert (late.status, "has changed since, in reason" in late.said) == (409, True)
     assert (await owner.post(f"/desk/audit/{SUBJECT}/undo/")).status == 404
+
+
+async def test_the_next_lead_is_that_of_the_inbox(owner: Browser) -> None:
+    """A lead keeps the filters it was opened with; leads of one instant are not skipped."""
+    at, later = "2026-01-02T03:04:05.000000Z", "2026-01-03T03:04:05.000000Z"
+    await owner.lead(name="n0", created_at=later)
+    for number in range(1, 4):
+        await owner.lead(name=f"n{number}", created_at=at)
+    await owner.lead(name="bought", created_at=at, status="won")
+    counts = {"": 5, "?status=new": 4, "?status=new&order=oldest": 4, "?q=n1": 1}
+    for query, count in counts.items():
+        shown = await owner.get(f"/desk/leads/{query}")
+        listed = [str(each.attributes["href"]) for each in shown.tree.css(".who")]
+        seen = [listed[0]]
+        while found := (await owner.get(seen[-1])).tree.css_first("a[rel=next]"):
+            seen.append(str(found.attributes["href"]))
+        assert (seen, len(seen)) == (listed, count)
+        first = await owner.get(seen[0])
+        assert first.one(".pages a").attributes["href"] == f"/desk/leads/{query}"
+
+    path = next(each for each in listed if "?q=n1" in each)
+    marked = await owner.post("/desk/leads/mark/", one=f"{path[12:48]} won", back=path)
+    assert marked.to.startswith(f"{path}&done=")
+    noted = await owner.post(path, notes="x", back=path, **{"was.notes": ""})
+    assert noted.to.startswith(f"{path}&done=")
+
+
+async def test_all_of_a_page_are_ticked_by_one_press(owner: Browser) -> None:
+    """Once: neither the page after the change nor another filter has them ticked."""
+    for number in range(3):
+        await owner.lead(name=f"n{number}", status="spam")
+    shown = await owner.get("/desk/leads/?status=spam&pick=all")
+    ticked = [each.attributes["value"] for each in shown.tree.css("[name=id][checked]")]
+    assert len(ticked) == 3
+    assert len([each for each in shown.tree.css("a") if "pick" in str(each.attributes)]) == 1
+    back = str(shown.one("[name=back]").attributes["value"])
+    assert back == "/desk/leads/?status=spam"
+    await owner.post("/desk/leads/mark/", id=ticked, status="lost", back=back)
+    assert {row["status"] for row in await owner.rows(LEADS)} == {"lost"}
+
+
+async def test_a_lead_says_at_its_top_that_mail_came_back(owner: Browser) -> None:
+    """What the owner would write to that address is likely to come back too."""
+    lead = await owner.lead()
+    log = {"template_name": "x", "recipient_email": lead["email"], "status": "bounced"}
+    await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
+    shown = await owner.get(f"/desk/leads/{lead['id']}/")
+    assert shown.one(".desk .fault").text().startswith("Mail to this address: bounced")

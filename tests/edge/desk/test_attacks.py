@@ -10,7 +10,8 @@ import pytest
 from edge_api.auth.actor import system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
-from edge_api.db.desk_tables import DESK_LINKS, DESK_SESSIONS
+from edge_api.background import delete_expired
+from edge_api.db.internal_tables import DESK_LINKS, DESK_SESSIONS
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
@@ -147,7 +148,7 @@ async def test_old_sessions_and_links_are_deleted(edge: RunningEdge) -> None:
         await edge.service.store.run(Update(table, past, every))
     assert (await browser.get("/desk/")).status == 303
     await edge.service[Sessions].delete_expired()
-    await edge.service[DeskLinks].delete_expired()
+    await delete_expired(edge.service.store, edge.service.clock)
     assert [await browser.rows(table) for table in (DESK_SESSIONS, DESK_LINKS)] == [[], []]
 
 

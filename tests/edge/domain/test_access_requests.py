@@ -13,10 +13,11 @@ from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.secrets import hash_secret, is_well_formed
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.background import EXPIRING, delete_expired
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.settings import read_settings
 from tests.edge.domain.doors import make_access
 
@@ -187,7 +188,7 @@ async def test_a_credential_that_has_ended_is_not_handed_out_again(
 
 
 async def test_a_late_claim_can_be_repeated_too(
-    requests: AccessRequests, decisions: AccessDecisions, clock: Any
+    requests: AccessRequests, decisions: AccessDecisions, store: Store, clock: Any
 ) -> None:
     """Also where the fourteen days end in between."""
     filed = await requests.submit(order(), ADDRESS)
@@ -195,7 +196,7 @@ async def test_a_late_claim_can_be_repeated_too(
     clock.move(days=13, hours=23, minutes=59)
     first = (await requests.claim(filed.claim_token)).issued
     clock.move(minutes=9)
-    await requests.delete_expired()
+    await delete_expired(store, clock)
 
     assert (await requests.claim(filed.claim_token)).issued[0].secret == first[0].secret
 
@@ -230,7 +231,7 @@ async def test_a_request_is_over_after_fourteen_days(
     approved = await requests.submit(order(), ADDRESS)
     await decisions.approve(approved.row["id"])
     clock.move(days=13, hours=23)
-    await requests.delete_expired()
+    await delete_expired(store, clock)
     assert len(await decisions.all()) == len(await rows(store)) == 2
 
     clock.move(hours=1)
@@ -238,17 +239,16 @@ async def test_a_request_is_over_after_fourteen_days(
         assert (await problem_of(requests.claim(filed.claim_token))).code == "not_found"
         assert (await problem_of(decisions.approve(filed.row["id"]))).code == "not_found"
     assert (await decisions.all(), await decisions.count_pending()) == ([], 0)
-    await requests.delete_expired()
+    await delete_expired(store, clock)
     assert await rows(store) == []
 
 
 async def test_housekeeping_writes_nothing_for_nothing(watched: Any, clock: Any) -> None:
     """While no request is over, the store is only read."""
-    limiter = Limiter(read_settings({}, dotenv=None), clock.seconds)
     watched.read_only = True
 
-    await AccessRequests(watched, clock, limiter, SECRET).delete_expired()
-    assert watched.runs == 1
+    await delete_expired(watched, clock)
+    assert watched.runs == len(EXPIRING)
 
 
 async def test_only_so_many_may_wait(

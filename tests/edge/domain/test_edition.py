@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import NO_BUILD, BuildContents, BuildManager, Search
+from edge_api.journal.builds import LOST, NO_BUILD, BuildContents, BuildManager, Search
 from edge_api.journal.search_index_files import SearchOpener
-from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
+from edge_api.schema.index import CURRENT_LINK, INDEX_FILE, PREVIOUS_LINK
 from tests.edge.small_builds import (
     SITE_URL,
     encode_index,
@@ -194,6 +194,48 @@ async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path
     point_at(tmp_path, folder)
     await builds.refresh()
     assert (builds.build().build_id, builds.error) == ("build-0001", "")
+
+
+@pytest.mark.parametrize("part", ["", "site"])
+@pytest.mark.parametrize("is_running", [True, False])
+async def test_a_lost_build_gives_way_to_the_one_before(
+    builds: BuildManager,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    part: str,
+    *,
+    is_running: bool,
+) -> None:
+    """One line says so, also where an edge starts without it; the next build is taken as ever."""
+    former = write_build(tmp_path, "build-0001", [make_post("ink")])
+    (tmp_path / PREVIOUS_LINK).symlink_to(former.name)
+    served = publish(tmp_path, "build-0002", "paper")
+    if is_running:
+        await builds.refresh()
+    shutil.rmtree(served / part)
+    for _ in range(3):
+        await builds.refresh()
+
+    assert builds.build().build_id == "build-0001"
+    assert builds.error.startswith("the newest build is not served: " if part else LOST)
+    told = [line.message for line in caplog.records if line.levelno > logging.INFO]
+    assert told == [builds.error]
+
+    publish(tmp_path, "build-0003", "thread")
+    await builds.refresh()
+    assert (builds.build().build_id, builds.error) == ("build-0003", "")
+
+
+async def test_a_lost_build_without_another_is_no_build(
+    builds: BuildManager, tmp_path: Path
+) -> None:
+    """Pages would be missing, so readiness must not say that all is well."""
+    served = publish(tmp_path, "build-0001", "ink")
+    await builds.refresh()
+    shutil.rmtree(served)
+    await builds.refresh()
+
+    assert (builds.current, builds.error) == (None, NO_BUILD)
 
 
 async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path: Path) -> None:

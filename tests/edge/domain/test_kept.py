@@ -7,9 +7,9 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read
-from edge_api.db.sqlite import SQLiteStore
+from edge_api.db.sqlite.engine import SQLiteStore
 from edge_api.db.tables import SUPPRESSED_EMAILS
-from edge_api.db.versioned_cache import MIN_ENTRY_BYTES, VersionedCache
+from edge_api.db.versioned_cache import MIN_ENTRY_BYTES, SingleFlightCache
 
 READ = Read(SUPPRESSED_EMAILS, ("email",))
 
@@ -74,9 +74,21 @@ async def test_one_who_leaves_ends_no_read(watched: Any) -> None:
     assert watched.runs == 1
 
 
-def answers(watched: Any, most: int = 10 * MIN_ENTRY_BYTES) -> VersionedCache[list[QueryResult]]:
-    """Return what is kept of several questions, each answer as heavy as the least."""
-    return VersionedCache(watched, lambda _: 1, most)
+class Answers:
+    """What is kept of several questions while the store stays as it is."""
+
+    def __init__(self, watched: Any, most: int) -> None:
+        self._watched = watched
+        self._cache: SingleFlightCache[list[QueryResult]] = SingleFlightCache(lambda _: 1, most)
+
+    async def get(self, key: object, read: Any, length: int = 0) -> list[QueryResult]:
+        """Return the answer to a question."""
+        return await self._cache.get((self._watched.version(), key), read, length)
+
+
+def answers(watched: Any, most: int = 10 * MIN_ENTRY_BYTES) -> Answers:
+    """Return nothing kept yet; each answer will be as heavy as the least."""
+    return Answers(watched, most)
 
 
 async def test_each_question_is_read_once(watched: Any) -> None:

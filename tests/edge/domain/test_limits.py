@@ -257,7 +257,7 @@ async def test_what_edges_took_unheard_leaves_nothing(seconds: Seconds) -> None:
     for _ in range(2):
         await windows.hit(limit, "x")
     (key,) = (item.key_for(limit.name, "x") for item in limit.items)
-    await windows.exchange(Board({key: [5.0, 4.0]}))
+    await windows.exchange(Board({key: [5.0, 4.0]}).exchange)
 
     assert await windows.hit(limit, "x") == LimitDecision(allowed=False, windows=((0, 55.0),))
 
@@ -270,10 +270,10 @@ async def test_what_could_not_be_told_is_told_later(seconds: Seconds) -> None:
     await windows.hit(limit, "x")
     board.is_away = True
     with pytest.raises(Problem):
-        await windows.exchange(board)
+        await windows.exchange(board.exchange)
     seconds.now += 1
     await windows.hit(limit, "x")
     board.is_away = False
-    await windows.exchange(board)
+    await windows.exchange(board.exchange)
 
     assert [share.ages for share in board.told[0].values()] == [(1.0, 0.0)]

@@ -10,10 +10,10 @@ import pytest
 from aiohttp import ClientResponse
 from standardwebhooks import Webhook
 
+from edge_api.background import delete_expired
 from edge_api.db.query import Insert, Order, Read
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, SUPPRESSED_EMAILS
-from edge_api.leads.service import Leads
 from edge_api.mail.suppressions import REPORT_RETENTION
 from edge_api.net.signatures import new_secret
 from tests.edge.conftest import EMAIL_HOOK_SECRET, error_of
@@ -149,12 +149,12 @@ async def test_the_same_message_is_known_for_a_week(make_edge: Any) -> None:
     async with make_edge(clock) as edge:
         for move, logged in ((timedelta(), 1), (REPORT_RETENTION - timedelta(minutes=1), 1)):
             clock.now += move
-            await edge.service[Leads].delete_expired()
+            await delete_expired(edge.service.store, clock)
             async with post(edge, event()) as answer:
                 assert answer.status == 200
             assert len(await rows(edge, EMAIL_SEND_LOG)) == logged
         clock.now += timedelta(minutes=1)
-        await edge.service[Leads].delete_expired()
+        await delete_expired(edge.service.store, clock)
         assert await rows(edge, IDEMPOTENCY_KEYS) == []
 
 

@@ -21,7 +21,7 @@ def kept(folder: Path) -> list[mailbox.MaildirMessage]:
 async def test_a_message_is_a_file_that_mail_programs_read(tmp_path: Path) -> None:
     """A message stands in the folder as it was composed, and nothing is left in its `tmp`."""
     folder, message = tmp_path / "var" / "mail", notification(email="jos\u00e9@work.example.org")
-    async with open_transport(f"maildir:{folder}").session() as session:
+    async with open_transport(f"maildir:{folder}")() as session:
         await session.send(SENDER, RECIPIENT, message)
 
     (file,) = (folder / "new").iterdir()
@@ -35,7 +35,7 @@ async def test_a_message_is_a_file_that_mail_programs_read(tmp_path: Path) -> No
 
 async def test_the_folder_is_private(tmp_path: Path) -> None:
     """Nobody else on the machine looks into the mail."""
-    async with open_transport(f"maildir:{tmp_path / 'mail'}").session():
+    async with open_transport(f"maildir:{tmp_path / 'mail'}")():
         pass
 
     assert (tmp_path / "mail").stat().st_mode & 0o777 == 0o700
@@ -43,7 +43,7 @@ async def test_the_folder_is_private(tmp_path: Path) -> None:
 
 async def test_an_empty_folder_becomes_a_maildir(tmp_path: Path) -> None:
     """A folder that stands there already is used."""
-    async with open_transport(f"maildir:{tmp_path}").session() as session:
+    async with open_transport(f"maildir:{tmp_path}")() as session:
         await session.send(SENDER, RECIPIENT, notification())
 
     assert len(kept(tmp_path)) == 1
@@ -53,7 +53,7 @@ async def test_many_at_once_lose_none(tmp_path: Path) -> None:
     """Sessions that write at the same time each keep their message."""
 
     async def send(number: int) -> None:
-        async with open_transport(f"maildir:{tmp_path}").session() as session:
+        async with open_transport(f"maildir:{tmp_path}")() as session:
             await session.send(SENDER, RECIPIENT, notification(name=f"Number {number}"))
 
     await asyncio.gather(*map(send, range(100)))
@@ -67,7 +67,7 @@ async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
 
     with pytest.raises(Refused) as caught:
-        async with open_transport(f"maildir:{tmp_path / 'file'}").session():
+        async with open_transport(f"maildir:{tmp_path / 'file'}")():
             pass
 
     assert (caught.value.stage, classify(caught.value)) == ("connect", "retry")
@@ -76,7 +76,7 @@ async def test_a_place_that_is_no_folder_is_refused(tmp_path: Path) -> None:
 
 async def test_a_folder_that_goes_away_is_refused(tmp_path: Path) -> None:
     """Mail into a folder that was taken away within a batch waits."""
-    async with open_transport(f"maildir:{tmp_path / 'mail'}").session() as session:
+    async with open_transport(f"maildir:{tmp_path / 'mail'}")() as session:
         for part in ("tmp", "new", "cur"):
             (tmp_path / "mail" / part).rmdir()
         with pytest.raises(Refused) as caught:

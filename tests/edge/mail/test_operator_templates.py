@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from edge_api.mail.messages import MailTemplates
-from edge_api.mail.samples import open_templates, sample_message
-from edge_api.settings import Settings, SettingsError, read_settings
+from edge_api.mail.preparation import open_templates, sample_message
+from edge_api.schema.environment import SettingsError
+from edge_api.settings import Settings, read_settings
 
 MakeFolder = Callable[..., Settings]
 

@@ -3,14 +3,15 @@ import ssl
 from contextlib import AsyncExitStack
 from email import message_from_bytes, message_from_string, policy
 from email.message import EmailMessage
+from functools import partial
 from typing import Any
 
 import pytest
 
 from edge_api.db.email_address import SmtpRelay, parse_relay
 from edge_api.mail.delivery import classify
-from edge_api.mail.messages import MailSession, Refused, Stage
-from edge_api.mail.transports import SmtpTimeouts, SmtpTransport, open_transport
+from edge_api.mail.messages import MailSession, Refused, Stage, Transport
+from edge_api.mail.transports import SmtpSession, SmtpTimeouts, open_transport
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving
@@ -21,14 +22,15 @@ SENDER, RECIPIENT = "journal@journal.example", "owner@journal.example"
 LOGIN = "us%40er:p%3A%2Fss@"
 
 
-def transport(url: str, seconds: float = 10, trust: ssl.SSLContext | None = None) -> SmtpTransport:
+def transport(url: str, seconds: float = 10, trust: ssl.SSLContext | None = None) -> Transport:
     """Return a transport to a relay of the test's own."""
     relay = parse_relay(url)
     assert isinstance(relay, SmtpRelay)
-    return SmtpTransport(relay, SmtpTimeouts(seconds, seconds), trust)
+    timeouts = SmtpTimeouts(seconds, seconds)
+    return partial(SmtpSession, relay, trust or ssl.create_default_context(), timeouts)
 
 
-def near(port: int, **more: Any) -> SmtpTransport:
+def near(port: int, **more: Any) -> Transport:
     """Return a transport to a port of this machine."""
     return transport(f"smtp://127.0.0.1:{port}", **more)
 
@@ -39,10 +41,10 @@ async def post(session: MailSession, message: EmailMessage | None = None, **chan
     await session.send(given["sender"], given["recipient"], message or notification())
 
 
-async def refusal_of(carrier: SmtpTransport, **changes: Any) -> Refused:
+async def refusal_of(carrier: Transport, **changes: Any) -> Refused:
     """Return how a relay refuses a message, whenever it does."""
     with pytest.raises(Refused) as caught:
-        async with carrier.session() as session:
+        async with carrier() as session:
             await post(session, **changes)
     return caught.value
 
@@ -50,7 +52,7 @@ async def refusal_of(carrier: SmtpTransport, **changes: Any) -> Refused:
 async def test_a_message_arrives_as_it_was_composed() -> None:
     """What a relay receives is what was composed, for one recipient."""
     message = notification(message=".\n..\nFrom here\n" + "x" * 1990)
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, message)
 
     (received,) = relay.received
@@ -61,7 +63,7 @@ async def test_a_message_arrives_as_it_was_composed() -> None:
 
 async def test_names_on_the_envelope_are_left_at_home() -> None:
     """A sender or recipient with a name goes onto the envelope as an address."""
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, sender=f"Journal <{SENDER}>", recipient=f"Owner <{RECIPIENT}>")
 
     assert (relay.received[0].sender, relay.received[0].recipients) == (SENDER, [RECIPIENT])
@@ -69,7 +71,7 @@ async def test_names_on_the_envelope_are_left_at_home() -> None:
 
 async def test_a_batch_goes_over_one_connection() -> None:
     """A session sends many messages over one connection."""
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         for _ in range(50):
             await post(session)
 
@@ -78,7 +80,7 @@ async def test_a_batch_goes_over_one_connection() -> None:
 
 async def test_a_connection_closed_between_messages_is_opened_again() -> None:
     """A relay that hangs up between two messages gets both, each once."""
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         for _ in range(3):
             await post(session)
             relay.hang_up()
@@ -88,7 +90,7 @@ async def test_a_connection_closed_between_messages_is_opened_again() -> None:
 
 async def test_a_relay_that_says_goodbye_between_messages_is_called_again() -> None:
     """A 421 at the beginning of a second message opens a new connection; a second 421 ends it."""
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session)
         relay.answers["sender"] = "421 4.3.2 enough for one connection"
         with pytest.raises(Refused) as caught:
@@ -122,7 +124,7 @@ async def test_a_refusal_has_its_stage_and_codes(
     stage: Stage, answer: str, code: int, enhanced: str, verdict: str
 ) -> None:
     """What a relay says at a stage is told in codes, without its own words; the next one passes."""
-    async with serving(Relay({stage: answer})) as relay, near(relay.port).session() as session:
+    async with serving(Relay({stage: answer})) as relay, near(relay.port)() as session:
         with pytest.raises(Refused) as caught:
             await post(session)
         relay.answers.clear()
@@ -140,7 +142,7 @@ async def test_a_refusal_has_its_stage_and_codes(
 @pytest.mark.parametrize("stage", ["sender", "recipient", "data"])
 async def test_a_connection_that_drops_is_no_answer(stage: str) -> None:
     """A relay that hangs up within a message has said nothing; the next one is carried."""
-    async with serving(Relay(drops_at=stage)) as relay, near(relay.port).session() as session:
+    async with serving(Relay(drops_at=stage)) as relay, near(relay.port)() as session:
         with pytest.raises(Refused) as caught:
             await post(session)
         relay.drops_at = None
@@ -158,7 +160,7 @@ async def test_a_connection_that_drops_is_no_answer(stage: str) -> None:
 async def test_a_relay_that_falls_silent_is_left(stage: str) -> None:
     """A relay that does not answer is given its time and no more; the next message is carried."""
     relay = Relay(silent_at=stage)
-    async with serving(relay), near(relay.port, seconds=2).session() as session:
+    async with serving(relay), near(relay.port, seconds=2)() as session:
         with pytest.raises(Refused) as caught:
             await post(session)
         relay.silent_at = None
@@ -212,7 +214,7 @@ async def test_a_password_goes_over_tls_from_the_first_octet(
     """`smtps` encrypts at once, and logs in with what the address says, decoded."""
     async with serving(Relay(), implicit=served, auth_require_tls=False) as relay:
         carrier = transport(f"smtps://{LOGIN}127.0.0.1:{relay.port}", trust=trusting)
-        async with carrier.session() as session:
+        async with carrier() as session:
             await post(session)
 
     assert relay.logins == [(b"us@er", b"p:/ss")]
@@ -226,7 +228,7 @@ async def test_a_password_goes_after_starttls(
     """STARTTLS is used where it is offered, and comes before the login."""
     async with serving(Relay(), host=ANY_ADDRESS, starttls=served, auth_required=True) as relay:
         carrier = transport(f"{scheme}://{LOGIN}{ANY_ADDRESS}:{relay.port}", trust=trusting)
-        async with carrier.session() as session:
+        async with carrier() as session:
             await post(session)
 
     assert relay.logins == [(b"us@er", b"p:/ss")]
@@ -247,7 +249,7 @@ async def test_this_machine_may_have_a_password_without_tls(served: ssl.SSLConte
     """To this machine a password goes in the clear, also where its own certificate is offered."""
     async with serving(Relay(), starttls=served, auth_require_tls=False) as relay:
         carrier = transport(f"smtp://{LOGIN}127.0.0.1:{relay.port}")
-        async with carrier.session() as session:
+        async with carrier() as session:
             await post(session)
 
     assert relay.logins == [(b"us@er", b"p:/ss")]
@@ -308,7 +310,7 @@ async def test_a_relay_that_knows_no_login() -> None:
 async def test_an_address_beyond_ascii_goes_by_smtputf8() -> None:
     """Recipient and Reply-To beyond ASCII arrive letter by letter."""
     message = notification(email="jos\u00e9@b\u00fccher.example", name="Jos\u00e9 \u2160")
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, message, recipient="\u5f20@\u4f8b\u5b50.example")
 
     (received,) = relay.received
@@ -324,7 +326,7 @@ async def test_an_address_beyond_ascii_goes_by_smtputf8() -> None:
 async def test_an_answer_beyond_ascii_goes_by_smtputf8() -> None:
     """A Reply-To beyond ASCII alone is reason enough for SMTPUTF8 where it is offered."""
     message = notification(email="jos\u00e9@work.example.org")
-    async with serving(Relay()) as relay, near(relay.port).session() as session:
+    async with serving(Relay()) as relay, near(relay.port)() as session:
         await post(session, message)
 
     (received,) = relay.received
@@ -336,7 +338,7 @@ async def test_a_domain_beyond_ascii_goes_in_ascii() -> None:
     """Where only the domain is beyond ASCII, any relay can carry it (RFC 5891)."""
     message = notification(email="ann@b\u00fccher.example")
     relay = Relay()
-    async with serving(relay, enable_SMTPUTF8=False), near(relay.port).session() as session:
+    async with serving(relay, enable_SMTPUTF8=False), near(relay.port)() as session:
         await post(session, message, recipient="owner@b\u00fccher.example")
 
     (received,) = relay.received
@@ -357,7 +359,7 @@ async def test_a_relay_without_smtputf8_still_carries_the_news() -> None:
     """A Reply-To that cannot be carried is left out; its address stands in the text."""
     message = notification(email="jos\u00e9@work.example.org")
     relay = Relay()
-    async with serving(relay, enable_SMTPUTF8=False), near(relay.port).session() as session:
+    async with serving(relay, enable_SMTPUTF8=False), near(relay.port)() as session:
         await post(session, message)
 
     (received,) = relay.received
@@ -386,7 +388,7 @@ async def test_a_batch_that_is_cancelled_sends_nothing_more() -> None:
     async with serving(Relay(silent_at="data")) as relay:
 
         async def run() -> None:
-            async with near(relay.port).session() as session:
+            async with near(relay.port)() as session:
                 await post(session)
 
         task = asyncio.create_task(run())
@@ -406,7 +408,7 @@ async def test_a_message_is_told_by_its_id() -> None:
         for _ in range(2):
             async with AsyncExitStack() as stack:
                 url = f"smtp://127.0.0.1:{relay.port}"
-                session = await stack.enter_async_context(open_transport(url).session())
+                session = await stack.enter_async_context(open_transport(url)())
                 message = notification()
                 message.replace_header("Message-ID", f"<{envelope.message_id}@journal.example>")
                 await post(session, message)

@@ -15,7 +15,7 @@ from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, SUPPRESSED_EMAILS
 from edge_api.http.pages import EdgePages
 from edge_api.journal.builds import BuildManager
-from edge_api.mail.suppressions import Subscriber, Suppression, UnsubscribeLinks, suppress
+from edge_api.mail.suppressions import Subscriber, UnsubscribeLinks, suppress, suppression
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import open_store
 from tests.edge.small_builds import make_post, point_at, write_build
@@ -237,13 +237,13 @@ async def test_a_suppression_that_fails_leaves_the_token_unused(edge: Any) -> No
     """Both rows are one transaction: a store that refuses one takes neither."""
     path = await link_path(edge)
     token = parse_qs(urlsplit(path).query)["token"][0]
-    late = Suppression("x@example.org", "unsubscribe").insert(edge.service.clock())
+    late = suppression("x@example.org", "unsubscribe", edge.service.clock())
     refused = Insert(SUPPRESSED_EMAILS, [*late.rows, *late.rows])
     with pytest.raises(Problem):
         await suppress(
             edge.service.store,
-            Suppression(ADDRESS, "unsubscribe"),
-            edge.service.clock(),
+            ADDRESS,
+            suppression(ADDRESS, "unsubscribe", edge.service.clock()),
             Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": NOW}, (Filter("token", "eq", token),)),
             refused,
         )

@@ -13,15 +13,18 @@ import pytest
 from edge_api.auth.actor import Actor
 from edge_api.auth.credentials import Authenticator
 from edge_api.auth.keys import Keys, NewKey
+from edge_api.background import delete_expired
 from edge_api.db.problems import Problem
 from edge_api.db.query import Read, Store
 from edge_api.oauth.clients import AuthMethod, NewClient
 from edge_api.oauth.consents import ConsentRequest
-from edge_api.oauth.server import OAuthConfig, OAuthServer
+from edge_api.oauth.server import OAuthServer
 from edge_api.schema.credentials import SCOPES
+from edge_api.settings import read_settings
 from tests.edge.domain.conftest import MovableClock
 
 SITE = "https://journal.example"
+SETTINGS = read_settings({"SITE_URL": SITE}, None)
 REDIRECT = "https://client.example/callback"
 GRANT_TYPES = ("authorization_code", "refresh_token")
 
@@ -51,6 +54,11 @@ class World:
     authenticator: Authenticator
     keys: Keys
     fetched: Fetched
+
+    async def delete_expired(self) -> None:
+        """Do what is done every minute."""
+        await self.oauth.maintain()
+        await delete_expired(self.store, self.clock)
 
     async def holder(self, *scopes: str) -> tuple[str, Actor]:
         """Return a new API key and who holds it; without scopes, one that may do everything."""
@@ -164,6 +172,6 @@ def clock() -> MovableClock:
 def world(store: Store, clock: MovableClock) -> World:
     """Return a server over an empty store."""
     fetched = Fetched()
-    oauth = OAuthServer(OAuthConfig(store, clock, SITE, b"s" * 32, fetched, ("cursor",)))
+    oauth = OAuthServer(SETTINGS, store, clock, b"s" * 32, fetch=fetched)
     authenticator = Authenticator(store, clock, SITE, oauth.token_validator)
     return World(oauth, store, clock, authenticator, Keys(store, clock), fetched)

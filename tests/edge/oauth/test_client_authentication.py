@@ -239,5 +239,5 @@ async def test_a_used_assertion_is_remembered_as_long_as_it_could_be_used(world:
     assert (await world.token(**CREDENTIALS, **form))["access_token"]
 
     world.clock.move(seconds=3660)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     assert (await refusal(world.token(**CREDENTIALS, **form))).oauth == "invalid_client"

@@ -8,7 +8,7 @@ import pytest
 
 from edge_api.auth.actor import SERVICE
 from edge_api.auth.keys import NewKey
-from edge_api.db.oauth_tables import OAUTH_GRANTS
+from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from tests.edge.oauth.conftest import REDIRECT, SITE, World, new_verifier, refusal

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.db.oauth_tables import (
+from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     OAUTH_GRANTS,
     REFRESH_TOKENS,
@@ -24,7 +24,7 @@ async def test_a_grant_that_is_used_stays(world: World) -> None:
     client, token = await connected(world)
     for _ in range(8):
         world.clock.move(days=25)
-        await world.oauth.delete_expired()
+        await world.delete_expired()
         await world.oauth.sweep()
         token = (await world.refresh(client, token))["refresh_token"]
 
@@ -39,7 +39,7 @@ async def test_a_grant_that_nobody_uses_goes(world: World, monkeypatch: pytest.M
     for _ in range(3):
         await connected(world)
     world.clock.move(days=61)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     await world.oauth.sweep()
 
     assert await world.rows(OAUTH_GRANTS) == []
@@ -51,7 +51,7 @@ async def test_a_replay_is_known_for_a_month(world: World) -> None:
     client, first = await connected(world)
     second = (await world.refresh(client, first))["refresh_token"]
     world.clock.move(days=29)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     await refusal(world.refresh(client, first))
 
     assert (await refusal(world.refresh(client, second))).oauth == "invalid_grant"
@@ -64,9 +64,9 @@ async def test_a_revoked_token_is_forgotten_when_it_would_have_ended(world: Worl
     form = (("client_id", client), ("token", tokens["access_token"]))
     await world.oauth.tokens.revoke(form, {})
     world.clock.move(minutes=59)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     assert len(await world.rows(REVOKED_TOKENS)) == 1
     world.clock.move(minutes=1)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
 
     assert await world.rows(REVOKED_TOKENS) == []

@@ -6,7 +6,7 @@ import orjson
 import pytest
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.db.oauth_tables import OAUTH_CLIENTS
+from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.oauth import clients as rows_module
 from edge_api.oauth.client import is_document_id
 from edge_api.oauth.consents import ConsentRequest
@@ -91,13 +91,13 @@ async def test_strangers_that_get_no_token_are_forgotten(world: World) -> None:
     verifier = new_verifier()
     await world.redeem(used["client_id"], await world.code(used["client_id"], verifier), verifier)
     world.clock.move(days=1, seconds=1)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
 
     kept = {row["id"] for row in await world.rows(OAUTH_CLIENTS)}
     assert kept == {used["client_id"], own}
     assert unused["client_id"] not in kept
     world.clock.move(days=181)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     assert {row["id"] for row in await world.rows(OAUTH_CLIENTS)} == {own}
 
 
@@ -203,5 +203,5 @@ async def test_a_client_that_was_revoked_does_not_come_back(world: World) -> Non
     await world.oauth.clients.revoke(URL)
     for days in (2, 200):
         world.clock.move(days=days)
-        await world.oauth.delete_expired()
+        await world.delete_expired()
         assert await world.oauth.clients.find(URL) is None

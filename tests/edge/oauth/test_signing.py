@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from edge_api.auth.tokens import AccessToken, SigningKeys, read, sign
-from edge_api.db.oauth_tables import SIGNING_KEYS
-from edge_api.oauth.server import OAuthConfig, OAuthServer
-from tests.edge.oauth.conftest import SITE, World, basic, refusal
+from edge_api.db.internal_tables import SIGNING_KEYS
+from edge_api.oauth.server import OAuthServer
+from tests.edge.oauth.conftest import SETTINGS, SITE, World, basic, refusal
 
 
 async def token(world: World) -> str:
@@ -39,7 +39,7 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
 
     world.clock.move(minutes=59)
     assert await world.authenticator.authenticate(old)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     late = await token(world)
     world.clock.move(minutes=1)
     assert (await world.oauth.keys.signing_key()).kid == kid
@@ -48,7 +48,7 @@ async def test_a_rotated_key_is_published_an_hour_before_it_signs(world: World) 
     assert await world.authenticator.authenticate(new)
 
     world.clock.move(hours=2)
-    await world.oauth.delete_expired()
+    await world.delete_expired()
     assert [row["id"] for row in await world.rows(SIGNING_KEYS)] == [kid]
 
 
@@ -57,15 +57,14 @@ async def test_a_key_that_has_had_its_time_is_rotated(world: World) -> None:
     await token(world)
     world.clock.move(days=90)
     for _ in range(3):
-        await world.oauth.delete_expired()
+        await world.delete_expired()
 
     assert len(await world.rows(SIGNING_KEYS)) == 2
 
 
 async def test_two_edges_over_one_store_believe_each_other(world: World) -> None:
     """A key that one made signs at the other."""
-    ground = OAuthConfig(world.store, world.clock, SITE, b"s" * 32, world.fetched)
-    other = OAuthServer(ground)
+    other = OAuthServer(SETTINGS, world.store, world.clock, b"s" * 32, fetch=world.fetched)
     text = await token(world)
 
     bearer = await other.token_validator.find(text)

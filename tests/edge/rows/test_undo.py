@@ -11,7 +11,7 @@ from edge_api.admin.privacy import Privacy
 from edge_api.admin.rows import Rows
 from edge_api.auth.actor import Actor, recent_entries
 from edge_api.auth.undo import undo, undoable
-from edge_api.db.desk_tables import FORMER_ROWS
+from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Query, QueryResult, Read, Store
 from edge_api.db.table import Row

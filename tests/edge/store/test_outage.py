@@ -14,7 +14,7 @@ from edge_api.db import errors as faults
 from edge_api.db.errors import Outage, query_timeout, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import make_lead
 

@@ -11,7 +11,7 @@ import pytest
 
 from edge_api.db.fts.index import MAX_READS, READERS, Search
 from edge_api.db.problems import Problem
-from edge_api.db.sqlite.readers import Readers
+from edge_api.db.sqlite.connection import Readers
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 

@@ -8,7 +8,7 @@ from edge_api.admin.filters import OPERATORS
 from edge_api.db import sql
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Update
-from edge_api.db.sqlite.execution import SQLITE
+from edge_api.db.sqlite.connection import SQLITE
 from edge_api.db.tables import EMAIL_SEND_STATE, IDEMPOTENCY_KEYS, LEADS, SUPPRESSED_EMAILS
 
 HOSTILE = "x'); DROP TABLE leads; --\" ? :name"

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import pytest
@@ -11,18 +12,19 @@ from pytest_aiohttp import AiohttpServer
 
 from edge_api.auth.rate_limits import Limiter
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
-from edge_api.webhooks.dispatcher import Dispatcher
+from edge_api.webhooks.dispatcher import Dispatcher, WebhookSender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints
-from edge_api.webhooks.sender import WebhookSender, is_own_machine
 from tests.edge.domain.conftest import MovableClock
 
 SECRET = b"s" * 32
+
+is_loopback = attrgetter("is_loopback")
 
 
 @dataclass
@@ -130,7 +132,7 @@ def read_lead(message: str, **more: str) -> LeadInput:
 
 def make_office(store: Any, clock: MovableClock, teller: WebhookSender | None = None) -> Office:
     """Return who tells others of the leads in a store; without a teller, this machine alone."""
-    messenger = teller or WebhookSender(is_own_machine, is_own_machine)
+    messenger = teller or WebhookSender(is_loopback, is_loopback)
     wrapping = SecretBox(SECRET, KEY_PURPOSE)
     dispatcher = Dispatcher(store, clock, wrapping, messenger)
     limiter = Limiter(read_settings({"RATE_LEADS": "0"}, dotenv=None))

@@ -2,6 +2,7 @@
 
 import ssl
 from ipaddress import ip_address
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,15 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.net.ssrf_guard import Address, is_public
 from edge_api.settings import read_settings
-from edge_api.webhooks.sender import WebhookSender, is_own_machine, make_sender
+from edge_api.webhooks.dispatcher import WebhookSender, make_sender
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.oauth.conftest import refusal
 from tests.edge.oauth.test_fetch import certificate
 from tests.edge.webhooks.conftest import Receiver, make_office
 
 __all__ = ["certificate"]
+
+is_loopback = attrgetter("is_loopback")
 
 HOSTS = [
     *("127.0.0.1", "127.1", "127.0.1", "2130706433", "0x7f000001", "0x7f.0.0.1", "0177.0.0.1"),
@@ -129,10 +132,10 @@ async def test_a_certificate_must_be_vouched_for(
 ) -> None:
     """Whoever nobody vouches for is told nothing."""
     trusted = ssl.create_default_context(cafile=str(certificate[0]))
-    assert (await WebhookSender(is_own_machine, ssl=trusted).post(secure, b"{}", {})).status == 204
+    assert (await WebhookSender(is_loopback, ssl=trusted).post(secure, b"{}", {})).status == 204
     assert len(receiver.received) == 1
 
-    answer = await WebhookSender(is_own_machine).post(secure, b"{}", {})
+    answer = await WebhookSender(is_loopback).post(secure, b"{}", {})
     assert answer.message == "its server cannot be reached"
     assert len(receiver.received) == 1
 

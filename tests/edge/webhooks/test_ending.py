@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 
 from edge_api import outbox as outbox_module
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES
 from edge_api.db.query import Query, QueryResult, Store, Update
 from edge_api.webhooks.dispatcher import MAX_CONCURRENT
 from tests.edge.domain.conftest import MovableClock, WatchedStore

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from edge_api.auth.tokens import SecretBox
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Delete, Filter, Update
 from edge_api.db.tables import AUDIT_LOG, LEADS
 from edge_api.webhooks.dispatcher import MAX_CONCURRENT
@@ -134,7 +134,7 @@ async def test_a_late_refusal_does_not_overrule_who_enabled(
     for _ in range(2):
         await receiver.arrival()
     assert await until(is_disabled)
-    await office.endpoints.enable(keyed.row["id"])
+    await office.endpoints.enable(keyed["id"])
     enabled.set()
     await telling
 
@@ -163,7 +163,7 @@ async def test_a_secret_that_cannot_sign_is_a_failure_like_any_other(
     """The delivery is counted, and not claimed for ever."""
     keyed = await office.endpoints.add(receiver.url)
     broken = SecretBox(SECRET, KEY_PURPOSE).encrypt(b"whsec_a")
-    where = (Filter("id", "eq", keyed.row["id"]),)
+    where = (Filter("id", "eq", keyed["id"]),)
     await office.store.run(Update(WEBHOOK_ENDPOINTS, {"secret": broken}, where))
     await office.lead()
     await office.dispatcher.run_once()

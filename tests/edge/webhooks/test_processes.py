@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from edge_api.auth.actor import system_clock
-from edge_api.db.outbox_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Filter, Read, Update
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 from tests.edge.webhooks.listener import Listener, listening
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from edge_api.db.outbox_tables import WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import WEBHOOK_ENDPOINTS
 from edge_api.net.signatures import is_signed, new_secret, sign
 from tests.edge.webhooks.conftest import Office, Receiver
 
@@ -109,21 +109,21 @@ async def test_what_is_told_verifies(office: Office, receiver: Receiver) -> None
     await office.dispatcher.run_once()
 
     (received,) = receiver.received
-    told = Webhook(keyed.secret).verify(received.body, received.headers)
+    told = Webhook(keyed["secret"]).verify(received.body, received.headers)
     assert told["data"]["email"] == "ann@example.org"
     assert abs(time.time() - int(received.headers["webhook-timestamp"])) < 300
     with pytest.raises(WebhookVerificationError):
-        Webhook(keyed.secret).verify(received.body + b" ", received.headers)
+        Webhook(keyed["secret"]).verify(received.body + b" ", received.headers)
     (row,) = await office.rows(WEBHOOK_ENDPOINTS)
-    assert keyed.secret.removeprefix("whsec_") not in str(row)
+    assert keyed["secret"].removeprefix("whsec_") not in str(row)
 
 
 async def test_while_a_secret_is_rotated_both_sign(office: Office, receiver: Receiver) -> None:
     """A receiver may change its own at any time within the overlap."""
     office.clock.now = datetime.now(UTC)
     old = await office.endpoints.add(receiver.url)
-    new = await office.endpoints.rotate(old.row["id"], timedelta(minutes=2))
-    assert new.secret != old.secret
+    new = await office.endpoints.rotate(old["id"], timedelta(minutes=2))
+    assert new["secret"] != old["secret"]
     await office.lead()
     await office.dispatcher.run_once()
     office.clock.move(minutes=2)
@@ -131,11 +131,11 @@ async def test_while_a_secret_is_rotated_both_sign(office: Office, receiver: Rec
     await office.dispatcher.run_once()
 
     during, after = receiver.received
-    for secret in (old.secret, new.secret):
+    for secret in (old["secret"], new["secret"]):
         assert Webhook(secret).verify(during.body, during.headers)
-    assert Webhook(new.secret).verify(after.body, after.headers)
+    assert Webhook(new["secret"]).verify(after.body, after.headers)
     with pytest.raises(WebhookVerificationError):
-        Webhook(old.secret).verify(after.body, after.headers)
+        Webhook(old["secret"]).verify(after.body, after.headers)
 
 
 async def test_a_rotation_without_overlap_ends_the_old_secret(
@@ -144,11 +144,11 @@ async def test_a_rotation_without_overlap_ends_the_old_secret(
     """For one that others have seen."""
     office.clock.now = datetime.now(UTC)
     old = await office.endpoints.add(receiver.url)
-    await office.endpoints.rotate(old.row["id"], timedelta())
+    await office.endpoints.rotate(old["id"], timedelta())
     await office.lead()
     await office.dispatcher.run_once()
 
     (received,) = receiver.received
     assert len(received.headers["webhook-signature"].split()) == 1
     with pytest.raises(WebhookVerificationError):
-        Webhook(old.secret).verify(received.body, received.headers)
+        Webhook(old["secret"]).verify(received.body, received.headers)

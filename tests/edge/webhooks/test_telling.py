@@ -10,7 +10,7 @@ import pytest
 from edge_api import outbox as outbox_module
 from edge_api.db.query import Store
 from edge_api.leads.service import Sender
-from edge_api.webhooks import sender as tell_module
+from edge_api.webhooks import dispatcher as tell_module
 from edge_api.webhooks.dispatcher import LEASE, RETRY_DELAYS
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.engines import Opener
@@ -73,7 +73,7 @@ async def test_a_lead_goes_to_every_endpoint_with_an_id_for_each(
 
     assert len(set(first.ids)) == len(set(second.ids)) == len(second.ids) == 20
     assert set(first.ids).isdisjoint(second.ids)
-    standing = {each.row["url"]: each.waiting for each in await office.endpoints.all()}
+    standing = {each["url"]: each["waiting"] for each in await office.endpoints.all()}
     assert standing == {first.url: 0, second.url: 20}
 
 
@@ -139,10 +139,10 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     for _ in range(10):
         await fail(office)
         office.clock.move(days=2)
-    assert (await office.endpoints.all())[0].dead == 1
+    assert (await office.endpoints.all())[0]["given_up"] == 1
     receiver.status = 200
 
-    assert await office.endpoints.retry(keyed.row["id"]) == 1
+    assert await office.endpoints.retry(keyed["id"]) == 1
     assert await office.endpoints.retry() == 0
     (row,) = await office.deliveries()
     assert (row["attempts"], row["dead_at"]) == (0, None)
@@ -151,16 +151,31 @@ async def test_what_was_given_up_is_queued_again_by_hand(
     assert len(set(receiver.ids)) == 1
 
 
+async def test_what_waits_is_sent_again_at_once(office: Office, receiver: Receiver) -> None:
+    """A receiver that works again need not wait for the next attempt."""
+    await office.endpoints.add(receiver.url)
+    await office.lead()
+    receiver.status = 500
+    await fail(office)
+    receiver.status = 200
+    await office.dispatcher.run_once()
+    assert len(await office.deliveries()) == 1
+
+    assert await office.endpoints.retry() == 1
+    await office.dispatcher.run_once()
+    assert await office.deliveries() == []
+
+
 async def test_what_was_given_up_can_be_forgotten(office: Office, receiver: Receiver) -> None:
     """What still waits is not."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
     receiver.status = 410
     await office.dispatcher.run_once()
-    await office.endpoints.enable(keyed.row["id"])
+    await office.endpoints.enable(keyed["id"])
     await office.lead("Another")
 
-    assert await office.endpoints.discard(keyed.row["id"]) == 1
+    assert await office.endpoints.discard(keyed["id"]) == 1
     assert [row["dead_at"] for row in await office.deliveries()] == [None]
 
 
@@ -218,7 +233,7 @@ async def test_gone_disables_the_endpoint_and_gives_up_what_waits(
     assert (len(receiver.received), len(await office.deliveries())) == (asked, 12)
 
     receiver.status = 200
-    await office.endpoints.enable(keyed.row["id"])
+    await office.endpoints.enable(keyed["id"])
     await office.endpoints.retry()
     await office.dispatcher.run_once()
     assert await office.deliveries() == []
@@ -328,7 +343,7 @@ async def test_a_removed_endpoint_is_told_nothing(office: Office, receiver: Rece
     """What waited for it goes with it."""
     keyed = await office.endpoints.add(receiver.url)
     await office.lead()
-    await office.endpoints.remove(keyed.row["id"])
+    await office.endpoints.remove(keyed["id"])
     await office.lead()
     await office.dispatcher.run_once()
 

@@ -1,10 +1,12 @@
 // Lighthouse over one address in several guises; prints scores, figures and what cost points, JSON.
-// Usage: lighthouse.mjs CHROMIUM URL GUISE..., a guise being `mobile light`, `desktop dark`, ...
+// Usage: lighthouse.mjs CHROMIUM URL COOKIE GUISE..., a guise being `mobile light`, `desktop dark`, ...
+// COOKIE is `name=value`, or empty: then the browser is a stranger.
 
 import * as chromeLauncher from "chrome-launcher";
 import lighthouse, { desktopConfig } from "lighthouse";
 
-const [, , chromePath, url, ...guises] = process.argv;
+const [, , chromePath, url, cookie, ...guises] = process.argv;
+const extraHeaders = cookie ? { Cookie: cookie } : undefined;
 const FLAGS = ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage"];
 // Blink's own names for what a person prefers.
 const SCHEMES = { dark: 0, light: 1 };
@@ -21,7 +23,7 @@ async function judge(guise) {
   const chromeFlags = [...FLAGS, `--blink-settings=preferredColorScheme=${SCHEMES[scheme]}`];
   const chrome = await chromeLauncher.launch({ chromePath, chromeFlags });
   try {
-    const flags = { port: chrome.port, output: "json", logLevel: "error" };
+    const flags = { port: chrome.port, output: "json", logLevel: "error", extraHeaders };
     const config = device === "desktop" ? desktopConfig : undefined;
     const { lhr } = await lighthouse(url, flags, config);
     return summarize(guise, lhr);

@@ -45,13 +45,18 @@ class Demands:
     """Whether that counts which a busy machine takes longer for."""
 
 
-async def run(chromium: str, url: str, guises: Sequence[str], folder: Path) -> list[Verdict]:
-    """Judge an address once in each guise. AssertionError where it could not be judged.
+async def run(
+    chromium: str, url: str, guises: Sequence[str], folder: Path, cookie: str = ""
+) -> list[Verdict]:
+    """Judge an address once in each guise, with a cookie `name=value` where one is given.
+
+    AssertionError where it could not be judged.
 
     A browser that fails, before it has shown the page, is started again.
     """
     for _ in range(_TRIES):
-        outcome = await node.run(HERE / "lighthouse.mjs", chromium, url, *guises, folder=folder)
+        words = (chromium, url, cookie, *guises)
+        outcome = await node.run(HERE / "lighthouse.mjs", *words, folder=folder)
         assert outcome.status == 0, str(outcome)
         found = json.loads(outcome.said)
         faults = [each["fault"] for each in found if each["fault"]]

@@ -2,9 +2,7 @@
 
 import pytest
 
-from edge_api.db.desk_tables import DESK_LINKS
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
 from edge_api.db.query import Insert
 from edge_api.mail.queue import BURST
 from tests.edge.mail.outbox.post_office import PostOffice

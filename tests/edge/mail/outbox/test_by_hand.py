@@ -68,6 +68,26 @@ async def test_what_was_not_given_up_is_not_queued_again(dead: PostOffice, wrong
     assert caught.value.code == "not_found"
 
 
+async def test_what_waits_is_sent_once_the_relay_is_mended(
+    office: PostOffice, relay: Relay
+) -> None:
+    """The pause ends, and a later attempt is made now; both begin at the next turn."""
+    relay.by_recipient[OWNER] = "451 4.3.0 later"
+    await office.take_lead()
+    await office.tick()
+    relay.by_recipient[OWNER] = "421 4.7.0 too many"
+    await office.take_lead()
+    await office.tick()
+    relay.by_recipient.clear()
+    await office.tick()
+    assert len(relay.taken) == 0
+
+    admin = OutboxAdmin(office.store, office.clock)
+    assert await admin.hasten() == 2
+    await office.tick()
+    assert (len(relay.taken), await office.outbox(), await admin.hasten()) == (2, [], 0)
+
+
 async def test_nothing_to_queue_again_is_nothing(office: PostOffice) -> None:
     """All of none is none."""
     assert await OutboxAdmin(office.store, office.clock).retry() == 0

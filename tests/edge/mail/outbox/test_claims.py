@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store, Update
 from edge_api.mail.queue import Claims
 from tests.edge.engines import Opener

@@ -78,6 +78,13 @@ async def test_what_waits_and_what_was_given_up_is_listed(
     assert rows[0]["due_at"] is None
 
 
+async def test_what_waits_is_counted(office: PostOffice, installation: Installation) -> None:
+    """`mail retry --all` says how many messages are due at once, beside those given up."""
+    await office.take_lead()
+    said = (await run(installation, "mail", "retry", "--all"))[1]
+    assert said == "0 messages queued again, 1 that waited is due now\n"
+
+
 async def test_mail_is_queued_again_and_sent_by_a_process_of_its_own(
     office: PostOffice, relay: Relay, installation: Installation
 ) -> None:

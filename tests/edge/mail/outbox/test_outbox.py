@@ -6,7 +6,7 @@ import pytest
 
 from edge_api.access.service import AccessDecisions
 from edge_api.auth.actor import new_id
-from edge_api.db.oauth_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS

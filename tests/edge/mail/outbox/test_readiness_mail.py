@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.query import Store
-from edge_api.mail.dispatcher import MailStatus
 from tests.edge.conftest import EdgeMaker
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import Installation
@@ -19,7 +18,7 @@ READINESS = "/api/public/v1/readiness"
 
 async def message(office: PostOffice) -> str:
     """Return what the check says; empty where all is well."""
-    check = await office.mailing.status.check()
+    check = await office.mailing.check()
     assert check.state == ("warn" if check.message else "pass")
     return check.message
 
@@ -111,9 +110,8 @@ async def test_a_store_that_is_away_is_said(
     """Of mail too; whether requests may come is for the store's own check to say."""
     watched = WatchedStore(store)
     office = open_office(watched, clock, relay)
-    status = MailStatus(watched, clock, office.mailing.status.rules)
     watched.away = True
-    check = await status.check()
+    check = await office.mailing.check()
 
     assert (check.state, check.message) == ("warn", "the state of mail cannot be read")
 

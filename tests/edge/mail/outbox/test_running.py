@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from edge_api.db.outbox_tables import EMAIL_OUTBOX
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.query import Filter, Store
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.edge_process import until

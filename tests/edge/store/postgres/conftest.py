@@ -7,8 +7,8 @@ from typing import Protocol
 import asyncpg
 import pytest
 
-from edge_api.db.postgres import PostgresStore, open_store
 from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
+from edge_api.db.postgres.engine import PostgresStore, open_store
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import clock

@@ -8,8 +8,12 @@ import pytest
 
 from edge_api.admin.filters import OPERATORS
 from edge_api.db import sql
-from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.execution import POSTGRESQL, ilike_operands, like_operands
+from edge_api.db.postgres.connection import (
+    POSTGRESQL,
+    PostgresConnection,
+    ilike_operands,
+    like_operands,
+)
 from edge_api.db.query import Filter, Read, Update, fold, ilike
 from edge_api.db.tables import LEADS
 from tests.edge.postgresql import PostgreSQL

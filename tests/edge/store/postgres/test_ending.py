@@ -10,8 +10,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from edge_api.db.postgres import PostgresStore, open_store
 from edge_api.db.postgres.connection import PostgresConnection
+from edge_api.db.postgres.engine import PostgresStore, open_store
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, QueryResult, Read
 from edge_api.db.tables import LEADS

@@ -7,9 +7,8 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.db.postgres import PostgresStore
-from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.errors import postgresql_problem
+from edge_api.db.postgres.connection import PostgresConnection, postgresql_problem
+from edge_api.db.postgres.engine import PostgresStore
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read

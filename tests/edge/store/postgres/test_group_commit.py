@@ -8,10 +8,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from edge_api.db.group_commit import MAX_GROUP_SIZE
 from edge_api.db.postgres.connection import Connection, PostgresConnection
 from edge_api.db.postgres.writer import Writer
 from edge_api.db.problems import Problem
+from edge_api.db.transaction import MAX_GROUP_SIZE
 
 pytestmark = pytest.mark.size("test")
 

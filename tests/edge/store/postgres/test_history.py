@@ -9,9 +9,9 @@ import asyncpg
 import pytest
 
 from edge_api.db.migrations import MIGRATIONS, translate
-from edge_api.db.postgres.connection import SCHEMA, PostgresConnection
-from edge_api.db.postgres.execution import POSTGRESQL, SEARCH
-from edge_api.db.sql import create_all, insert_row
+from edge_api.db.postgres.connection import POSTGRESQL, SCHEMA, SEARCH, PostgresConnection
+from edge_api.db.query import Insert
+from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
 from tests.edge.store.samples import make_row
@@ -125,7 +125,8 @@ async def emptied(rival: PostgresConnection) -> PostgresConnection:
 async def insert(session: PostgresConnection, name: str, row: dict[str, Any]) -> None:
     """Store a row past all checks but those of the schema itself."""
     table = TABLES[name]
-    await session.execute(insert_row(table, POSTGRESQL), *(row[column] for column in table.columns))
+    text, _ = insert_rows(Insert(table, [row]), [row], POSTGRESQL)
+    await session.execute(text, *(row[column] for column in table.columns))
 
 
 async def test_a_row_that_the_declaration_passes_is_stored(emptied: PostgresConnection) -> None:
@@ -157,7 +158,7 @@ async def test_lengths_count_characters(emptied: PostgresConnection) -> None:
 
 def test_every_step_is_taken_on_both_engines() -> None:
     """A step that one engine lacks would leave its tables behind."""
-    assert [step.description for step in MIGRATIONS if not (step.sqlite and step.postgresql)] == []
+    assert [step for step in MIGRATIONS if not (step.sqlite and step.postgresql)] == []
 
 
 def test_no_step_has_changed() -> None:

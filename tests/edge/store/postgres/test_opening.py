@@ -10,9 +10,9 @@ import pytest
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
-from edge_api.db.postgres import open_store, opening
+from edge_api.db.postgres import engine
 from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.opening import check_server, describe_url, store_refusal
+from edge_api.db.postgres.engine import check_server, describe_url, open_store, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from edge_api.db.types import format_instant
@@ -25,7 +25,7 @@ OPEN_AND_WRITE = """
 import asyncio, sys
 from edge_api.db.tables import LEADS
 from edge_api.db.query import Insert
-from edge_api.db.postgres import open_store
+from edge_api.db.postgres.engine import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():
@@ -92,8 +92,7 @@ async def test_a_store_is_found_again(url: str) -> None:
 async def test_a_step_that_is_missing_is_taken(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A store of an earlier edge is brought forward, and keeps its rows."""
     with monkeypatch.context() as earlier:
-        for module in ("opening", "engine"):
-            earlier.setattr(f"edge_api.db.postgres.{module}.MIGRATIONS", MIGRATIONS[:1])
+        earlier.setattr("edge_api.db.postgres.engine.MIGRATIONS", MIGRATIONS[:1])
         store = await open_store(empty, clock)
         await store.run(Insert(LEADS, [make_lead()]))
         await store.close()
@@ -109,9 +108,9 @@ async def test_a_migration_that_fails_changes_nothing(
     empty: str, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All steps are taken, or none; the next attempt begins where this one did."""
-    broken = type(MIGRATIONS[2])("broken", (), (*MIGRATIONS[2].postgresql, "SELEKT 1"))
+    broken = type(MIGRATIONS[2])((), (*MIGRATIONS[2].postgresql, "SELEKT 1"))
     with monkeypatch.context() as wrong:
-        wrong.setattr("edge_api.db.postgres.opening.MIGRATIONS", (*MIGRATIONS[:2], broken))
+        wrong.setattr("edge_api.db.postgres.engine.MIGRATIONS", (*MIGRATIONS[:2], broken))
         assert "cannot be used (42601)" in await refusal(empty)
     assert postgresql.execute("SELECT to_regnamespace('fore_edge')", named(empty))[0][0] is None
 
@@ -129,14 +128,14 @@ async def test_a_store_that_another_edge_makes_meanwhile_is_used(
         looks += 1
         if looks == 1:
             found = await schema_version(session)
-            await opening.migrate(empty, NOW, create=True)
+            await engine.migrate(empty, NOW, create=True)
             return found
         return await schema_version(session)
 
-    schema_version = opening.schema_version
-    monkeypatch.setattr(opening, "schema_version", look)
+    schema_version = engine.schema_version
+    monkeypatch.setattr(engine, "schema_version", look)
 
-    await opening.migrate(empty, NOW, create=True)
+    await engine.migrate(empty, NOW, create=True)
 
     assert looks > 2
 

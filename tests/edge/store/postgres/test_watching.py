@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from edge_api.db.postgres import PostgresStore
+from edge_api.db.postgres.engine import PostgresStore
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import LEADS

@@ -8,9 +8,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from edge_api.auth.rate_limits import Limiter
-from edge_api.db.postgres import PostgresLimits, open_limits
 from edge_api.db.postgres.connection import PostgresConnection
-from edge_api.db.postgres.rate_limits import decide
+from edge_api.db.postgres.rate_limits import PostgresLimits, decide, open_limits
 from edge_api.db.problems import Problem
 from edge_api.schema.credentials import LimitDecision, RateLimit, read_limit
 from edge_api.settings import read_settings

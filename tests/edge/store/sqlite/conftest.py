@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from tests.edge.store.samples import clock
 
 

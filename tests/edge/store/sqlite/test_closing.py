@@ -12,7 +12,7 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, QueryResult, Read
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
 
@@ -23,7 +23,7 @@ import asyncio, sys
 from pathlib import Path
 from edge_api.db.tables import LEADS
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():

@@ -14,8 +14,8 @@ import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, QueryResult, Read
-from edge_api.db.sqlite import SQLiteStore
 from edge_api.db.sqlite.connection import Connection
+from edge_api.db.sqlite.engine import SQLiteStore
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import make_lead
 

@@ -20,8 +20,8 @@ import pytest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Insert, Read
-from edge_api.db.sqlite import open_store
 from edge_api.db.sqlite.copying import copy_store
+from edge_api.db.sqlite.engine import open_store
 from edge_api.db.sqlite.opening import (
     APPLICATION_ID,
     NETWORK_FILE_SYSTEMS,
@@ -41,7 +41,7 @@ import asyncio, os, signal, sys
 from pathlib import Path
 from edge_api.db.tables import LEADS
 from edge_api.db.query import Insert
-from edge_api.db.sqlite import open_store
+from edge_api.db.sqlite.engine import open_store
 from tests.edge.store.samples import clock, make_lead
 
 async def main():
@@ -101,6 +101,33 @@ def public_folder() -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [
+        *("store.key", "store.db-backup.json", "store.db-replica.json"),
+        *(".store.db-litestream/", "backups/edge-1.db"),
+    ],
+)
+@pytest.mark.parametrize("state", ["missing", "empty"])
+async def test_no_store_is_made_where_one_was(path: Path, trace: str, state: str) -> None:
+    """One sentence names what is left of it, the restore, and how to begin anew."""
+    store, left = path.with_name("store.db"), path.parent / trace
+    (left if trace.endswith("/") else left.parent).mkdir(parents=True, exist_ok=True)
+    if not trace.endswith("/"):
+        left.write_text("")
+    if state == "empty":
+        store.write_bytes(b"")
+    refused = await refusal_of(store)
+
+    traced = "backups" if trace.startswith("backups") else left.name
+    assert refused.startswith(f"{store} is {state}, but a store was there ({traced} beside it): ")
+    assert RESTORE in refused
+    assert refused.endswith("; to begin anew, move them away")
+    assert (store.exists(), state == "empty") in ((True, True), (False, False))
+    if traced != "backups":  # these may be of any store in the folder
+        await make_store(path.with_name("other.db"))
 
 
 async def test_a_new_store_is_for_its_owner_alone(path: Path) -> None:

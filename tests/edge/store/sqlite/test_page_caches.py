@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from edge_api.db.query import Filter, Read
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
 

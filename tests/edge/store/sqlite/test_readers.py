@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from edge_api.db.sqlite import SQLiteStore
+from edge_api.db.sqlite.engine import SQLiteStore
 
 
 async def test_a_reader_cannot_write(store: SQLiteStore) -> None:

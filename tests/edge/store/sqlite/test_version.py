@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from edge_api.db.problems import Problem
-from edge_api.db.sqlite import SQLiteStore, open_store
+from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from tests.edge.store.samples import clock
 
 
