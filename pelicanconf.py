@@ -15,13 +15,11 @@ from site_build.default_settings import *  # noqa: E402, F403 - a settings file 
 SITENAME = "Fore-edge"
 SITESUBTITLE = "A journal that is a static site, with an edge service on it."
 AUTHOR = "Fore-edge"
-# Who writes, as the home page and the author's page show it: some words (without them, what the
-# page `about` is about), and a picture of the content folder.
+# Who writes: for the home page and the author's page, beside the picture of the page `about`.
 AUTHOR_TEXT = (
     "We build small web services that last, and write down what we measured on the way. "
     "This journal is one of them."
 )
-AUTHOR_PICTURE = "images/painted-fore-edge.jpg"
 DEFAULT_LANG = "en"
 
 # What programs may do with the words of the site, by contentsignals.org; robots.txt says it to all

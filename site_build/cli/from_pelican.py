@@ -20,7 +20,7 @@ _REASONS = {
     "plugins are not installed; docs/themes.md says how to add one": "PLUGINS PLUGIN_PATHS",
     "lists are those of the default theme": "DIRECT_TEMPLATES PAGINATED_TEMPLATES"
     " PAGINATION_PATTERNS DEFAULT_ORPHANS",
-    "the theme has no such pages": "AUTHOR_URL AUTHOR_SAVE_AS CATEGORY_URL CATEGORY_SAVE_AS",
+    "the theme has no such pages": "CATEGORY_URL CATEGORY_SAVE_AS",
 }
 _OURS = {name: reason for reason, names in _REASONS.items() for name in names.split()}
 """Settings whose value stays that of `site_build/default_settings.py`, with the reason."""

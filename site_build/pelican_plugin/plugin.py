@@ -44,6 +44,7 @@ from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
 from site_build.errors import NO_ROOM, BuildError, ContentError, Diagnostic, find_fix
 from site_build.images.card import choose_hue
+from site_build.images.responsive import resolve
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
@@ -98,9 +99,11 @@ def _equip(generator: Any) -> None:
     generator.env.globals["choose_hue"] = choose_hue
     site = build.site
     generator.env.globals["addresses"] = site.identity.addresses
-    generator.env.globals["menu"] = _make_menu(site, generator.settings)
-    generator.env.globals["portrait"] = _show_portrait(build)
-    generator.env.globals["has_contact"] = any(each.address == CONTACT for each in site.pages)
+    generator.context.update(  # not globals: a page that shows one of them is made anew with it
+        menu=_make_menu(site, generator.settings),
+        portrait=_show_portrait(build),
+        has_contact=any(each.address == CONTACT for each in site.pages),
+    )
     if build.theme != HOUSE_THEME:
         _add_fallback_templates(generator.env)
     generator.env.context_class = track_lookups(build.looked_up)
@@ -109,11 +112,13 @@ def _equip(generator: Any) -> None:
 
 
 def _show_portrait(build: SiteBuild) -> Markup:
-    """Return the image of AUTHOR_PICTURE, small; empty without. Raises BuildError."""
-    path, images = build.site.identity.portrait, build.content.image_set
-    if path and path not in images.pictures:
-        raise BuildError(f"AUTHOR_PICTURE is {path!r}; name a picture of the content folder")
-    image = f'<img src="/{quote(path)}" alt="" width="96">' if path else ""
+    """Return the image of AUTHOR_PICTURE, or of the page `about`, small. Raises BuildError."""
+    given, images = build.site.identity.portrait, build.content.image_set
+    if given and given not in images.pictures:
+        raise BuildError(f"AUTHOR_PICTURE is {given!r}; name a picture of the content folder")
+    of_about = (resolve(e.path, e.image) for e in build.site.pages if e.slug == "about" and e.image)
+    path = given or next(of_about, "")
+    image = f'<img src="/{quote(path)}" alt="" width="96">' if path in images.pictures else ""
     return Markup(images.make_responsive(image, "", ""))  # noqa: S704
 
 

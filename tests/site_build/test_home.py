@@ -1,0 +1,155 @@
+"""The entrance: the home page, a post's picture, authors' pages, and what browsers find there."""
+
+import re
+from pathlib import Path
+
+import orjson
+import pytest
+from PIL import Image
+from selectolax.lexbor import LexborHTMLParser
+
+from site_build.errors import BuildError
+from tests.site_build.workbench import ROOT, Desk, find, run_build, run_journal, take
+
+ABOUT = "---\ntitle: About\nslug: about\ndescription: Of ink.\n---\n\nInk.\n"
+
+pytestmark = pytest.mark.size("test")
+
+
+def read(build: Path, path: str = "") -> LexborHTMLParser:
+    """Return a page of a build."""
+    return LexborHTMLParser((build / "site" / path / "index.html").read_text(encoding="utf-8"))
+
+
+def draw(desk: Desk, name: str = "oak.png") -> None:
+    """Put a picture into the content."""
+    (desk.content / "images").mkdir(exist_ok=True)
+    Image.new("RGB", (640, 400), "green").save(desk.content / "images" / name)
+
+
+def test_home_shows_the_newest_post_and_the_others_on_the_shelf(desk: Desk) -> None:
+    """Two paragraphs of the newest, without links and notes; the others by their titles."""
+    desk.post("older", day="2026-03-02", tags="[ink]")
+    desk.post(
+        "newest", day="2026-04-01", text="One [link](/).[^1]\n\nTwo.\n\nThree.\n\n[^1]: Note."
+    )
+    home = read(desk.build())
+    newest = find(home, ".newest")
+
+    assert find(newest, "h2 a").attributes["href"] == "/journal/newest/"
+    assert [each.html for each in newest.css(".prose > p")] == ["<p>One link.</p>", "<p>Two.</p>"]
+    books = {each.attributes["href"]: each.text(strip=True) for each in home.css(".shelf a")}
+    assert books["/journal/older/"] == "Older"
+    assert "/journal/newest/" not in books
+
+    desk.post("newest", day="2026-04-01", text="Changed.\n\nTwo.")
+    assert "Changed." in find(read(desk.build()), ".newest .prose").text()
+
+
+def test_home_says_who_writes(desk: Desk, tmp_path: Path) -> None:
+    """AUTHOR_TEXT and AUTHOR_PICTURE, or else description and picture of the page `about`."""
+    draw(desk)
+    desk.write("pages/about.md", ABOUT)
+    told = []
+    for settings in (
+        {"AUTHOR_TEXT": ""},
+        {"AUTHOR_TEXT": "Ann <3 ink.", "AUTHOR_PICTURE": "images/oak.png"},
+    ):
+        run_journal(desk.content, tmp_path / "o", ROOT / "theme", **settings)
+        home = LexborHTMLParser((tmp_path / "o" / "index.html").read_text(encoding="utf-8"))
+        shown = find(home, ".about")
+        told.append((find(shown, "p").text(), len(shown.css("img[width='96']"))))
+    assert told == [("Of ink.", 0), ("Ann <3 ink.", 1)]
+
+    desk.write("pages/about.md", ABOUT.replace("slug", "image: ../images/oak.png\nslug"))
+    build = desk.build()
+    assert find(read(build), ".about img").attributes["alt"] == ""
+    assert read(build, "authors/fore-edge").css(".introduction img")
+    desk.write("pages/about.md", ABOUT)
+    assert not read(desk.build(), "authors/fore-edge").css(".introduction img")
+    (desk.content / "pages" / "about.md").unlink()
+    menu = find(read(desk.build(), "authors/fore-edge"), ".running-head").text()
+    assert "Archive" in menu
+    assert "About" not in menu
+
+
+def test_a_portrait_that_is_missing_is_named(desk: Desk, tmp_path: Path) -> None:
+    """The build says which setting names what."""
+    with pytest.raises(BuildError, match=re.escape("AUTHOR_PICTURE is 'no.png'; name a picture")):
+        run_journal(desk.content, tmp_path / "o", ROOT / "theme", AUTHOR_PICTURE="no.png")
+
+
+def test_a_picture_stands_on_top_and_in_lists(desk: Desk) -> None:
+    """It is the text's first block, with its words; lists show it without; Markdown has it."""
+    draw(desk)
+    desk.post("oak", day="2026-04-01", image="../images/oak.png", image_alt="An [old] oak")
+    build = desk.build()
+    first, listed = find(read(build, "journal/oak"), ".prose img"), read(build, "journal")
+    markdown = (build / "site" / "journal" / "oak" / "index.md").read_text("utf-8")
+
+    assert first.attributes["alt"] == "An [old] oak"
+    assert find(listed, ".entry .picture img").attributes["alt"] == ""
+    assert find(listed, ".entry .picture").attributes["aria-hidden"] == "true"
+    assert markdown.index("oak.png") < markdown.rindex("Words.")
+
+
+@pytest.mark.parametrize(
+    ("image", "said"),
+    [
+        ("../images/none.png", "posts/oak.md:5:"),
+        ("an oak.png", "write a path without blanks, such as `../images/oak.jpg`"),
+    ],
+)
+def test_a_picture_that_cannot_be_shown_is_told_at_its_line(
+    desk: Desk, image: str, said: str
+) -> None:
+    """As a link to it within the text is."""
+    desk.post("oak", image=image)
+    done = run_build(desk, "--strict")
+
+    assert done.returncode == 1
+    assert said in done.stdout + done.stderr
+
+
+def test_each_author_has_a_page(desk: Desk) -> None:
+    """It has their posts in HTML and Markdown, stands in the sitemap, and posts lead to it."""
+    desk.post("both", day="2026-04-01", author="Ann Ink; Bo Ode")
+    build = desk.build()
+    page = read(build, "authors/ann-ink")
+    data = orjson.loads(find(page, 'script[type="application/ld+json"]').text())
+
+    assert [each.text() for each in page.css(".entry h2")] == ["Both"]
+    profile = next(each for each in data["@graph"] if each["@type"] == "ProfilePage")
+    assert profile["mainEntity"]["name"] == "Ann Ink"
+    assert "/journal/both/" in (build / "site/authors/bo-ode/index.md").read_text("utf-8")
+    assert "/authors/ann-ink/</loc>" in (build / "site" / "sitemap.xml").read_text("utf-8")
+    links = [each.attributes["href"] for each in read(build, "journal/both").css(".p-author a")]
+    assert links == ["/authors/ann-ink/", "/authors/bo-ode/"]
+
+
+def test_marks_for_programs_and_browsers(desk: Desk) -> None:
+    """Posts are `h-entry`, lists `h-feed`; a browser finds the search."""
+    desk.post("marked", day="2026-04-01", tags="[ink]", author="Ann")
+    build = desk.build()
+    post, listed = read(build, "journal/marked"), read(build, "journal")
+    for name in ("p-name", "u-url", "dt-published", "e-content", "p-author", "p-category"):
+        assert post.css(f".h-entry .{name}"), name
+    assert listed.css(".h-feed .h-entry .u-url")
+    path = str(find(post, 'link[rel="search"]').attributes["href"])
+    search = take(build / "site")[path.lstrip("/")].decode()
+    assert 'template="https://journal.test/search?q={searchTerms}"' in search
+
+
+def test_the_archive_has_jumps_and_tags_stand_by_use_and_by_name(desk: Desk) -> None:
+    """Each year that has posts is a link to its place; the tag of most posts comes first."""
+    for day in ("2024-01-02", "2025-01-02", "2025-01-03"):
+        desk.post(f"p{day}", day=day, tags="[zinc]" if day > "2025" else "[acid]")
+    build = desk.build()
+    archive, tags = read(build, "archive"), read(build, "tags")
+
+    for link in archive.css(".jumps a"):
+        find(archive, f"[id='{str(link.attributes['href'])[1:]}']")
+    used = [each.text(strip=True) for each in tags.css("[aria-labelledby='by-use'] bdi")]
+    named = [each.text(strip=True) for each in tags.css("[aria-labelledby='by-name'] bdi")]
+    assert used.index("zinc") < used.index("acid")
+    assert named.index("acid") < named.index("zinc")
