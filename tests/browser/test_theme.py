@@ -16,7 +16,9 @@ from tests.sizes import in_ci
 pytestmark = pytest.mark.size("test")
 
 POST = "/journal/chapters/"
-PATHS = ("/", "/journal/", POST, "/tags/", "/tags/paper/", "/archive/", "/about/", "/contact/")
+AUTHOR = "/authors/fore-edge/"
+LISTS = ("/journal/", "/tags/", "/tags/paper/", "/archive/", AUTHOR)
+PATHS = ("/", POST, *LISTS, "/about/", "/contact/")
 WIDTHS = (320, 360, 540, 768, 1024, 1280, 1920, 2560)
 DARK, LIGHT = "rgb(23, 24, 29)", "rgb(248, 245, 238)"
 
@@ -208,10 +210,63 @@ def test_pages_need_no_scripts(journal: Journal, page_without_scripts: Page, pat
     expect(page.locator(".copy")).to_have_count(0)
 
 
+def test_a_post_begins_high_on_a_phone(journal: Journal, page_without_scripts: Page) -> None:
+    """Its first paragraph begins within the upper 420 pixels, contents and all."""
+    page_without_scripts.set_viewport_size({"width": 360, "height": 780})
+    page_without_scripts.goto(f"{journal.url}{POST}")
+    expect(page_without_scripts.get_by_text("Contents", exact=True)).to_be_visible()
+
+    box = page_without_scripts.locator(".prose > p").first.bounding_box()
+    assert box is not None
+    assert box["y"] <= 420
+
+
+def test_a_book_is_taken_from_the_shelf_by_keyboard(journal: Journal, page: Page) -> None:
+    """The title of a book that has the focus is shown, and it leads to the post."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{journal.url}/")
+    book = page.locator(".shelf a").nth(1)
+    title = book.inner_text()
+    expect(book.locator("bdi")).to_have_css("opacity", "0")
+    page.locator(".shelf a").first.focus()
+    page.keyboard.press("Tab")
+    expect(book.locator("bdi")).to_have_css("opacity", "1")
+    page.keyboard.press("Enter")
+
+    expect(page.locator("h1")).to_have_text(title)
+
+
+def test_a_book_is_taken_from_the_shelf_by_touch(journal: Journal, browser: Browser) -> None:
+    """On a phone the titles stand beside the books, which can be tapped."""
+    context = browser.new_context(
+        viewport={"width": 360, "height": 780}, has_touch=True, is_mobile=True
+    )
+    page = context.new_page()
+    page.goto(f"{journal.url}/")
+    book = page.locator(".shelf a").nth(1)
+    title = book.inner_text()
+    expect(book.locator("bdi")).to_be_visible()
+    book.tap()
+    expect(page.locator("h1")).to_have_text(title)
+    context.close()
+
+
+def test_the_menu_of_a_phone_is_one_row(journal: Journal, page: Page) -> None:
+    """All its links have the same height on the page, but for the search beside them."""
+    page.set_viewport_size({"width": 360, "height": 780})
+    page.goto(f"{journal.url}/journal/")
+    links = page.get_by_role("navigation", name="Main").get_by_role("link").all()
+    rows = {round((each.bounding_box() or {"y": 0})["y"]) for each in links[:-1]}
+
+    assert len(rows) == 1
+    assert "Search" in links[-1].inner_text()
+
+
 @pytest.mark.size("ci")
 def test_contents_lead_without_scripts(journal: Journal, page_without_scripts: Page) -> None:
-    """The table of contents is links."""
+    """The table of contents is opened by a click, and is links."""
     page_without_scripts.goto(f"{journal.url}{POST}")
+    page_without_scripts.get_by_text("Contents", exact=True).click()
     page_without_scripts.locator(".contents-list a", has_text="The gold").click()
 
     expect(page_without_scripts.locator("h2", has_text="The gold")).to_be_in_viewport()
@@ -287,10 +342,12 @@ def test_lines_are_of_a_good_length(journal: Journal, page: Page, width: int) ->
     assert 60 <= page.evaluate(_CHARACTERS_A_LINE) <= 75
 
 
-@pytest.mark.parametrize("path", [*PATHS[:1], *in_ci(*PATHS[1:])])
-def test_nothing_shifts(journal: Journal, browser: Browser, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "width"), [("/", 412), (POST, 1280), *in_ci(*((path, 412) for path in PATHS[1:]))]
+)
+def test_nothing_shifts(journal: Journal, browser: Browser, path: str, width: int) -> None:
     """From the first frame to rest nothing changes its place, for a first visit too."""
-    context = browser.new_context(viewport={"width": 412, "height": 823})
+    context = browser.new_context(viewport={"width": width, "height": 823})
     page = context.new_page()
     page.add_init_script(_WATCH_SHIFTS)
     page.goto(f"{journal.url}{path}", wait_until="networkidle")
