@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Literal
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -72,6 +72,19 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
         summary=_RECORD.dump_json(record, exclude=_CONTENT_MEMBERS),
         document=Document(body, cache_control=CACHE_CONTROL),
     )
+
+
+Change = Literal["published", "updated", "removed"]
+
+
+def compare(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Change]:
+    """Return what became of each post that differs, by slug; the values stand for its content."""
+    missing = object()
+    return {
+        slug: "removed" if slug not in after else "updated" if slug in before else "published"
+        for slug in {**before, **after}
+        if before.get(slug, missing) != after.get(slug, missing)
+    }
 
 
 def serialize_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:

@@ -36,7 +36,7 @@ from mcp_types import (
 from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import Entry
+from edge_api.journal.posts import Entry, compare
 from edge_api.mcp.operations import SERVER_DESCRIPTION, server_name, site_title
 from edge_api.mcp.resources import (
     DIGEST,
@@ -117,16 +117,17 @@ def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent
     old, new = _entries(before), _entries(now)
     if _listed(old) != _listed(new):
         yield ResourcesListChanged()
-    for slug in old.keys() | new.keys():
-        former, present = old.get(slug), new.get(slug)
-        if former is None or present is None or former.document.etag != present.document.etag:
-            entry = present or former
-            assert entry is not None  # noqa: S101  the slug is from one of both
-            yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
+    for slug in compare(_etags(old), _etags(new)):
+        entry = new.get(slug) or old[slug]
+        yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
 
 
 def _entries(build: Build | None) -> Mapping[str, Entry]:
     return {entry.cursor.slug: entry for entry in build.posts.entries} if build else {}
+
+
+def _etags(entries: Mapping[str, Entry]) -> Mapping[str, str | None]:
+    return {slug: entry.document.etag for slug, entry in entries.items()}
 
 
 def _listed(entries: Mapping[str, Entry]) -> list[bytes]:

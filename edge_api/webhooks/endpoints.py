@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
     from edge_api.webhooks.dispatcher import DeliveryResult, WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
+EVENTS: Final = (LEAD_CREATED, "post.published", "post.updated", "post.removed")
+"""The events that an endpoint can choose."""
 TEST_EVENT: Final = "webhook.test"
 """The event that an operator sends to test an endpoint; it has no data."""
 
@@ -34,19 +36,27 @@ def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
 
 
 def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Insert:
-    """Return the query that stores a delivery of a new lead for each endpoint."""
-    if not endpoints:
-        return Insert(WEBHOOK_DELIVERIES, [])
+    """Return the query that stores a delivery of a new lead for each endpoint that chose them."""
     data = {name: lead[name] for name in PUBLIC_MEMBERS}
     given = {
         "event": LEAD_CREATED,
         "subject_id": lead["id"],
-        "body": format_event(LEAD_CREATED, lead["created_at"], data),
+        "body": format_event(LEAD_CREATED, lead["created_at"], data) if endpoints else "",
     }
+    return make_deliveries([given], now, endpoints)
+
+
+def make_deliveries(events: Sequence[Row], now: datetime, endpoints: Sequence[Row]) -> Insert:
+    """Return the query that stores a delivery of each event for each endpoint that chose it.
+
+    Events have the columns `event`, `subject_id` and `body`.
+    """
     now_text, make_id = format_instant(now), partial(new_id, now)
     rows = [
-        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint["id"]}, now_text, make_id)
-        for endpoint in endpoints
+        WEBHOOK_DELIVERIES.trusted_row({**each, "endpoint_id": found["id"]}, now_text, make_id)
+        for found in endpoints
+        for each in events
+        if each["event"] in found["events"].split()
     ]
     return Insert(WEBHOOK_DELIVERIES, rows)
 
@@ -117,14 +127,15 @@ class Endpoints:
         self._box = box
         self._make_sender = make_sender
 
-    async def add(self, url: str) -> Row:
+    async def add(self, url: str, events: Sequence[str] = (LEAD_CREATED,)) -> Row:
         """Store a new endpoint; return it with its secret in clear, to be shown once.
 
         Raises Problem `invalid`, and `conflict` for one that is known.
         """
         await self._make_sender().check(url)
         secret, now = new_secret(), self._clock()
-        given = {"url": url, "secret": self._box.encrypt(secret.encode())}
+        encrypted = self._box.encrypt(secret.encode())
+        given = {"url": url, "secret": encrypted, "events": " ".join(events)}
         row = WEBHOOK_ENDPOINTS.new_row(given, format_instant(now), partial(new_id, now))
         try:
             await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
@@ -152,6 +163,11 @@ class Endpoints:
         row = await self._find(endpoint_id)
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
+
+    async def choose(self, endpoint_id: str, events: Sequence[str]) -> None:
+        """Set the events that an endpoint gets from now on. Raises Problem `not_found`."""
+        row, values = await self._find(endpoint_id), {"events": " ".join(events)}
+        await self._run("choose", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
     async def rotate(self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP) -> Row:
         """Make a new secret, and return as `add`; the old one signs too for `overlap`.
