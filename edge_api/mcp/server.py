@@ -117,17 +117,13 @@ def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent
     old, new = _entries(before), _entries(now)
     if _listed(old) != _listed(new):
         yield ResourcesListChanged()
-    for slug in compare(_etags(old), _etags(new)):
+    for slug in compare(old, new):
         entry = new.get(slug) or old[slug]
         yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
 
 
 def _entries(build: Build | None) -> Mapping[str, Entry]:
     return {entry.cursor.slug: entry for entry in build.posts.entries} if build else {}
-
-
-def _etags(entries: Mapping[str, Entry]) -> Mapping[str, str | None]:
-    return {slug: entry.document.etag for slug, entry in entries.items()}
 
 
 def _listed(entries: Mapping[str, Entry]) -> list[bytes]:

@@ -84,20 +84,18 @@ async def find_endpoint(store: Store, endpoint_id: str) -> Row | None:
 
 async def check_webhooks(store: Store) -> Check:
     """Return a check for disabled endpoints and dead deliveries."""
+    faults = {
+        "a webhook endpoint is disabled": Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
+        "events for webhooks were given up": Read(
+            WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1
+        ),
+    }
     try:
-        disabled, dead = await store.run(
-            Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
-            Read(WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1),
-        )
+        results = await store.run(*faults.values())
     except Problem:
         return Check("warn", "the state of webhooks cannot be read")
-    found = [
-        *(["a webhook endpoint is disabled"] if disabled.rows else []),
-        *(["events for webhooks were given up"] if dead.rows else []),
-    ]
-    if not found:
-        return Check("pass")
-    return Check("warn", f"{' and '.join(found)}: see {EDGE} webhooks list")
+    found = " and ".join(name for name, each in zip(faults, results, strict=True) if each.rows)
+    return Check("warn", f"{found}: see {EDGE} webhooks list") if found else Check("pass")
 
 
 def secrets_of(endpoint: Row, box: SecretBox, now: datetime) -> Sequence[str]:

@@ -18,7 +18,7 @@ from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
-from edge_api.webhooks.announcer import PostAnnouncer
+from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.endpoints import EVENTS, LEAD_CREATED
 from tests.edge.domain.conftest import WatchedStore
 from tests.edge.engines import Opener
@@ -46,16 +46,13 @@ class Journal:
     def edge(self, store: Store | None = None, site_url: str = SITE_URL) -> "Edge":
         """Return an edge that has just started, with a store if it is not that of the office."""
         builds = BuildManager(self.folder, site_url, SearchOpener())
-        wake = self._office.dispatcher.wake
-        return Edge(
-            builds, PostAnnouncer(store or self._office.store, self._office.clock, builds, wake)
-        )
+        return Edge(builds, Announcer(store or self._office.store, self._office.clock, builds))
 
 
 class Edge:
     """What an edge does with a new build."""
 
-    def __init__(self, builds: BuildManager, announcer: PostAnnouncer) -> None:
+    def __init__(self, builds: BuildManager, announcer: Announcer) -> None:
         self.builds, self.announcer = builds, announcer
 
     async def follow(self) -> None:
