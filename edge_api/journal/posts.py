@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import unquote, urlsplit
 
@@ -74,11 +74,11 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
     )
 
 
-Change = Literal["published", "updated", "removed"]
+def compare(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
+    """Return what became of each post that differs: `published`, `updated` or `removed`, by slug.
 
-
-def compare(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, Change]:
-    """Return what became of each post that differs, by slug; the values stand for its content."""
+    The values of both stand for the contents of their posts.
+    """
     missing = object()
     return {
         slug: "removed" if slug not in after else "updated" if slug in before else "published"

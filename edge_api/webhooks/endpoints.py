@@ -38,19 +38,13 @@ def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
 def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Insert:
     """Return the query that stores a delivery of a new lead for each endpoint that chose them."""
     data = {name: lead[name] for name in PUBLIC_MEMBERS}
-    given = {
-        "event": LEAD_CREATED,
-        "subject_id": lead["id"],
-        "body": format_event(LEAD_CREATED, lead["created_at"], data) if endpoints else "",
-    }
-    return make_deliveries([given], now, endpoints)
+    body = format_event(LEAD_CREATED, lead["created_at"], data)
+    event = {"event": LEAD_CREATED, "subject_id": lead["id"], "body": body}
+    return make_deliveries([event], now, endpoints)
 
 
 def make_deliveries(events: Sequence[Row], now: datetime, endpoints: Sequence[Row]) -> Insert:
-    """Return the query that stores a delivery of each event for each endpoint that chose it.
-
-    Events have the columns `event`, `subject_id` and `body`.
-    """
+    """Return the query that stores a delivery of each event for each endpoint that chose it."""
     now_text, make_id = format_instant(now), partial(new_id, now)
     rows = [
         WEBHOOK_DELIVERIES.trusted_row({**each, "endpoint_id": found["id"]}, now_text, make_id)
@@ -145,10 +139,9 @@ class Endpoints:
 
     async def all(self) -> list[Row]:
         """Return every endpoint, oldest first, with `waiting` and `given_up`: numbers of events."""
-        (result,) = await self._store.run(
-            Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
-        )
-        return [await self._add_counts(row) for row in result.rows]
+        order = Order("created_at"), Order("id")
+        (found,) = await self._store.run(Read(WEBHOOK_ENDPOINTS, order=order))
+        return [await self._add_counts(row) for row in found.rows]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
@@ -224,10 +217,8 @@ class Endpoints:
 
     async def _add_counts(self, row: Row) -> Row:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
-        counts = (
-            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
-        )
-        waiting, dead = await self._store.run(*counts)
+        count = partial(Read, WEBHOOK_DELIVERIES, ("id",), limit=1, with_total=True)
+        waiting, dead = await self._store.run(*map(count, wheres))
         return {**row, "waiting": waiting.total, "given_up": dead.total}
 
     async def _find(self, endpoint_id: str) -> Row:
