@@ -60,7 +60,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     adding.add_argument("url", metavar="URL", help="an https address that is public")
     _add_events(adding, default=(LEAD_CREATED,))
     add_json(adding)
-    _add_events(add_one("choose", "choose the events of an endpoint anew"), required=True)
+    choose = "choose the events of an endpoint anew"
+    choosing = add_command(actions, "choose", choose, f"{EXAMPLE_ID} --events {LEAD_CREATED}")
+    choosing.add_argument("id", metavar="ID", help=_ID)
+    _add_events(choosing, required=True)
     add_list(actions, "list all endpoints, oldest first")
     add_one("remove", "remove an endpoint, and forget the events that it did not get")
     add_one("enable", "enable an endpoint that was disabled because it answered 410")
