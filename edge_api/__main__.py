@@ -39,10 +39,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "export ann@example.org",
     ),
     "backup": ("make a verified copy of the store, also while it is in use", "--keep 7"),
-    "upgrade": (
-        "back up the store and migrate it to this version, after a trial on a copy",
-        "",
-    ),
+    "upgrade": ("back up the store and migrate it to this version, after a trial on a copy", ""),
     "restore": (
         "replace the store with a backup; the former store is kept beside it",
         "var/backups/edge-20261121T063629Z.db",

@@ -25,6 +25,7 @@ from edge_api.background import (
     EXCHANGE_SECONDS,
     EXPIRY_SECONDS,
     FREEZING_SECONDS,
+    REFRESH_SECONDS,
     VERIFY_SECONDS,
     WATCHER_POLL_SECONDS,
     DailyVerification,
@@ -62,6 +63,7 @@ from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure,
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
+from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import Dispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
 
@@ -142,7 +144,12 @@ async def assemble(
         stack.push_async_callback(authenticator.flush)
         # A command dispatches nothing, and ends soon.
         loops: list[Loop] = (
-            [webhooks.run, _freeze_daily, partial(every, LOG_SECONDS, health.log_changes)]
+            [
+                webhooks.run,
+                partial(every, REFRESH_SECONDS, Announcer(store, clock, builds).announce),
+                _freeze_daily,
+                partial(every, LOG_SECONDS, health.log_changes),
+            ]
             if exclusive
             else []
         )

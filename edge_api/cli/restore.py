@@ -216,7 +216,7 @@ _REMINDER = (
 
 def _list_carried_over(outcome: Restoration) -> Sequence[str]:
     lines = {
-        "revoked, removed or used since, and still so": outcome.ended,
+        "revoked, removed, used or announced since, and still so": outcome.ended,
         "suppressions, lines of the mail log and the like, taken over": outcome.added,
         "mails and events that had been sent since, and are not sent again": outcome.sent,
     }

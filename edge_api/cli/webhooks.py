@@ -1,11 +1,11 @@
-"""`webhooks`: the endpoints that are notified of new leads, and their undelivered events."""
+"""`webhooks`: the endpoints that are notified of events, and their undelivered events."""
 
 import argparse
 import json
 import sys
 from datetime import timedelta
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.tokens import SecretBox
@@ -23,7 +23,9 @@ from edge_api.db.table import Row
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
+    EVENTS,
     KEY_PURPOSE,
+    LEAD_CREATED,
     SECRET_ROTATION_OVERLAP,
     Endpoints,
 )
@@ -34,13 +36,14 @@ if TYPE_CHECKING:
 _HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
 _MEMBERS: Final = (
-    *("id", "url", "created_at", "former_until", "disabled_at", "disabled_for"),
+    *("id", "url", "events", "created_at", "former_until", "disabled_at", "disabled_for"),
     *("waiting", "given_up"),
 )
 """The members of a listed endpoint: all but its secrets."""
 _COLUMNS: Columns = {
     "ID": "id",
     "STATE": lambda row: f"disabled: {row['disabled_for']}" if row["disabled_at"] else "enabled",
+    "EVENTS": "events",
     "WAITING": "waiting",
     "GIVEN UP": "given_up",
     "URL": "url",
@@ -52,10 +55,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     add_one = partial(add_id_command, actions, help_text=_ID, metavar="ID")
-    add = "notify an address of new leads; print its id and secret, once"
+    add = "notify an address of new leads, or of posts; print its id and secret, once"
     adding = add_command(actions, "add", add, "https://example.org/hooks/leads")
     adding.add_argument("url", metavar="URL", help="an https address that is public")
+    _add_events(adding, default=(LEAD_CREATED,))
     add_json(adding)
+    choose = "choose the events of an endpoint anew"
+    choosing = add_command(actions, "choose", choose, f"{EXAMPLE_ID} --events {LEAD_CREATED}")
+    choosing.add_argument("id", metavar="ID", help=_ID)
+    _add_events(choosing, required=True)
     add_list(actions, "list all endpoints, oldest first")
     add_one("remove", "remove an endpoint, and forget the events that it did not get")
     add_one("enable", "enable an endpoint that was disabled because it answered 410")
@@ -74,6 +82,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_one("test", "send a test event, and print the result")
 
 
+def _add_events(parser: argparse.ArgumentParser, **more: Any) -> None:
+    about = f"names of events (default of `add`: {LEAD_CREATED}): {', '.join(EVENTS)}"
+    parser.add_argument("--events", nargs="+", choices=EVENTS, metavar="NAME", help=about, **more)
+
+
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for a test that failed; raises Problem."""
     async with command_store(settings, create=arguments.action == "add") as store:
@@ -85,10 +98,10 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
     match arguments.action:
         case "add":
-            _show(await endpoints.add(arguments.url), as_json=arguments.json)
+            _show(await endpoints.add(arguments.url, arguments.events), as_json=arguments.json)
         case "list":
             found = [{name: row[name] for name in _MEMBERS} for row in await endpoints.all()]
-            none = "there are no webhook endpoints yet; nobody is notified of new leads"
+            none = "there are no webhook endpoints yet; nobody is notified of events"
             print_list(found, _COLUMNS, none, as_json=arguments.json)
         case "remove":
             await endpoints.remove(arguments.id)
@@ -96,7 +109,10 @@ async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
         case "enable":
             await endpoints.enable(arguments.id)
             then = "`retry` queues its undeliverable events again"
-            print(f"{arguments.id} gets new leads from now on; {then}")
+            print(f"{arguments.id} gets new events from now on; {then}")
+        case "choose":
+            await endpoints.choose(arguments.id, arguments.events)
+            print(f"{arguments.id} gets from now on: {', '.join(arguments.events)}")
         case "rotate":
             rotated = await endpoints.rotate(arguments.id, arguments.overlap)
             _show(rotated, as_json=arguments.json)

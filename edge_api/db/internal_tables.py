@@ -45,6 +45,7 @@ class WebhookEndpointRow(RowModel):
         default=None, description="What signs as well until `former_until`, encrypted."
     )
     former_until: Timestamp | None = None
+    events: Text = Field(default="lead.created", description="Names, separated by spaces.")
     created_at: Now
     disabled_at: Timestamp | None = None
     disabled_for: Text | None = Field(default=None, description="Why, in a sentence.")
@@ -56,7 +57,7 @@ class WebhookDeliveryRow(RowModel):
     id: NewId
     endpoint_id: Uuid
     event: Annotated[Text, Field(min_length=1, max_length=100)]
-    subject_id: Uuid = Field(description="The row that the event is about, such as a lead.")
+    subject_id: Uuid = Field(description="The lead that the event is about, or made from a URL.")
     body: Text = Field(description="The JSON that is sent, the same in each attempt.")
     created_at: Now
     due_at: Now = Field(description="When it may be claimed: its turn, or the end of a lease.")
@@ -64,6 +65,15 @@ class WebhookDeliveryRow(RowModel):
     attempts: Integer = 0
     last_answer: Text | None = Field(default=None, description="What came of the last attempt.")
     dead_at: Timestamp | None = Field(default=None, description="When it was given up.")
+
+
+class AnnouncedPostsRow(RowModel):
+    """The posts that webhooks were last told of: one row, absent until an edge has run."""
+
+    id: Annotated[Integer, Field(ge=1, le=1)] = 1
+    index_digest: Annotated[Text, Field(min_length=64, max_length=64)]
+    built_for: Timestamp = Field(description="Of the build that has this index.")
+    posts: Text = Field(description="JSON: by slug, the digest of the content and the URL.")
 
 
 EMAIL_OUTBOX = Table(
@@ -104,7 +114,15 @@ WEBHOOK_DELIVERIES = Table(
     on_restore="delivered",
     irreversible_changes=(IrreversibleChange(("dead_at", "last_answer")),),
 )
-OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES)
+ANNOUNCED_POSTS = Table(
+    "announced_posts",
+    AnnouncedPostsRow,
+    personal=None,
+    irreversible_changes=(
+        IrreversibleChange(("index_digest", "built_for", "posts"), replaces=True),
+    ),
+)
+OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES, ANNOUNCED_POSTS)
 
 
 MAX_CLIENT_ID_LENGTH = 2048

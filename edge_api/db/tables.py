@@ -12,16 +12,7 @@ from pydantic import Field
 
 from edge_api.db.internal_tables import DESK_TABLES, OAUTH_TABLES, OUTBOX_TABLES
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import (
-    ColumnType,
-    Integer,
-    Json,
-    NewId,
-    Now,
-    OnUpdateNow,
-    Text,
-    Timestamp,
-)
+from edge_api.db.types import ColumnType, Integer, Json, NewId, Now, OnUpdateNow, Text, Timestamp
 
 MAX_EMAIL_LENGTH = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 
 from edge_api.db.problems import Problem
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
-from edge_api.http.endpoint import options_response, preflight_response
+from edge_api.http.endpoint import encode, options_response, preflight_response
 from edge_api.http.headers import PAGE_HEADERS
 from edge_api.http.pages import Reference
 from edge_api.http.request import Request, joined_header
@@ -29,10 +30,13 @@ from edge_api.http.static import (
 )
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import PathSuggester, SiteFile
+from edge_api.leads.input import start_message
+from edge_api.leads.operations import CONTACT
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.result import NEGOTIATED, escape
+from edge_api.operation.result import NEGOTIATED, HtmlResult, escape
 from edge_api.operation.service import Service
 from edge_api.schema.index import SITE_FOLDER
+from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.site_policy import media_type
 
@@ -150,7 +154,7 @@ class Site:
     """Serves the current build's site."""
 
     def __init__(self, service: Service) -> None:
-        self._builds = service[BuildManager]
+        self._service, self._builds = service, service[BuildManager]
         self._reference = Reference(service.documents.reference, service.settings.site_url)
         self._pages: SitePages | None = None
 
@@ -169,6 +173,8 @@ class Site:
 
     async def _read(self, request: Request) -> web.StreamResponse:
         """Answer from the current build; retry once if that was replaced meanwhile."""
+        if request.path == CONTACT and (page := await self._start_message(request)):
+            return page
         for _ in range(2):
             pages = self._current()
             try:
@@ -178,6 +184,18 @@ class Site:
                     break
         headers = {"Retry-After": "5"}
         raise Problem("unavailable", "This file cannot be read now", headers=headers)
+
+    async def _start_message(self, request: Request) -> web.StreamResponse | None:
+        """Return the contact page with a message about a public post that the query names."""
+        accepted = joined_header(request.headers, "Accept") or ""
+        if self._service.settings.leads_require_credential or prefers_markdown(accepted):
+            return None
+        with suppress(KeyError, Problem):  # without such a post or form, the page as it is
+            post = self._builds.build().posts.summary(request.query["about"])
+            message = start_message(post["title"], urlsplit(post["url"]).path)
+            page = await self._service.pages.render_form(CONTACT_FORM, values={"message": message})
+            return encode(HtmlResult(page))
+        return None
 
     def _current(self) -> SitePages:
         build = self._builds.build()

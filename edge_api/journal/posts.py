@@ -74,6 +74,19 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
     )
 
 
+def compare(before: Mapping[str, object], after: Mapping[str, object]) -> dict[str, str]:
+    """Return what became of each post that differs: `published`, `updated` or `removed`, by slug.
+
+    The values of both stand for the contents of their posts.
+    """
+    missing = object()
+    return {
+        slug: "removed" if slug not in after else "updated" if slug in before else "published"
+        for slug in {**before, **after}
+        if before.get(slug, missing) != after.get(slug, missing)
+    }
+
+
 def serialize_list(entries: Sequence[Entry], next_url: str | None = None) -> bytes:
     """Return the JSON of a list of posts, with the address of the next part if there is one."""
     following = {} if next_url is None else {"next": next_url}

@@ -101,6 +101,7 @@ _SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
 _MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
 
 
+_MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
 _REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time
 SPAM_THRESHOLD: Final = 3
 """The score from which a lead is not acknowledged: one strong sign, or several weak ones."""
@@ -123,6 +124,13 @@ def score_spam(lead: LeadInput) -> SpamScore:
     """Return the spam score of the lead by itself."""
     found = [(name, weight) for name, weight, is_seen in _SPAM_RULES if is_seen(lead)]
     return SpamScore(sum(weight for _, weight in found), tuple(name for name, _ in found))
+
+
+def start_message(title: str, path: str) -> str:
+    """Return the first line of a message about a page; a title that looks like spam is left out."""
+    start = f"About \u201c{title[:_MAX_TITLE]}\u201d ({path}):\n\n"
+    lead = LeadInput.model_construct(name="", budget_tier="", message=start)
+    return f"About {path}:\n\n" if score_spam(lead).score else start
 
 
 def dedupe_digest(lead: LeadInput) -> str:

@@ -36,7 +36,7 @@ from mcp_types import (
 from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
 from edge_api.journal.builds import Build, BuildManager
-from edge_api.journal.posts import Entry
+from edge_api.journal.posts import Entry, compare
 from edge_api.mcp.operations import SERVER_DESCRIPTION, server_name, site_title
 from edge_api.mcp.resources import (
     DIGEST,
@@ -50,6 +50,7 @@ from edge_api.mcp.resources import (
 from edge_api.mcp.tools import BoundTool, bind_tools
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
+from edge_api.outbox import log_errors
 
 POLL_INTERVAL_SECONDS: Final = 0.5  # between two checks for a new build
 
@@ -99,38 +100,25 @@ class ChangeNotifier:
             await asyncio.sleep(POLL_INTERVAL_SECONDS)
             now = self._service[BuildManager].current
             if now is not before:
-                await self._publish_changes(before, now)
+                with log_errors(_log, "build", "a build could not be announced"):
+                    for event in differences(before, now):
+                        await self._bus.publish(event)
                 before = now
         self._handler.close()
-
-    async def _publish_changes(self, before: Build | None, now: Build | None) -> None:
-        """Publish the differences of two builds; log a failure."""
-        try:
-            for event in differences(before, now):
-                await self._bus.publish(event)
-        except Exception:  # noqa: BLE001  the next build is another matter
-            _log.exception("a build could not be announced")
 
 
 def differences(before: Build | None, now: Build | None) -> Iterator[ServerEvent]:
     """Yield the events for the differences of two builds."""
     old, new = _entries(before), _entries(now)
-    if _listed(old) != _listed(new):
+    if [each.summary for each in old.values()] != [each.summary for each in new.values()]:
         yield ResourcesListChanged()
-    for slug in old.keys() | new.keys():
-        former, present = old.get(slug), new.get(slug)
-        if former is None or present is None or former.document.etag != present.document.etag:
-            entry = present or former
-            assert entry is not None  # noqa: S101  the slug is from one of both
-            yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
+    for slug in compare(old, new):
+        entry = new.get(slug) or old[slug]
+        yield ResourceUpdated(uri=orjson.loads(entry.summary)["url"])
 
 
 def _entries(build: Build | None) -> Mapping[str, Entry]:
     return {entry.cursor.slug: entry for entry in build.posts.entries} if build else {}
-
-
-def _listed(entries: Mapping[str, Entry]) -> list[bytes]:
-    return [entry.summary for entry in entries.values()]
 
 
 CACHE_TTL_MS: Final = 60_000

@@ -177,19 +177,11 @@ class _Resolver(AbstractResolver):
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
         found = await self._guard.resolve(host, port)
-        families = {
-            address: socket.AF_INET6 if ":" in address else socket.AF_INET for address in found
-        }
+        families = {each: socket.AF_INET6 if ":" in each else socket.AF_INET for each in found}
+        flags = socket.AI_NUMERICHOST
         return [
-            ResolveResult(
-                hostname=host,
-                host=address,
-                port=port,
-                family=kind,
-                proto=0,
-                flags=socket.AI_NUMERICHOST,
-            )
-            for address, kind in families.items()
+            ResolveResult(hostname=host, host=each, port=port, family=kind, proto=0, flags=flags)
+            for each, kind in families.items()
             if family in (socket.AF_UNSPEC, kind)
         ]
 

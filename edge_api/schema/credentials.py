@@ -8,12 +8,7 @@ if TYPE_CHECKING:
     from limits import RateLimitItem
 
 SecretKind = Literal[
-    "api_key",
-    "access_token",
-    "client_secret",
-    "refresh_token",
-    "authorization_code",
-    "claim_token",
+    "api_key", "access_token", "client_secret", "refresh_token", "authorization_code", "claim_token"
 ]
 
 PREFIXES: Mapping[SecretKind, str] = {
@@ -82,13 +77,7 @@ def read_limit(name: str, rate: str) -> RateLimit | None:
 
 
 Scope = Literal[
-    "posts:read",
-    "leads:read",
-    "leads:write",
-    "admin:read",
-    "admin:write",
-    "metrics:read",
-    "mcp",
+    "posts:read", "leads:read", "leads:write", "admin:read", "admin:write", "metrics:read", "mcp"
 ]
 
 SCOPES: Mapping[Scope, str] = {

@@ -39,13 +39,7 @@ from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.net.signatures import sign
-from edge_api.net.ssrf_guard import (
-    Allowed,
-    BlockedAddress,
-    SsrfGuard,
-    is_public,
-    parse_ip_literal,
-)
+from edge_api.net.ssrf_guard import Allowed, BlockedAddress, SsrfGuard, is_public, parse_ip_literal
 from edge_api.settings import Settings
 from edge_api.webhooks.endpoints import (
     ENABLED,
@@ -179,23 +173,18 @@ class Dispatcher(outbox.Dispatcher):
 
     async def _attempt(self, endpoint: Row, delivery: Row) -> None:
         """Post one event once, and store the result. Raises nothing."""
-        what = delivery["id"], endpoint["id"], delivery["attempts"] + 1
+        number = delivery["attempts"] + 1
+        what = f"webhook {delivery['id']} to endpoint {endpoint['id']}, attempt {number}"
         try:
             result = await self._post(endpoint, delivery)
             if not result.is_delivered:
-                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, result.message)
+                _log.warning("%s: %s", what, result.message)
             queries = self._result_queries(delivery, result)
         except Exception:  # noqa: BLE001  whatever it was, it counts as a failure
-            _log.exception("webhook %s to endpoint %s, attempt %d", *what)
+            _log.exception("%s", what)
             queries = self._result_queries(delivery, UNEXPECTED_ERROR)
-        try:
-            await self._store.run(*queries)
-        except Problem as problem:
-            # A conflict: somebody else has it by now. A store that is away logs that itself.
-            if problem.code not in ("conflict", "unavailable"):
-                _log.warning("webhook %s to endpoint %s, attempt %d: %s", *what, problem.message)
-        except Exception:  # noqa: BLE001  one delivery must not hold up the others
-            _log.exception("webhook %s to endpoint %s, attempt %d", *what)
+        with outbox.log_errors(_log, what, what):
+            await outbox.run_unless_conflict(self._store, *queries)  # or somebody else has it
 
     async def _post(self, endpoint: Row, delivery: Row) -> DeliveryResult:
         now, body = self._clock(), delivery["body"].encode()

@@ -24,6 +24,8 @@ if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
     from edge_api.webhooks.dispatcher import DeliveryResult, WebhookSender
 
 LEAD_CREATED: Final = "lead.created"
+EVENTS: Final = (LEAD_CREATED, "post.published", "post.updated", "post.removed")
+"""The events that an endpoint can choose."""
 TEST_EVENT: Final = "webhook.test"
 """The event that an operator sends to test an endpoint; it has no data."""
 
@@ -34,19 +36,21 @@ def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
 
 
 def lead_deliveries(lead: Row, now: datetime, endpoints: Sequence[Row]) -> Insert:
-    """Return the query that stores a delivery of a new lead for each endpoint."""
-    if not endpoints:
-        return Insert(WEBHOOK_DELIVERIES, [])
+    """Return the query that stores a delivery of a new lead for each endpoint that chose them."""
     data = {name: lead[name] for name in PUBLIC_MEMBERS}
-    given = {
-        "event": LEAD_CREATED,
-        "subject_id": lead["id"],
-        "body": format_event(LEAD_CREATED, lead["created_at"], data),
-    }
+    body = format_event(LEAD_CREATED, lead["created_at"], data)
+    event = {"event": LEAD_CREATED, "subject_id": lead["id"], "body": body}
+    return make_deliveries([event], now, endpoints)
+
+
+def make_deliveries(events: Sequence[Row], now: datetime, endpoints: Sequence[Row]) -> Insert:
+    """Return the query that stores a delivery of each event for each endpoint that chose it."""
     now_text, make_id = format_instant(now), partial(new_id, now)
     rows = [
-        WEBHOOK_DELIVERIES.new_row({**given, "endpoint_id": endpoint["id"]}, now_text, make_id)
-        for endpoint in endpoints
+        WEBHOOK_DELIVERIES.trusted_row({**each, "endpoint_id": found["id"]}, now_text, make_id)
+        for found in endpoints
+        for each in events
+        if each["event"] in found["events"].split()
     ]
     return Insert(WEBHOOK_DELIVERIES, rows)
 
@@ -74,20 +78,18 @@ async def find_endpoint(store: Store, endpoint_id: str) -> Row | None:
 
 async def check_webhooks(store: Store) -> Check:
     """Return a check for disabled endpoints and dead deliveries."""
+    faults = {
+        "a webhook endpoint is disabled": Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
+        "events for webhooks were given up": Read(
+            WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1
+        ),
+    }
     try:
-        disabled, dead = await store.run(
-            Read(WEBHOOK_ENDPOINTS, ("id",), (DISABLED,), limit=1),
-            Read(WEBHOOK_DELIVERIES, ("id",), (GIVEN_UP,), limit=1),
-        )
+        results = await store.run(*faults.values())
     except Problem:
         return Check("warn", "the state of webhooks cannot be read")
-    found = [
-        *(["a webhook endpoint is disabled"] if disabled.rows else []),
-        *(["events for webhooks were given up"] if dead.rows else []),
-    ]
-    if not found:
-        return Check("pass")
-    return Check("warn", f"{' and '.join(found)}: see {EDGE} webhooks list")
+    found = " and ".join(name for name, each in zip(faults, results, strict=True) if each.rows)
+    return Check("warn", f"{found}: see {EDGE} webhooks list") if found else Check("pass")
 
 
 def secrets_of(endpoint: Row, box: SecretBox, now: datetime) -> Sequence[str]:
@@ -117,14 +119,15 @@ class Endpoints:
         self._box = box
         self._make_sender = make_sender
 
-    async def add(self, url: str) -> Row:
+    async def add(self, url: str, events: Sequence[str] = (LEAD_CREATED,)) -> Row:
         """Store a new endpoint; return it with its secret in clear, to be shown once.
 
         Raises Problem `invalid`, and `conflict` for one that is known.
         """
         await self._make_sender().check(url)
         secret, now = new_secret(), self._clock()
-        given = {"url": url, "secret": self._box.encrypt(secret.encode())}
+        encrypted = self._box.encrypt(secret.encode())
+        given = {"url": url, "secret": encrypted, "events": " ".join(events)}
         row = WEBHOOK_ENDPOINTS.new_row(given, format_instant(now), partial(new_id, now))
         try:
             await self._run("add", Insert(WEBHOOK_ENDPOINTS, [row]))
@@ -136,10 +139,9 @@ class Endpoints:
 
     async def all(self) -> list[Row]:
         """Return every endpoint, oldest first, with `waiting` and `given_up`: numbers of events."""
-        (result,) = await self._store.run(
-            Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"), Order("id")))
-        )
-        return [await self._add_counts(row) for row in result.rows]
+        order = Order("created_at"), Order("id")
+        (found,) = await self._store.run(Read(WEBHOOK_ENDPOINTS, order=order))
+        return [await self._add_counts(row) for row in found.rows]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
@@ -152,6 +154,11 @@ class Endpoints:
         row = await self._find(endpoint_id)
         values = {"disabled_at": None, "disabled_for": None}
         await self._run("enable", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
+
+    async def choose(self, endpoint_id: str, events: Sequence[str]) -> None:
+        """Set the events that an endpoint gets from now on. Raises Problem `not_found`."""
+        row, values = await self._find(endpoint_id), {"events": " ".join(events)}
+        await self._run("choose", Update(WEBHOOK_ENDPOINTS, values, where_id(row["id"])))
 
     async def rotate(self, endpoint_id: str, overlap: timedelta = SECRET_ROTATION_OVERLAP) -> Row:
         """Make a new secret, and return as `add`; the old one signs too for `overlap`.
@@ -210,10 +217,8 @@ class Endpoints:
 
     async def _add_counts(self, row: Row) -> Row:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
-        counts = (
-            Read(WEBHOOK_DELIVERIES, ("id",), where, limit=1, with_total=True) for where in wheres
-        )
-        waiting, dead = await self._store.run(*counts)
+        count = partial(Read, WEBHOOK_DELIVERIES, ("id",), limit=1, with_total=True)
+        waiting, dead = await self._store.run(*map(count, wheres))
         return {**row, "waiting": waiting.total, "given_up": dead.total}
 
     async def _find(self, endpoint_id: str) -> Row:

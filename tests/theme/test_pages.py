@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import brotli
 import jinja2
@@ -82,7 +83,7 @@ def address(path: str) -> str:
 
 def resolve(site: Path, href: str) -> Path:
     """Return the file that answers at a path of the site."""
-    path = href.partition("#")[0].lstrip("/")
+    path = urlsplit(href).path.lstrip("/")
     return site / (f"{path}index.html" if path.endswith("/") or not path else path)
 
 

@@ -10,6 +10,7 @@ import pytest
 from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
+    ANNOUNCED_POSTS,
     OAUTH_CLIENTS,
     WEBHOOK_DELIVERIES,
     WEBHOOK_ENDPOINTS,
@@ -36,6 +37,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore
         Insert(ACCESS_REQUESTS, [make_request("Ann", "approved"), make_request("Bob", "approved")]),
         Insert(WEBHOOK_ENDPOINTS, [make_endpoint(name) for name in ("stays", "off", "removed")]),
         Insert(WEBHOOK_DELIVERIES, [make_delivery(name) for name in ("off", "removed")]),
+        Insert(ANNOUNCED_POSTS, [{"id": 1, **announced(OLD, "{}")}]),
     )
     copy_store(tmp_path / "former.db", tmp_path / "restored.db")
     await former.run(
@@ -48,6 +50,7 @@ async def stores(tmp_path: Path) -> AsyncIterator[tuple[SQLiteStore, SQLiteStore
         Update(ACCESS_REQUESTS, {"status": "denied", "decided_at": LATER}, (named("name", "Ann"),)),
         Update(WEBHOOK_ENDPOINTS, {"disabled_at": LATER}, (named("url", url_of("off")),)),
         Update(WEBHOOK_DELIVERIES, {"dead_at": LATER}, (named("body", "off"),)),
+        Update(ANNOUNCED_POSTS, announced(NEW, '{"a": []}'), (named("index_digest", OLD),)),
         Delete(WEBHOOK_ENDPOINTS, (named("url", url_of("removed")),)),
         Delete(WEBHOOK_DELIVERIES, (named("body", "removed"),)),
     )
@@ -92,6 +95,11 @@ def make_delivery(name: str) -> dict[str, Any]:
     return make_row(WEBHOOK_DELIVERIES, {**given, "body": name})
 
 
+def announced(digest: str, posts: str) -> dict[str, Any]:
+    """Return what webhooks were told of posts."""
+    return {"index_digest": digest, "built_for": ENDS, "posts": posts}
+
+
 async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
     """Return every row of a table, by its key."""
     (result,) = await store.run(Read(table))
@@ -100,17 +108,20 @@ async def rows(store: SQLiteStore, table: Table) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     "table",
-    [CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES],
+    [
+        *(CREDENTIALS, OAUTH_CLIENTS, ACCESS_REQUESTS),
+        *(WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES, ANNOUNCED_POSTS),
+    ],
     ids=lambda t: t.name,
 )
 async def test_what_was_taken_away_is_not_given_back(
     stores: tuple[SQLiteStore, SQLiteStore], table: Table
 ) -> None:
-    """A replaced key ends, an old secret is void; denied, removed and given up stay so."""
+    """A replaced key ends, an old secret is void; denied, removed, given up, told stay so."""
     former, restored = stores
     before = await rows(restored, table)
     sent = await carry_over(former, restored, clock)
 
-    assert (sent.ended, sent.sent) == (6, 1)
+    assert (sent.ended, sent.sent) == (7, 1)
     assert await rows(restored, table) == await rows(former, table) != before
     assert (await carry_over(former, restored, clock)).ended == 0

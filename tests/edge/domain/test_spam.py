@@ -1,6 +1,6 @@
 import pytest
 
-from edge_api.leads.input import LeadInput, dedupe_digest, score_spam
+from edge_api.leads.input import LeadInput, dedupe_digest, score_spam, start_message
 
 
 def lead(message: str = "Hello", **changes: str) -> LeadInput:
@@ -34,6 +34,23 @@ def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
 
     assert verdict.reasons == reasons
     assert (verdict.score > 0) is bool(reasons)
+
+
+@pytest.mark.parametrize(
+    ("title", "start"),
+    [
+        ("The first edge", "About \u201cThe first edge\u201d (/a/):\n\n"),
+        ("The <main> element", "About \u201cThe <main> element\u201d (/a/):\n\n"),
+        ("Why <b> is dead", "About /a/:\n\n"),
+        ("Leaving www.example.org", "About /a/:\n\n"),
+        ("The \u0440\u0430ypal letters", "About /a/:\n\n"),
+        ("x" * 500, f"About \u201c{'x' * 200}\u201d (/a/):\n\n"),
+    ],
+)
+def test_the_start_of_a_message_is_no_sign(title: str, start: str) -> None:
+    """A title that would be one is left out: its reader has not written it."""
+    assert start_message(title, "/a/") == start
+    assert score_spam(lead(f"{start}Hello")).score == 0
 
 
 def test_a_link_in_the_name_is_a_strong_sign() -> None:

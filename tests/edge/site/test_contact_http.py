@@ -199,6 +199,56 @@ async def test_the_page_is_the_built_one(edge: Any) -> None:
     assert str(page.html).split() == str(built.html).split()
 
 
+async def test_a_post_leads_to_a_message_about_it(edge: Any) -> None:
+    """Its link, without scripts, opens the form with the post's title, and the lead has it."""
+    async with edge.ask("GET", "/journal/sewing-and-folding/") as answer:
+        post = LexborHTMLParser(await answer.read())
+    link = find(post, 'article footer a[href^="/contact/"]').attributes["href"] or ""
+    async with edge.ask("GET", link) as answer:
+        assert (answer.status, answer.content_type) == (200, "text/html")
+        assert answer.headers["Cache-Control"] == "no-store"
+        page = LexborHTMLParser(await answer.read())
+    start = find(page, "#message").text().removeprefix("\n")
+    assert start == 'About \u201cSewing & "folding"\u201d (/journal/sewing-and-folding/):\n\n'
+    assert page.css("[aria-invalid], [role=alert]") == []
+
+    await send(edge, {**GOOD, "message": f"{start}I liked it."})
+    (lead,) = await leads(edge)
+    assert (lead["message"], lead["status"]) == (f"{start}I liked it.", "new")
+
+
+@pytest.mark.parametrize(
+    ("query", "accept"),
+    [
+        ("about=none", "*/*"),
+        ("about=a-draft", "*/*"),
+        ("about=not-yet", "*/*"),
+        ("about=", "*/*"),
+        ("about=%3Cscript%3Ealert(1)%3C/script%3E", "*/*"),
+        ("about=%00%FF", "*/*"),
+        ("message=MARK&name=MARK", "*/*"),
+        ("about=first-edge", "text/markdown"),
+    ],
+)
+async def test_any_other_query_opens_the_page_as_it_is(edge: Any, query: str, accept: str) -> None:
+    """What names no public post is ignored; nothing of it comes back."""
+    bodies = []
+    for path in (PATH, f"{PATH}?{query}"):
+        async with edge.ask("GET", path, headers={"Accept": accept}) as answer:
+            assert answer.status == 200
+            bodies.append(await answer.read())
+    assert bodies[0] == bodies[1]
+
+
+async def test_a_closed_form_opens_with_no_message(make_edge: Any) -> None:
+    """A page that was built before the form was closed shows what it shows."""
+    async with (
+        make_edge(LEADS_REQUIRE_CREDENTIAL="true") as edge,
+        edge.ask("GET", f"{PATH}?about=first-edge") as answer,
+    ):
+        assert find(LexborHTMLParser(await answer.read()), "#message").text().strip() == ""
+
+
 async def test_an_empty_form_asks_for_everything(edge: Any) -> None:
     """What a browser would not let through is told field by field."""
     answer, page = await send(edge, {})

@@ -52,6 +52,18 @@ def test_an_endpoint_is_added_and_its_secret_shown_once(run: Run) -> None:
     assert (shown["url"], shown["waiting"], shown["given_up"]) == (HERE, 0, 0)
 
 
+def test_an_endpoint_chooses_its_events(run: Run) -> None:
+    """New leads unless it says otherwise; a name that is none is refused with those that are."""
+    leads = added(run)["id"]
+    assert run("add", f"{HERE}/posts", "--events", "post.published", "post.removed")[0] == 0
+    chosen = {row["url"]: row["events"] for row in json.loads(run("list", "--json")[1])}
+    assert chosen == {HERE: "lead.created", f"{HERE}/posts": "post.published post.removed"}
+
+    said = run("choose", leads, "--events", "lead.created", "post.updated")[1]
+    assert said == f"{leads} gets from now on: lead.created, post.updated\n"
+    assert "lead.created post.updated" in run("list")[1]
+
+
 @pytest.mark.parametrize(
     ("url", "message"),
     [

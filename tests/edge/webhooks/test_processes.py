@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 from edge_api.auth.actor import system_clock
-from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
+from edge_api.db.internal_tables import ANNOUNCED_POSTS, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Filter, Read, Update
 from edge_api.db.sqlite.engine import open_store
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.webhooks.listener import Listener, listening
 
 pytestmark = pytest.mark.size("test")
@@ -95,6 +96,46 @@ def test_a_killed_edge_tells_again_with_the_same_id(
 
     assert listener.received[0][1] == listener.received[1][1]
     assert json.loads(listener.received[0][1])["data"]["email"] == LEAD["email"]
+
+
+def test_a_build_that_came_while_the_edge_was_down_is_told_at_its_start(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """Once, and the posts that were there at the first start never."""
+    folder, site_url = tmp_path / "builds", "http://localhost"
+    made = installation.changed(BUILD_DIR=str(folder), SITE_URL=site_url)
+    posts = [
+        make_post(slug, day, url=f"{site_url}/journal/{slug}/")
+        for day, slug in enumerate(("one", "two", "three"))
+    ]
+    starts = [(1, []), (2, ["post.published two"]), (2, []), (3, ["post.published three"])]
+    with listening() as listener:
+        assert made.run("webhooks", "add", listener.url, "--events", "post.published")[0] == 0
+        for number, (length, told) in enumerate(starts):
+            newest_first = posts[:length][::-1]
+            built = write_build(folder, f"build-{number:04}", newest_first, site_url=site_url)
+            point_at(folder, built)
+            with made.serving():
+                for _ in told:
+                    listener.arrivals.get(timeout=PATIENCE)
+                asyncio.run(announced(made.store, length))
+            events = [json.loads(body) for _, body in listener.received]
+            assert [f"{each['type']} {each['data']['slug']}" for each in events] == told
+            assert asyncio.run(waiting(made.store)) == 0
+            listener.received.clear()
+
+
+async def announced(store: Path, length: int) -> None:
+    """Return when an edge has announced so many posts."""
+    opened = await open_store(store, system_clock)
+    for _ in range(round(PATIENCE / 0.1)):
+        (result,) = await opened.run(Read(ANNOUNCED_POSTS))
+        if [row for row in result.rows if len(json.loads(row["posts"])) == length]:
+            break
+        await asyncio.sleep(0.1)
+    else:
+        raise TimeoutError
+    await opened.close()
 
 
 @pytest.mark.size("ci")

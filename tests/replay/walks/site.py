@@ -8,6 +8,7 @@ PAGES: Final = (
     *("/", "/journal/", "/journal/first-edge/", "/journal/sewing-and-folding/"),
     *("/journal/marbled-paper/", "/tags/", "/tags/bindings/", "/tags/grosse/", "/archive/"),
     *("/about/", "/contact/", "/contact/thanks/", "/journal/sheet-05/", "/tags/tools/"),
+    *("/contact/?about=first-edge", "/contact/?about=a-draft"),
 )
 FILES: Final = (
     *("/index.md", "/journal/index.md", "/journal/first-edge/index.md", "/about/index.md"),

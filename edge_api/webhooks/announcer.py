@@ -1,0 +1,77 @@
+"""Webhook events of posts: what differs between the current build and what was announced."""
+
+import asyncio
+from datetime import datetime
+from functools import partial
+from hashlib import sha256
+from typing import Final
+from uuid import NAMESPACE_URL, uuid5
+
+import orjson
+
+from edge_api.auth.actor import Clock
+from edge_api.db.internal_tables import ANNOUNCED_POSTS
+from edge_api.db.query import Filter, Insert, InsertFromRead, Query, Read, Store, Update
+from edge_api.db.table import Row
+from edge_api.db.types import format_instant
+from edge_api.journal.builds import Build, BuildManager
+from edge_api.journal.posts import compare
+from edge_api.outbox import run_unless_conflict
+from edge_api.webhooks.endpoints import READ_ENABLED, format_event, make_deliveries
+
+_DERIVED: Final = ("content_html", "readingMinutes")
+"""Members of a post that may change with its neighbours or the program's version."""
+
+
+class Announcer:
+    """Queues events for changed posts; the row of what was announced lets one edge alone do it."""
+
+    def __init__(self, store: Store, clock: Clock, builds: BuildManager) -> None:
+        self._store, self._clock, self._builds = store, clock, builds
+        self._compared = ""  # the digest of the index that was compared last
+
+    async def announce(self) -> None:
+        """Queue events for what the current build changes. Raises Problem."""
+        build = self._builds.current
+        if build is None or build.posts.digest == self._compared:
+            return
+        if build.site_url != self._builds.site_url:  # by mistake, and every URL differs
+            return
+        (found,) = await self._store.run(Read(ANNOUNCED_POSTS))
+        row = next(iter(found.rows), None)
+        if row and row["index_digest"] != self._compared:
+            # An older build is a rollback only where this edge has served what was announced.
+            is_older = row["built_for"] > format_instant(build.head.built_for)
+            if is_older or row["index_digest"] == build.posts.digest:
+                self._compared = build.posts.digest
+                return
+        queries = await asyncio.to_thread(_make_queries, row, build, self._clock())
+        if await run_unless_conflict(self._store, *queries):  # else another edge was first
+            self._compared = build.posts.digest
+
+
+def _make_queries(row: Row | None, build: Build, now: datetime) -> tuple[Query, ...]:
+    """Return the queries that announce a build, which conflict where `row` has changed."""
+    posts, built_for = build.posts, format_instant(build.head.built_for)
+    described = {entry.cursor.slug: _describe(entry.document.body) for entry in posts.entries}
+    text = orjson.dumps(described).decode()
+    after = {"index_digest": posts.digest, "built_for": built_for, "posts": text}
+    if row is None:  # at its first start an edge announces nothing of what was there before
+        return (Insert(ANNOUNCED_POSTS, [{"id": 1, **after}]),)
+    before, events = orjson.loads(row["posts"]), []
+    for slug, change in compare(before, described).items():
+        url = (described.get(slug) or before[slug])[1]
+        data = {"slug": slug, "url": url} if change == "removed" else posts.summary(slug)
+        body = format_event(f"post.{change}", format_instant(now), data)
+        subject = str(uuid5(NAMESPACE_URL, url))
+        events.append({"event": f"post.{change}", "subject_id": subject, "body": body})
+    same = Filter("index_digest", "eq", row["index_digest"])
+    replace = Update(ANNOUNCED_POSTS, after, (same,), at_least=1)
+    return replace, InsertFromRead(READ_ENABLED, partial(make_deliveries, events, now))
+
+
+def _describe(body: bytes) -> list[str]:
+    """Return the digest of a post's content, and its URL."""
+    post = orjson.loads(body)
+    content = {name: value for name, value in post.items() if name not in _DERIVED}
+    return [sha256(orjson.dumps(content)).hexdigest(), post["url"]]
