@@ -12,6 +12,7 @@ from aiohttp import web
 
 from edge_api.http.request import Request, add_request_id
 from edge_api.http.response import PreparedResponse
+from edge_api.schema.paths import DESK, SHARED
 
 _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
 
@@ -56,7 +57,7 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
     access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
 
 
-_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")  # what follows these in a path is a token
+_TOKEN_FOLDERS: Final = (SHARED, f"{DESK}link/")  # what follows these in a path is a token
 _log = logging.getLogger("edge_api.access")
 
 
@@ -77,7 +78,7 @@ class AccessLog:
         entry = {
             "time": time.time(),
             "method": request.method,
-            "path": redact_path(request.rel_url.raw_path),
+            "path": redact_path(request.rel_url.raw_path, request.path),
             "operation": route,
             "status": response.status,
             "bytes": 0 if request.method == "HEAD" else size,
@@ -89,12 +90,12 @@ class AccessLog:
         _log.info("%s", self._write(entry))
 
 
-def redact_path(path: str) -> str:
-    """Return a path with `-` in place of a token."""
+def redact_path(raw_path: str, path: str) -> str:
+    """Return a path as it was sent, with `-` in place of a token; `path` is the same, decoded."""
     for folder in _TOKEN_FOLDERS:
         if path.startswith(folder):
             return f"{folder}-"
-    return path
+    return raw_path
 
 
 def _combined(entry: Mapping[str, Any]) -> str:

@@ -74,5 +74,7 @@ TRY_OUT_PATH: Final = "/docs/try/"
 
 DESK: Final = "/desk/"
 """The owner's pages."""
+SHARED: Final = "/shared/"
+"""Shared drafts, each behind its token."""
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"

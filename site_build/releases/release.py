@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
@@ -31,6 +31,7 @@ from site_build.cache import locate_cache
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Report, Request
+from site_build.releases.shares import find_shares
 
 NEXT_LINK = "next"
 """A release that is ready and waits for its instant."""
@@ -182,13 +183,14 @@ def _prune(output: Path) -> None:
     """
     wanted = {_follow(output, link) for link in _LINKS}
     spare = output / _SPARE
-    with suppress(OSError):
+    with suppress(OSError, BuildError):
         for path in output.iterdir():
             if _NAME.fullmatch(path.name) and path.name not in wanted:
                 if spare.exists():
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.rename(spare)
+        find_shares(output, datetime.now(UTC))  # deletes those that have expired
         if current := _follow(output, CURRENT_LINK):
             update_spare(spare, output / current, SITE_FOLDER)
 
