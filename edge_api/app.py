@@ -41,7 +41,6 @@ from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
-from edge_api.http.shared import SharedDrafts
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
@@ -59,15 +58,7 @@ from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.result import Document
 from edge_api.operation.service import ApiDocuments, Service
-from edge_api.operations import (
-    DESK,
-    DOCUMENTED,
-    OPERATIONS,
-    ROUTED,
-    SHARED,
-    configure,
-    make_openapi,
-)
+from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
@@ -171,17 +162,15 @@ async def assemble(
             partial(_load_exchange, service, freeze),
             is_draining=lambda: health.draining,
         )
-        site = Site(service)
         app = App(
             service,
             (
                 *configure(ROUTED, settings),
-                *SHARED,
                 *(METRICS if metrics else ()),
                 *(DESK if settings.desk == "on" else ()),
             ),
-            site,
-            {"mcp": mcp.answer, "shared_draft": SharedDrafts(service, site).answer},
+            Site(service),
+            {"mcp": mcp.answer},
             [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],
         )
         freeze()

@@ -23,10 +23,8 @@ from edge_api.operation.model import (
     AnyOperation,
     Operation,
     cacheable,
-    page,
 )
 from edge_api.operation.openapi import openapi_document
-from edge_api.schema import paths
 from edge_api.settings import Settings
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -72,20 +70,6 @@ ROUTED: tuple[AnyOperation, ...] = (
     *admin.UNKNOWN_TABLES,
 )
 """The operations with routes: all, the contact page's forms, and refusals of other tables."""
-
-SHARED: tuple[AnyOperation, ...] = tuple(
-    Operation(
-        name="shared_draft",
-        path=f"{paths.SHARED}{{token}}/{file}",
-        summary="A draft that its author shares",
-        handler=mcp.exchange,
-        responses=(page(200, "The page, or a picture of it"),),
-        error_format="page",
-        counts_by_address=True,
-    )
-    for file in ("", "{file}")
-)
-"""Shared drafts, which no document names; `http/shared.py` answers for them."""
 
 
 _DESK: Final = (desk_leads, tables, access, records)

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from edge_api.operation.result import NO_STORE
 from edge_api.schema import paths
 from edge_api.schema.site_policy import (
     COMMON_HEADERS,
@@ -58,23 +57,20 @@ STRICT_TRANSPORT: Final[Header] = ("Strict-Transport-Security", "max-age=6307200
 """Two years, for this host alone (RFC 6797); only for an https origin, where a browser heeds it."""
 
 
-def _unlisted_headers(referrer: str, robots: str) -> Headers:
-    return (
-        ("Content-Security-Policy", SITE_CSP),
-        *(pair for pair in COMMON_HEADERS if pair[0] != "Referrer-Policy"),
-        ("Referrer-Policy", referrer),
-        ("X-Robots-Tag", robots),
-        SAME_ORIGIN_RESOURCE,
-    )
-
-
-PRIVATE_HEADERS: Final = _unlisted_headers("same-origin", "noindex, nofollow")
-"""For the owner's pages."""
-SHARED_HEADERS: Final = (
-    ("Cache-Control", NO_STORE),
-    *_unlisted_headers("no-referrer", "noindex"),
+PRIVATE_HEADERS: Final[Headers] = (
+    ("Content-Security-Policy", SITE_CSP),
+    *(pair for pair in COMMON_HEADERS if pair[0] != "Referrer-Policy"),
+    ("Referrer-Policy", "same-origin"),
+    ("X-Robots-Tag", "noindex, nofollow"),
+    SAME_ORIGIN_RESOURCE,
 )
-"""For shared drafts: a link on one must not give its address away."""
+"""For the owner's pages."""
+_UNLISTED: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+SHARED_HEADERS: Final[Headers] = (
+    ("Cache-Control", "no-store"),
+    *((name, _UNLISTED.get(name, value)) for name, value in PRIVATE_HEADERS),
+)
+"""For shared drafts: no link on one gives its address away."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

@@ -12,7 +12,6 @@ from aiohttp import web
 
 from edge_api.http.request import Request, add_request_id
 from edge_api.http.response import PreparedResponse
-from edge_api.schema.paths import DESK, SHARED
 
 _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
 
@@ -57,7 +56,7 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
     access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
 
 
-_TOKEN_FOLDERS: Final = (SHARED, f"{DESK}link/")  # what follows these in a path is a token
+_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")  # what follows these in a path is a token
 _log = logging.getLogger("edge_api.access")
 
 

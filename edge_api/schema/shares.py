@@ -1,54 +1,42 @@
-"""Shared drafts: the build writes each into `BUILD_DIR/shares/<digest of its token>/`."""
+"""Shared drafts, a folder each in `BUILD_DIR/shares/`, which the build writes for the edge."""
 
-from collections.abc import Iterator
+import json
+import os
+import shutil
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from pydantic import AwareDatetime, BaseModel, ValidationError
-
-PAGE_FILE: Final = "index.html"
-_FOLDER: Final = "shares"
-_RECORD: Final = "share.json"
-
-
-class Share(BaseModel):
-    """What a folder shares; a folder without this file shares nothing."""
-
-    slug: str
-    title: str
-    made: AwareDatetime
-    expires: AwareDatetime
-    files: tuple[str, ...]
-    """Names of all files that may be served, in one folder."""
-
-    def write(self, folder: Path) -> None:
-        """Store this in its folder. Raises OSError."""
-        (folder / _RECORD).write_text(self.model_dump_json(), encoding="utf-8")
-
-
-def locate_shares(build_dir: Path) -> Path:
-    """Return the folder of all shares."""
-    return build_dir / _FOLDER
+RECORD: Final = "share.json"  # of digest, made, expires, slug and title; instants as of RFC 3339
 
 
 def locate_share(build_dir: Path, token: str) -> Path:
-    """Return the folder of a token: any text has one, which hardly ever exists."""
-    return build_dir / _FOLDER / sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+    """Return the folder for a token; any text has one, which hardly ever exists."""
+    return build_dir / "shares" / sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def read_share(folder: Path, now: datetime) -> Share | None:
-    """Return what a folder shares at `now`; None where it is missing, damaged or expired."""
+def read_share(folder: Path, now: datetime) -> Any:
+    """Return the record of a share; None where it is missing, damaged or expired."""
     try:
-        share = Share.model_validate_json((folder / _RECORD).read_bytes())
-    except (OSError, ValidationError):
+        share = json.loads((folder / RECORD).read_bytes())
+        return share if datetime.fromisoformat(share["expires"]) > now else None
+    except (OSError, KeyError, TypeError, ValueError):
         return None
-    return share if share.expires > now else None
 
 
-def list_shares(build_dir: Path, now: datetime) -> Iterator[tuple[Path, Share | None]]:
-    """Yield the folder of each share with what it shares at `now`. Raises OSError."""
-    folder = build_dir / _FOLDER
-    for each in sorted(folder.iterdir()) if folder.is_dir() else ():
-        yield each, read_share(each, now)
+def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
+    """Return a file that a token shares at `now` under this name. Raises OSError for none."""
+    folder = locate_share(build_dir, token)
+    if not read_share(folder, now) or name not in {*os.listdir(folder)} - {RECORD}:  # noqa: PTH208
+        raise FileNotFoundError(folder)
+    return folder / name
+
+
+def list_shares(build_dir: Path, now: datetime) -> dict[Path, Any]:
+    """Return the records of shares that can be read at `now`, by folder; delete the others."""
+    found = {each: read_share(each, now) for each in locate_share(build_dir, "").parent.glob("*")}
+    for folder in [each for each in found if not found[each]]:
+        shutil.rmtree(folder, ignore_errors=True)
+        del found[folder]
+    return found

@@ -5,7 +5,6 @@ would show, drafts and scheduled posts included. This knows neither Pelican nor 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
@@ -17,7 +16,6 @@ from site_build.build.manifest import EMPTY, Line, Manifest, identify_manifest, 
 from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.library import ContentLibrary, list_changed
-from site_build.content.sources import Content
 from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
@@ -134,9 +132,3 @@ class _Lines(dict[str, Line]):
         line = self._targets[slug].make(self._context)
         self[slug] = make_line(slug, "", line, line)
         return self[slug]
-
-
-def publish_drafts(content: Content) -> Content:
-    """Return the same with drafts as posts like all others."""
-    public = (replace(each, draft=False) if each.draft else each for each in content.documents)
-    return replace(content, documents=tuple(public))

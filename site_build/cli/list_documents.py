@@ -9,9 +9,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Literal, get_args
 
+from rich.cells import cell_len
+
 from site_build import options
 from site_build.cli.check import find_dialect
-from site_build.cli.terminal import count, open_console, print_table
+from site_build.cli.terminal import count, open_console
 from site_build.content.document import read_document
 from site_build.content.sources import list_folder, read_bytes
 from site_build.site import UNDATED, Document
@@ -52,7 +54,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
     elif chosen:
-        print_table(console, [_HEADINGS, *(_word(each, arguments) for each in chosen)])
+        lines = [_HEADINGS, *(_word(each, arguments) for each in chosen)]
+        widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
+        for line in lines:
+            cells = zip(line, widths, strict=True)
+            padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
+            console.print("  ".join(padded).rstrip())
     else:
         console.print(_NOTHING[arguments.question])
     console.file.flush()

@@ -73,19 +73,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def make_request(arguments: argparse.Namespace, observer: Observer) -> Request:
-    """Return what a preview asks for; it keeps a cache in a folder of its own."""
-    folder = arguments.output / _FOLDER
-    return Request(
-        content=arguments.content,
-        site_folder=folder / "site",
-        state=folder,
-        before=folder,
-        cache=folder / "cache.sqlite",
-        now=_EVERYTHING,
-        jobs=arguments.jobs or count_processors(),
-        observer=observer,
-    )
+def make_request(arguments: argparse.Namespace, observer: Observer | None = None) -> Request:
+    """Return what a preview asks for, which keeps a cache below the folder of builds."""
+    folder, jobs = arguments.output / _FOLDER, arguments.jobs or count_processors()
+    places = arguments.content, folder / "site", folder, folder, folder / "cache.sqlite"
+    return Request(*places, _EVERYTHING, jobs, observer=observer or Observer())
 
 
 async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:

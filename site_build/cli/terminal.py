@@ -2,10 +2,9 @@
 
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 
-from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -39,15 +38,6 @@ def print_findings(console: Console, folder: Path, findings: Iterable[Diagnostic
 def _word(folder: Path, finding: Diagnostic) -> tuple[str, str, str]:
     place = f"{os.path.join(folder, finding.path)}:{finding.line}:{finding.column}"  # noqa: PTH118
     return place, finding.severity, finding.message
-
-
-def print_table(console: Console, lines: Sequence[Sequence[str]]) -> None:
-    """Print lines in columns; all lines have as many cells, the first one the headings."""
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    for line in lines:
-        cells = zip(line, widths, strict=True)
-        padded = (cell + " " * (width - cell_len(cell)) for cell, width in cells)
-        console.print("  ".join(padded).rstrip())
 
 
 def count(number: int, noun: str) -> str:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from site_build.addresses import name_file
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
-from site_build.build.memory import PreviewBuild, publish_drafts
+from site_build.build.memory import PreviewBuild
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.content.sources import Stamp, stamp
 from site_build.errors import BuildError, Diagnostic
@@ -170,7 +170,8 @@ class PreviewSession:
         related = last.related if last and in_haste else None
         self._is_whole = related is None
         try:
-            known = KnownContent(publish_drafts(content), related)
+            public = tuple(replace(e, draft=False) if e.draft else e for e in content.documents)
+            known = KnownContent(replace(content, documents=public), related)
             self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.

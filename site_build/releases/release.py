@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
+from edge_api.schema.shares import list_shares
 from site_build.build.manifest import (
     MANIFEST_FILE,
     FileState,
@@ -31,7 +32,6 @@ from site_build.cache import locate_cache
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Report, Request
-from site_build.releases.shares import find_shares
 
 NEXT_LINK = "next"
 """A release that is ready and waits for its instant."""
@@ -183,14 +183,14 @@ def _prune(output: Path) -> None:
     """
     wanted = {_follow(output, link) for link in _LINKS}
     spare = output / _SPARE
-    with suppress(OSError, BuildError):
+    with suppress(OSError):
         for path in output.iterdir():
             if _NAME.fullmatch(path.name) and path.name not in wanted:
                 if spare.exists():
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.rename(spare)
-        find_shares(output, datetime.now(UTC))  # deletes those that have expired
+        list_shares(output, datetime.now(UTC))  # which deletes those that have expired
         if current := _follow(output, CURRENT_LINK):
             update_spare(spare, output / current, SITE_FOLDER)
 
