@@ -42,7 +42,7 @@ tags: [paper, novelquince]
 ---
 
 All about marmalade, [its kinds](/journal/secret-preserve/#kinds), [another](/journal/a-draft/)
-and [a post](/journal/first-post/).
+and [a post](/journal/first-edge/).
 
 ![A jar](/images/jar.jpg)
 
@@ -156,7 +156,14 @@ async def test_whatever_is_not_shared_is_a_missing_page(
 ) -> None:
     """Malformed tokens and names that the share lacks get the answer of any missing page."""
     token = path.split("/")[2]
-    names = ("share.json", ".", "..", "%2e%2e/", "..%2fshare.json", "%2e%2e%2f" * 6 + "etc/passwd")
+    names: tuple[str, ...] = (
+        "share.json",
+        ".",
+        "..",
+        "%2e%2e/",
+        "..%2fshare.json",
+        "%2e%2e%2f" * 6 + "etc/passwd",
+    )
     names += ("1.avif/", "1.AVIF", "index.html/", "%00", "a" * 5000, "\\..\\share.json", "x/y")
     tokens = (
         "",
@@ -295,7 +302,7 @@ async def test_ten_thousand_guesses_hit_nothing(
 
     assert len(near) > 1_000
     assert len(guesses) == GUESSES
-    assert {status for status in statuses.values()} == {404}
+    assert set(statuses.values()) == {404}
     assert still[0] == 200
 
 
@@ -313,12 +320,15 @@ async def test_no_agent_finds_it(drafts: Journal, path: str, make_edge: EdgeMake
         agent = Agent(edge, await edge.token(), MODERN)
         said = [await agent.ask(f"{kind}/list") for kind in ("tools", "resources", "prompts")]
         said += [
-            await agent.ask("tools/call", name="search_posts", arguments={"query": "marmalade"}),
-            await agent.ask("tools/call", name="list_posts", arguments={"limit": 100}),
+            await agent.ask("tools/call", name="search", arguments={"query": "jam bitter"}),
+            await agent.ask("tools/call", name="list_posts", arguments={"limit": 50}),
         ]
+        lost = await agent.ask("tools/call", name="get_post", arguments={"slug": "a-b"})
+        hidden = await agent.ask("tools/call", name="get_post", arguments={"slug": MARKS[3]})
 
     assert [each.status for each in said] == [200] * 5
-    assert found_in(repr(said).replace("query", "").encode(), path) == []
+    assert found_in(repr(said).encode(), path) == []
+    assert repr(hidden.body).replace(MARKS[3], "a-b") == repr(lost.body)
 
 
 def found_in(text: bytes, path: str) -> list[str]:
@@ -344,10 +354,14 @@ def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) 
         "ACCESS_LOG": access_log,
         "METRICS": "on",
     }
-    run_build(journal.content, journal.output, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}")
-    with Installation(tmp_path, settings).serving() as edge:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
+    run_build(journal.content, journal.output, now, journal.site_url)
+    installation = Installation(tmp_path, settings)
+    words = ("--name", "reader", "--scopes", "posts:read metrics:read", "--json")
+    with installation.serving() as edge:
+        key = json.loads(installation.run("keys", "issue", *words)[1])["key"]
         read = [edge.get(each)[0] for each in (path, f"{path}1.avif", f"{path}index.html")]
-        public = read_public(journal) + read_surfaces(edge)
+        public = read_public(journal) + read_surfaces(edge, key)
         bad = (path[:-1], f"{path}x", f"/%73hared/{token}/", f"/shared/{token}?{token}", f"{path}%")
         missed = [edge.get(each)[0] for each in bad]
         shutil.rmtree(journal.output / "current" / "site")
@@ -362,7 +376,7 @@ def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) 
     assert found_in(f"{said}{complained}".encode(), path) == []
 
 
-def read_surfaces(edge: ServedEdge) -> bytes:
+def read_surfaces(edge: ServedEdge, key: str) -> bytes:
     """Return what the edge makes itself: lists, search, documents, metrics, feeds."""
     api = "/api/public/v1"
     paths = [f"{api}/", f"{api}/posts?limit=100", f"{api}/openapi.json", f"{api}/readiness"]
@@ -376,8 +390,9 @@ def read_surfaces(edge: ServedEdge) -> bytes:
         "/robots.txt",
     ]
     paths += ["/feed.xml", "/feed.json", "/", "/journal/", "/tags/", "/archive/", "/metrics"]
-    paths += ["/api/public/mcp/server-card", "/.well-known/api-catalog", "/journal/first-post/"]
-    answers = [edge.get(each) for each in paths]
+    paths += ["/api/public/mcp/server-card", "/.well-known/api-catalog", "/journal/first-edge/"]
+    answers = [edge.get(each, {"X-API-Key": key}) for each in paths]
+    statuses = zip(paths, answers, strict=True)
+    assert [each for each, answer in statuses if answer[0] != 200] == []
     answers += [edge.get("/no-such/", {"Accept": "text/markdown"})]
-    assert {status for status, _, _ in answers} <= {200, 404}
     return b"\n".join(str(headers).encode() + body for _, headers, body in answers)
