@@ -82,9 +82,8 @@ def _share(arguments: argparse.Namespace, now: datetime) -> str:
     draft = next((each for each in hidden.values() if each.slug == slug), None)
     if draft is None:
         raise BuildError(f"no draft without errors has the slug {slug!r}; see {BUILD} list drafts")
-    others = hidden.keys() - {draft.path}
-    documents = tuple(replace(each, draft=each.path in others) for each in content.documents)
-    build = build_preview(request, origin, KnownContent(replace(content, documents=documents)))
+    shown = tuple(replace(e, draft=e.path in hidden and e is not draft) for e in content.documents)
+    build = build_preview(request, origin, KnownContent(replace(content, documents=shown)))
     expires, token = now + timedelta(days=arguments.days), secrets.token_urlsafe(16)  # 128 bits
     until = f"{expires:%-d %B %Y, %H:%M} UTC"
     files = _make_files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
