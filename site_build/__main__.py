@@ -33,6 +33,7 @@ COMMANDS: Commands = {
         "what-a-fore-edge-is",
     ),
     "serve": ("serve", "preview the content, drafts and scheduled posts included", "--open"),
+    "share": ("share", "share a draft at a secret address, for some days", "a-first-post --days 3"),
     "list": (
         "list_documents",
         "list drafts, scheduled posts, or documents that were not updated for long",

@@ -120,6 +120,7 @@ def _read_number(noun: str, least: int, most: int, text: str) -> int:
 
 read_jobs = partial(_read_number, "number of processes", 1, 64)
 read_days = partial(_read_number, "number of days", 0, 99_999)
+read_share_days = partial(_read_number, "number of days", 1, 365)
 read_port = partial(_read_number, "port", 0, 65_535)
 """Port 0 is any free one."""
 

@@ -65,6 +65,12 @@ PRIVATE_HEADERS: Final[Headers] = (
     SAME_ORIGIN_RESOURCE,
 )
 """For the owner's pages."""
+_UNLISTED: Final = {"Referrer-Policy": "no-referrer", "X-Robots-Tag": "noindex"}
+SHARED_HEADERS: Final[Headers] = (
+    ("Cache-Control", "no-store"),
+    *((name, _UNLISTED.get(name, value)) for name, value in PRIVATE_HEADERS),
+)
+"""For shared drafts: no link on one gives its address away."""
 
 
 def page_headers(form_action: tuple[str, ...] = ()) -> Headers:

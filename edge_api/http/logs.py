@@ -77,7 +77,7 @@ class AccessLog:
         entry = {
             "time": time.time(),
             "method": request.method,
-            "path": redact_path(request.rel_url.raw_path),
+            "path": redact_path(request.rel_url.raw_path, request.path),
             "operation": route,
             "status": response.status,
             "bytes": 0 if request.method == "HEAD" else size,
@@ -89,12 +89,12 @@ class AccessLog:
         _log.info("%s", self._write(entry))
 
 
-def redact_path(path: str) -> str:
-    """Return a path with `-` in place of a token."""
+def redact_path(raw_path: str, path: str) -> str:
+    """Return a path as it was sent, with `-` in place of a token; `path` is the same, decoded."""
     for folder in _TOKEN_FOLDERS:
         if path.startswith(folder):
             return f"{folder}-"
-    return path
+    return raw_path
 
 
 def _combined(entry: Mapping[str, Any]) -> str:

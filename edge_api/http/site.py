@@ -10,10 +10,11 @@ from urllib.parse import quote, urlsplit
 
 from aiohttp import web
 
+from edge_api.auth.client_address import client_address
 from edge_api.db.problems import Problem
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import encode, options_response, preflight_response
-from edge_api.http.headers import PAGE_HEADERS
+from edge_api.http.headers import PAGE_HEADERS, SHARED_HEADERS
 from edge_api.http.pages import Reference
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse
@@ -37,7 +38,8 @@ from edge_api.operation.result import NEGOTIATED, HtmlResult, escape
 from edge_api.operation.service import Service
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import CONTACT_FORM
-from edge_api.schema.paths import SEARCH
+from edge_api.schema.paths import SEARCH, SHARED
+from edge_api.schema.shares import find_shared
 from edge_api.schema.site_policy import media_type
 
 _READ_METHODS: Final = ("GET", "HEAD")
@@ -161,7 +163,8 @@ class Site:
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
         if request.method in _READ_METHODS:
-            return await self._read(request)
+            is_shared = request.path.startswith(SHARED)
+            return await (self._read_shared(request) if is_shared else self._read(request))
         pages = self._current()
         if request.path not in pages.files and pages.redirect_target(request.path) is None:
             return await self._read(request)
@@ -170,6 +173,23 @@ class Site:
         file = pages.files.get(request.path)
         is_cross_origin = file is not None and allows_any_origin(file)
         return preflight_response(_ALLOW) if is_cross_origin else options_response(_ALLOW)
+
+    async def _read_shared(self, request: Request) -> web.StreamResponse:
+        """Answer from the disk, so that a revocation counts at once; else as for a missing page."""
+        token, slash, name = request.path.removeprefix(SHARED).partition("/")
+        name = name or "index.html" * len(slash)  # without the slash, its addresses lead elsewhere
+        headers = (("Content-Type", media_type(name)), *SHARED_HEADERS)
+        asked = self._service.settings.build_dir, token, name, self._service.clock()
+        with suppress(OSError):
+            file = await asyncio.to_thread(find_shared, *asked)
+            found = await asyncio.to_thread(represent, file, None, "", 200, headers)
+            return await answer_file(found, request)
+        response = await self._read(request)
+        if response.status == HTTPStatus.NOT_FOUND:
+            trusted = self._service.settings.trusted_proxies
+            caller = client_address(request.remote or "", request.headers, trusted)
+            await self._service.limiter.hit("failed_auth", caller.key)
+        return response
 
     async def _read(self, request: Request) -> web.StreamResponse:
         """Answer from the current build; retry once if that was replaced meanwhile."""

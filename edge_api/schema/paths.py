@@ -74,5 +74,6 @@ TRY_OUT_PATH: Final = "/docs/try/"
 
 DESK: Final = "/desk/"
 """The owner's pages."""
+SHARED: Final = "/shared/"
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"

@@ -5,23 +5,21 @@ would show, drafts and scheduled posts included. This knows neither Pelican nor 
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from pathlib import Path
 
 from site_build.build.builder import KnownContent, SiteBuild, free_memory
-from site_build.build.fingerprint import Style, fingerprint_code
+from site_build.build.fingerprint import fingerprint_code
 from site_build.build.index_file import make_line
 from site_build.build.manifest import EMPTY, Line, Manifest, identify_manifest, read_manifest
 from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.library import ContentLibrary, list_changed
-from site_build.content.sources import Content
 from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
-from site_build.site import Identity, find_next_instant
+from site_build.site import find_next_instant
 
 
 class BuildMemory:
@@ -83,14 +81,7 @@ class BuildMemory:
 
 
 class PreviewBuild(SiteBuild):
-    """The site as it would be built with every document public."""
-
-    def __init__(
-        self, request: Request, identity: Identity, style: Style, known: KnownContent
-    ) -> None:
-        """Take what was read and checked; raises BuildError for what the edge cannot show."""
-        public = replace(known, content=_publish_drafts(known.content))
-        super().__init__(request, identity, style, public)
+    """The site as it would be built, whose files are made one by one, when they are asked for."""
 
     def _take_others(self) -> None:
         """Take nothing: other files are looked for when asked for."""
@@ -141,9 +132,3 @@ class _Lines(dict[str, Line]):
         line = self._targets[slug].make(self._context)
         self[slug] = make_line(slug, "", line, line)
         return self[slug]
-
-
-def _publish_drafts(content: Content) -> Content:
-    """Return the same with drafts as posts like all others."""
-    public = (replace(each, draft=False) if each.draft else each for each in content.documents)
-    return replace(content, documents=tuple(public))

@@ -59,17 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         sources = list_sources(arguments.content)
         with Observer(console) as observer:
             dialect = read_dialect(arguments.content, origin)
-            folder = arguments.output / _FOLDER
-            request = Request(
-                content=arguments.content,
-                site_folder=folder / "site",
-                state=folder,
-                before=folder,
-                cache=folder / "cache.sqlite",
-                now=_EVERYTHING,
-                jobs=arguments.jobs or count_processors(),
-                observer=observer,
-            )
+            request = make_request(arguments, observer)
             stage = PreviewSession(request, dialect, sources[1:])
         tell = _chronicle(console, arguments.content)
         tell(stage.state)
@@ -81,6 +71,13 @@ def run(arguments: argparse.Namespace) -> int:
             webbrowser.open(origin)
         asyncio.run(_serve_until_told(preview, listening, sources))
     return 0
+
+
+def make_request(arguments: argparse.Namespace, observer: Observer | None = None) -> Request:
+    """Return what a preview asks for, which keeps a cache below the folder of builds."""
+    folder, jobs = arguments.output / _FOLDER, arguments.jobs or count_processors()
+    places = arguments.content, folder / "site", folder, folder, folder / "cache.sqlite"
+    return Request(*places, _EVERYTHING, jobs, observer=observer or Observer())
 
 
 async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:

@@ -170,7 +170,8 @@ class PreviewSession:
         related = last.related if last and in_haste else None
         self._is_whole = related is None
         try:
-            known = KnownContent(content, related)
+            public = tuple(replace(e, draft=False) if e.draft else e for e in content.documents)
+            known = KnownContent(replace(content, documents=public), related)
             self._build = build_preview(self._request, self._site_url, known)
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.

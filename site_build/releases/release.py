@@ -14,10 +14,11 @@ import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
+from edge_api.schema.shares import list_shares
 from site_build.build.manifest import (
     MANIFEST_FILE,
     FileState,
@@ -189,6 +190,7 @@ def _prune(output: Path) -> None:
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.rename(spare)
+        list_shares(output, datetime.now(UTC))  # which deletes those that have expired
         if current := _follow(output, CURRENT_LINK):
             update_spare(spare, output / current, SITE_FOLDER)
 

@@ -1,0 +1,42 @@
+"""Shared drafts, a folder each in `BUILD_DIR/shares/`, which the build writes for the edge."""
+
+import json
+import os
+import shutil
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+RECORD: Final = "share.json"  # of digest, made, expires, slug and title; instants as of RFC 3339
+
+
+def locate_share(build_dir: Path, token: str) -> Path:
+    """Return the folder for a token; any text has one, which hardly ever exists."""
+    return build_dir / "shares" / sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_share(folder: Path, now: datetime) -> Any:
+    """Return the record of a share; None where it is missing, damaged or expired."""
+    try:
+        share = json.loads((folder / RECORD).read_bytes())
+        return share if datetime.fromisoformat(share["expires"]) > now else None
+    except (OSError, KeyError, TypeError, ValueError):
+        return None
+
+
+def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
+    """Return a file that a token shares at `now` under this name. Raises OSError for none."""
+    folder = locate_share(build_dir, token)
+    if not read_share(folder, now) or name not in {*os.listdir(folder)} - {RECORD}:  # noqa: PTH208
+        raise FileNotFoundError(folder)
+    return folder / name
+
+
+def list_shares(build_dir: Path, now: datetime) -> dict[Path, Any]:
+    """Return the records of shares that can be read at `now`, by folder; delete the others."""
+    found = {each: read_share(each, now) for each in locate_share(build_dir, "").parent.glob("*")}
+    for folder in [each for each in found if not found[each]]:
+        shutil.rmtree(folder, ignore_errors=True)
+        del found[folder]
+    return found

@@ -1,0 +1,133 @@
+"""`share`: a draft as a page at a secret address, for a while; what is shared; and its end."""
+
+import argparse
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path, PurePosixPath
+from urllib.parse import urljoin
+
+from selectolax.lexbor import LexborHTMLParser
+
+from edge_api.schema.environment import BUILD
+from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
+from edge_api.schema.paths import SHARED
+from edge_api.schema.shares import RECORD, list_shares, locate_share
+from site_build import addresses, options
+from site_build.build.builder import KnownContent
+from site_build.build.fingerprint import fingerprint_code
+from site_build.build.memory import PreviewBuild
+from site_build.checks.facts import is_of_edge
+from site_build.cli.serve import make_request
+from site_build.cli.terminal import count, open_console
+from site_build.content.library import ContentLibrary
+from site_build.errors import BuildError
+from site_build.images.responsive import resolve
+from site_build.pelican_plugin.plugin import build_preview, plain_errors, read_dialect
+from site_build.site import Document
+from site_build.text import write_instant
+
+# Elements that tell where the page will be; the last one leads to its Markdown.
+_TELLING = """link[rel="canonical"], link[rel="alternate"], meta[property], meta[name="robots"],
+    meta[name^="twitter:"], script[type="application/ld+json"], li:has(> a[href="/{}"])"""
+_ADDRESS = re.compile(r"[^\s,]*/\S*?(?=,?(?:\s|$))")  # of which a `srcset` has several
+_MARKS = r"""<meta name="robots" content="noindex">
+\g<0>
+<aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
+draft</strong>, shared until {}. It may still change: please do not publish it.</p></aside>"""
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    wanted = parser.add_mutually_exclusive_group(required=True)
+    wanted.add_argument("slug", nargs="?", metavar="SLUG", help="slug of a draft or scheduled post")
+    wanted.add_argument("--list", action="store_true", help="list what is shared now")
+    about = "end the shares of a slug, one share, or all"
+    wanted.add_argument("--revoke", metavar="SLUG|DIGEST|all", help=about)
+    days, about = options.read_share_days, "days until it ends, 1 to 365 (default: 7)"
+    parser.add_argument("--days", type=days, default=7, metavar="N", help=about)
+    options.add(parser, settings, "content", "output", "site-url", "jobs")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Share, list or revoke. Raises BuildError."""
+    named, console, now = arguments.revoke, open_console(), datetime.now(UTC).replace(microsecond=0)
+    shares = list_shares(arguments.output, now)
+    if arguments.slug:
+        console.print(_share(arguments, now))
+    elif named:
+        ended = [each for each in shares if named in {"all", *shares[each].values()}]
+        if not ended:
+            raise BuildError(f"nothing that is shared is called {named!r}; see share --list")
+        with plain_errors(arguments.output):
+            for folder in ended:
+                shutil.rmtree(folder)
+        console.print(f"{count(len(ended), 'share')} revoked")
+    for share in shares.values() if arguments.list else ():
+        console.print("  ".join(share.values()))
+    return 0
+
+
+def _share(arguments: argparse.Namespace, now: datetime) -> str:
+    """Write a share, whole or not at all, and return what to say of it. Raises BuildError."""
+    slug, output, origin = arguments.slug, arguments.output, arguments.site_url
+    request, dialect = make_request(arguments), read_dialect(arguments.content, origin)
+    content = ContentLibrary(request, fingerprint_code(), dialect).collect()
+    hidden = {each.path: each for each in content.documents if not each.is_public_at(now)}
+    draft = next((each for each in hidden.values() if each.slug == slug), None)
+    if draft is None:
+        raise BuildError(f"no draft without errors has the slug {slug!r}; see {BUILD} list drafts")
+    shown = tuple(replace(e, draft=e.path in hidden and e is not draft) for e in content.documents)
+    build = build_preview(request, origin, KnownContent(replace(content, documents=shown)))
+    expires, token = now + timedelta(days=arguments.days), secrets.token_urlsafe(16)  # 128 bits
+    until = f"{expires:%-d %B %Y, %H:%M} UTC"
+    files = _make_files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
+    folder = locate_share(output, token)
+    record = {"digest": folder.name[:12], "made": write_instant(now)}
+    record |= {"expires": write_instant(expires), "slug": slug, "title": draft.title}
+    staging = folder.with_name(f".{os.getpid()}")
+    with plain_errors(output):
+        staging.mkdir(parents=True)
+        # The record comes first: a folder without it is deleted by the next command.
+        for name, data in {RECORD: json.dumps(record).encode(), **files}.items():
+            (staging / name).write_bytes(data)
+        staging.rename(folder)
+    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that"
+    return f"{draft.title} is shared until {until}, with all who have this address:\n{how}"
+
+
+def _make_files(build: PreviewBuild, draft: Document, site: Path, until: str) -> dict[str, bytes]:
+    """Return the page and what it shows by name; `site` is the current one. Raises BuildError."""
+    taken: dict[str, str] = {}
+
+    def point(found: re.Match[str]) -> str:
+        """Return an address as the shared page has it; nothing where nothing answers."""
+        address = re.sub(rf"^{re.escape(build.site.identity.url)}(?=/)", "", found[0])
+        path = resolve(draft.address, address)
+        if path == draft.address:
+            return re.sub("^[^?#]*", "", address) or "./"
+        if path.startswith(addresses.PICTURES) or path in build.content.files.values():
+            return taken.setdefault(path, f"{len(taken) + 1}{PurePosixPath(path).suffix}")
+        if is_of_edge(path) or (site / path).exists() or (site / f"{path}.html").exists():
+            return urljoin(f"/{draft.address}", address) if path else address
+        if path.startswith(addresses.THEME):
+            raise BuildError(f"the current build lacks {path}; run {BUILD} build before")
+        return ""
+
+    tree = LexborHTMLParser(build.make(addresses.name_file(draft.address)) or b"")
+    for node in tree.css(_TELLING.format(addresses.name_alternate(draft.address))):
+        node.decompose()
+    for node in tree.css("[href], [src], [srcset], [poster]"):
+        for name in node.attributes.keys() & {"href", "src", "srcset", "poster"}:
+            if value := _ADDRESS.sub(point, node.attributes[name] or ""):
+                node.attrs[name] = value
+            else:
+                del node.attrs[name]
+    html = re.sub(r"</head>\s*<body[^>]*>", _MARKS.format(until), tree.html or "", count=1)
+    made = {name: build.make(path) or b"" for path, name in taken.items()}
+    return {"index.html": html.encode(), **made}

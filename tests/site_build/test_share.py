@@ -1,0 +1,178 @@
+"""`share` at the terminal: what it writes and says, and what it refuses."""
+
+import json
+import re
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tests.site_build.workbench import SITE_URL, Desk, run_build, take
+from tests.site_build.workbench import run as run_program
+
+pytestmark = pytest.mark.size("test")
+
+LATER = "2999-01-01"
+
+
+def share(desk: Desk, *words: str, site_url: str = SITE_URL) -> subprocess.CompletedProcess[str]:
+    """Run `share` on a desk."""
+    places = "--content", desk.content, "--output", desk.output, "--site-url", site_url
+    return run_program(sys.executable, "-m", "site_build", "share", *words, *places)
+
+
+@pytest.fixture
+def built(desk: Desk) -> Desk:
+    """Return a desk with posts that are not public, built."""
+    desk.post(
+        "early",
+        text="See [hidden](/journal/hidden/) and [tags](/tags/rare/).",
+        tags="[rare]",
+        status="draft",
+    )
+    desk.post("hidden", status="draft", title="Hidden one", tags="[rare]")
+    desk.post("planned", day=LATER, title="Planned one")
+    done = run_build(desk)
+    assert done.returncode == 0, done.stderr
+    return desk
+
+
+def folder_of(desk: Desk, said: str) -> Path:
+    """Return the folder of the share whose address was printed."""
+    found = re.search(rf"^{SITE_URL}/shared/([\w-]+)/$", said, re.MULTILINE)
+    assert found is not None, said
+    return desk.output / "shares" / sha256(found[1].encode()).hexdigest()
+
+
+def test_a_draft_is_shared_for_a_week(built: Desk) -> None:
+    """It says where, until when, and how to end it; only the digest of the token is stored."""
+    before = take(built.output)
+    done = share(built, "early")
+    folder = folder_of(built, done.stdout)
+    record = json.loads((folder / "share.json").read_text())
+    made = datetime.fromisoformat(record["made"])
+    page = (folder / "index.html").read_text()
+    token = done.stdout.split("/shared/")[1].split("/")[0]
+    written = take(built.output)
+
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("Early is shared until ")
+    assert lines[2] == "python -m site_build share --revoke early ends that"
+    assert abs(datetime.now(UTC) - made) < timedelta(minutes=5)
+    assert datetime.fromisoformat(record["expires"]) - made == timedelta(days=7)
+    assert (record["slug"], record["title"]) == ("early", "Early")
+    assert record["digest"] == folder.name[:12]
+    assert all(token.encode() not in data for data in written.values())
+    assert not any(token in path for path in written)
+    assert {each.partition("/")[0] for each in written if each not in before} <= {
+        "shares",
+        ".preview",
+    }
+    assert {each: before[each] for each in before} == {each: written[each] for each in before}
+    assert "Hidden one" not in page
+    assert "Planned" not in page
+    assert "See <a>hidden</a> and <a>tags</a>." in page
+
+
+def test_a_scheduled_post_is_shown_with_its_own_date(built: Desk) -> None:
+    """Its page is the one that will appear, with the neighbours that it has now."""
+    done = share(built, "planned", "--days", "30")
+    page = (folder_of(built, done.stdout) / "index.html").read_text()
+
+    assert "2999" in page
+    assert "Hidden" not in page
+    assert "Early" not in page
+
+
+def test_shares_are_listed_and_revoked(built: Desk) -> None:
+    """By slug, by digest, or all of them; what is expired is neither listed nor kept."""
+    folders = [
+        folder_of(built, share(built, slug).stdout) for slug in ("early", "early", "planned")
+    ]
+    kept = built.output / "shares" / ".123"
+    kept.mkdir()
+    listed = share(built, "--list").stdout
+    one = share(built, "--revoke", folders[0].name[:12])
+    left = [each.exists() for each in folders]
+    rest = share(built, "--revoke", "early")
+    nothing = share(built, "--revoke", "early")
+    everything = share(built, "--revoke", "all")
+
+    assert sorted(line.split()[0] for line in listed.splitlines()) == sorted(
+        each.name[:12] for each in folders
+    )
+    assert re.fullmatch(r"(\w{12}  \S+Z  \S+Z  (early  Early|planned  Planned one)\n){3}", listed)
+    assert not kept.exists()
+    assert (one.stdout, left) == ("1 share revoked\n", [False, True, True])
+    assert rest.stdout == "1 share revoked\n"
+    assert nothing.stderr == "nothing that is shared is called 'early'; see share --list\n"
+    assert nothing.returncode == 1
+    assert everything.stdout == "1 share revoked\n"
+    assert list((built.output / "shares").iterdir()) == []
+
+
+def test_a_build_deletes_what_has_expired(built: Desk) -> None:
+    """And leaves what is still shared."""
+    old, new = (folder_of(built, share(built, "early").stdout) for _ in range(2))
+    record = json.loads((old / "share.json").read_text())
+    (old / "share.json").write_text(json.dumps({**record, "expires": "2026-01-01T00:00:00Z"}))
+    run_build(built)
+
+    assert (old.exists(), new.exists()) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (
+            ["nowhere"],
+            1,
+            "no draft without errors has the slug 'nowhere'; see python -m site_build list drafts",
+        ),
+        (["first-post"], 1, "no draft without errors has the slug"),
+        (["early", "--days", "0"], 2, "'0' is no number of days from 1 to 365"),
+        (["early", "--days", "366"], 2, "'366' is no number of days from 1 to 365"),
+        ([], 2, "one of the arguments SLUG --list --revoke is required"),
+        (["early", "--list"], 2, "not allowed with"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(
+    words: list[str], status: int, said: str, built: Desk
+) -> None:
+    """In a sentence; nothing is shared then."""
+    done = share(built, *words)
+
+    assert (done.returncode, done.stdout) == (status, "")
+    assert said in done.stderr
+    assert not (built.output / "shares").exists()
+
+
+def test_a_draft_with_an_error_is_not_shared(built: Desk) -> None:
+    """It could not be built either; nor can it be shown in a theme that the build lacks."""
+    built.post("broken", status="draft", date="soon")
+    broken = share(built, "broken")
+    for theme in (built.output / "current" / "site" / "theme").glob("style.*.css"):
+        theme.unlink()
+    lacking = share(built, "early")
+
+    assert "no draft without errors has the slug 'broken'" in broken.stderr
+    assert re.fullmatch(
+        r"the current build lacks theme/style\.\w+\.css; run python -m site_build build before\n",
+        lacking.stderr,
+    )
+    assert lacking.returncode == 1
+    assert not (built.output / "shares").exists()
+
+
+def test_a_share_that_cannot_be_written_is_none(built: Desk) -> None:
+    """A file in the place of the folder is named, with what to do."""
+    (built.output / "shares").write_text("in the way")
+    done = share(built, "early")
+
+    assert done.returncode == 1
+    assert "the build cannot go on: " in done.stderr
+    assert "shares" in done.stderr
