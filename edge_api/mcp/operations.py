@@ -145,8 +145,8 @@ _QUERIES: Final = (
 _ABOUT: Final = f"""\
 One JSON-RPC message. The protocol's two eras are supported: revisions {REVISIONS[0]} to
 {REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose
-requests say the revision, the client's capabilities and the method in `params._meta` and again in
-the headers `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the
+requests say revision, capabilities and method in `params._meta` and again in the headers
+`MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the
 revision is 2025-03-26, the one that has batches: an array of up to {MAX_BATCH} messages, each of
 which counts as a request, is answered with an array.
 
