@@ -90,7 +90,7 @@ Rows are changed and deleted by `match` in the body. With `Accept: {SINGLE}` not
 unless it is exactly one row."""
 """The description of all tables, with their tag."""
 
-_MATCH: Final = "`match` chooses them: a filter in the query is refused."
+_MATCH: Final = "Filters in the query are refused."
 
 
 async def deny_table(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
