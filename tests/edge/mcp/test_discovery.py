@@ -12,7 +12,7 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from edge_api.journal.builds import BuildManager
 from edge_api.mcp.operations import REVISIONS, SERVER_DESCRIPTION, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
-from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
+from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 from tests.edge.small_builds import make_post, point_at, write_build
 
 pytestmark = pytest.mark.one_engine
@@ -144,14 +144,17 @@ async def test_every_document_names_the_same_revisions(edge: Any) -> None:
     """Cards, `server/discover`, an error, the API's description and the documentation agree."""
     agent = Agent(edge, await edge.token(), MODERN)
     discovered = (await agent.ask("server/discover")).result["supportedVersions"]
-    refused = await Agent(edge, agent.token, "1999-01-01").ask("tools/list")
+    unknown = Agent(edge, agent.token, "1999-01-01")
+    plain = await unknown.ask("tools/list")
+    enveloped = await unknown.ask("tools/list", _meta=envelope("1999-01-01"))
+    refused = [each.body["error"]["data"]["supported"] for each in (plain, enveloped)]
     cards = [(await get(edge, path))[1] for path in (SERVER_CARD, WELL_KNOWN_CARD)]
     _, document = await get(edge, "/api/public/v1/openapi.json")
     prose = document["paths"][PATH]["post"]["description"]
     documentation = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
 
     named = [each["supportedProtocolVersions"] for card in cards for each in card["remotes"]]
-    for revisions in (discovered, refused.body["error"]["data"]["supported"], *named):
+    for revisions in (discovered, *refused, *named):
         assert revisions == list(KNOWN_PROTOCOL_VERSIONS)
     for revision in KNOWN_PROTOCOL_VERSIONS:
         assert f"`{revision}`" in documentation
