@@ -6,9 +6,8 @@ self-description name it.
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -161,19 +160,19 @@ def server_name(site_url: str) -> str:
     return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """How the site presents itself."""
+class Identity(NamedTuple):
+    """How the site presents itself; `icon` is the URL of the theme's, where the build has one."""
 
     site_url: str
     title: str = TITLE
-    icon: str = ""  # the URL of the theme's icon, where the build has one
+    icon: str = ""
 
     @property
-    def icons(self) -> list[dict[str, Any]] | None:
+    def icons(self) -> list[dict[str, Any]]:
         """The icon as MCP describes it."""
-        about = {"src": self.icon, "mimeType": "image/svg+xml", "sizes": ["any"]}
-        return [about] if self.icon else None
+        return (
+            [{"src": self.icon, "mimeType": "image/svg+xml", "sizes": ["any"]}] if self.icon else []
+        )
 
 
 _identities: WeakKeyDictionary[Build, Identity] = WeakKeyDictionary()
@@ -185,9 +184,8 @@ def identify(service: Service) -> Identity:
     if build is None:
         return Identity(site_url)
     if build not in _identities:
-        path = next(filter(_ICON.fullmatch, build.files), None)
-        icon = f"{site_url}{path}" if path else ""
-        _identities[build] = Identity(site_url, build.head.site_title, icon)
+        icons = [f"{site_url}{path}" for path in build.files if _ICON.fullmatch(path)]
+        _identities[build] = Identity(site_url, build.head.site_title, *icons[:1])
     return _identities[build]
 
 

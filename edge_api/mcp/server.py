@@ -25,7 +25,7 @@ from mcp_types import (
     CompleteResult,
     Completion,
     DiscoverResult,
-    Implementation,
+    Icon,
     ListToolsResult,
     PaginatedRequestParams,
     PromptReference,
@@ -167,29 +167,29 @@ class JournalServer(Server[Any]):
         self._service = service
 
     @property
-    def server_info(self) -> Implementation:
-        """What the server says of itself now."""
-        site = identify(self._service)
-        update = {"title": site.title, "icons": site.icons}
-        return Implementation.model_validate({**super().server_info.model_dump(), **update})
-
-    @property
     def server_info_stamp(self) -> dict[str, Any]:
-        """The same as JSON, for an answer."""
-        return self.server_info.model_dump(by_alias=True, mode="json", exclude_none=True)
+        """What each answer says of the server."""
+        site = identify(self._service)
+        icons = {"icons": site.icons} if site.icons else {}
+        return {**super().server_info_stamp, "title": site.title, **icons}
 
     def create_initialization_options(self, *given: Any, **named: Any) -> InitializationOptions:
         """Return the SDK's options, with title and icon."""
-        info, options = self.server_info, super().create_initialization_options(*given, **named)
-        return options.model_copy(update={"title": info.title, "icons": info.icons})
-
-    async def discover(self, context: Context, _: RequestParams) -> DiscoverResult:
-        """Name every revision: those with a handshake are supported as well."""
-        return DiscoverResult(
-            supported_versions=list(REVISIONS),
-            capabilities=self.get_capabilities(protocol_version=context.protocol_version),
-            instructions=self.instructions,
+        options, site = (
+            super().create_initialization_options(*given, **named),
+            identify(self._service),
         )
+        icons = [Icon.model_validate(each) for each in site.icons] or None
+        return options.model_copy(update={"title": site.title, "icons": icons})
+
+
+async def discover(server: Server[Any], context: Context, _: RequestParams) -> DiscoverResult:
+    """Name every revision: those with a handshake are supported as well."""
+    return DiscoverResult(
+        supported_versions=list(REVISIONS),
+        capabilities=server.get_capabilities(protocol_version=context.protocol_version),
+        instructions=server.instructions,
+    )
 
 
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
@@ -221,7 +221,7 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
     server.extensions[SKILLS_EXTENSION] = {}
     server.add_request_handler("skills/list", PaginatedRequestParams, skills.list)
     server.add_request_handler("skills/get", GetSkillParams, skills.get)
-    server.add_request_handler("server/discover", RequestParams, server.discover)
+    server.add_request_handler("server/discover", RequestParams, partial(discover, server))
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
     return server
 

@@ -34,6 +34,8 @@ MAX_FILES: Final = 512
 MAX_BYTES: Final = 16 * 2**20
 """What every host takes of one skill; a larger one is left out (SEP-2640, limits)."""
 _MAIN: Final = "/SKILL.md"
+Found = tuple[Mapping[str, Json], Mapping[str, bytes]]
+"""The entries of skills, and their files, each by URI."""
 
 
 class GetSkillParams(RequestParams):
@@ -48,15 +50,12 @@ class Skills:
     def __init__(self, journal: Journal, ttl_ms: int) -> None:
         self._journal = journal
         self._hint = {"ttlMs": ttl_ms, "cacheScope": "public"}
-        self._known: WeakKeyDictionary[Build, tuple[Mapping[str, Json], Mapping[str, bytes]]] = (
-            WeakKeyDictionary()
-        )
+        self._known: WeakKeyDictionary[Build, Found] = WeakKeyDictionary()
 
     async def list(self, _: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         """List every skill. Raises Problem `unavailable`."""
         reject_cursor(params)
-        entries, _files = await self._read_build()
-        return {"skills": list(entries.values()), **self._hint}
+        return {"skills": list((await self._read_build())[0].values()), **self._hint}
 
     async def get(self, _: Context, params: GetSkillParams) -> dict[str, Any]:
         """Return one skill. Raises MCPError for an unknown URI, Problem `unavailable`."""
@@ -73,23 +72,22 @@ class Skills:
         entries, files = await self._read_build()
         if uri not in files:
             raise _unknown(uri, entries)
-        about: dict[str, Any] = {"uri": uri, "mime_type": media_type(uri).partition(";")[0]}
-        contents: TextResourceContents | BlobResourceContents
+        kind = media_type(uri).partition(";")[0]
         try:
-            contents = TextResourceContents(text=files[uri].decode(), **about)
+            text = TextResourceContents(uri=uri, mime_type=kind, text=files[uri].decode())
+            return ReadResourceResult(contents=[text], cache_scope="public")
         except UnicodeDecodeError:
-            contents = BlobResourceContents(blob=b64encode(files[uri]).decode(), **about)
-        return ReadResourceResult(contents=[contents], cache_scope="public")
+            blob = b64encode(files[uri]).decode()
+            data = BlobResourceContents(uri=uri, mime_type=kind, blob=blob)
+            return ReadResourceResult(contents=[data], cache_scope="public")
 
-    async def _read_build(self) -> tuple[Mapping[str, Json], Mapping[str, bytes]]:
-        """Return the entries of the skills, and their files, each by URI."""
+    async def _read_build(self) -> Found:
         build = self._journal.build
         if build not in self._known:
             try:
                 self._known[build] = await asyncio.to_thread(read_skills, build)
             except OSError:
-                message = "The skills cannot be read now: ask again"
-                raise Problem("unavailable", message) from None
+                raise Problem("unavailable", "The skills cannot be read now: ask again") from None
         return self._known[build]
 
 
@@ -98,12 +96,13 @@ def _unknown(uri: str, entries: Mapping[str, Json]) -> MCPError:
     return MCPError(INVALID_PARAMS, f"No skill has the URI {uri[:200]}; there are {known}")
 
 
-def read_skills(build: Build) -> tuple[Mapping[str, Json], Mapping[str, bytes]]:
-    """Return the skills of a build, and their files, each by URI. Raises OSError."""
-    names = sorted({file.name for file in build.files.values() if file.name.startswith(SKILLS)})
+def read_skills(build: Build) -> Found:
+    """Return the skills of a build. Raises OSError."""
+    site, names = build.folder / SITE_FOLDER, {file.name for file in build.files.values()}
     found = {
-        f"{SCHEME}{name.removeprefix(SKILLS)}": (build.folder / SITE_FOLDER / name).read_bytes()
-        for name in names
+        f"{SCHEME}{name.removeprefix(SKILLS)}": (site / name).read_bytes()
+        for name in sorted(names)
+        if name.startswith(SKILLS)
     }
     described = {uri: _describe(uri, found) for uri in found if uri.endswith(_MAIN)}
     entries = {uri: entry for uri, entry in described.items() if entry is not None}
