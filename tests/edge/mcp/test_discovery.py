@@ -144,7 +144,7 @@ async def test_every_document_names_the_same_revisions(edge: Any) -> None:
     """Cards, `server/discover`, an error, the API's description and the documentation agree."""
     agent = Agent(edge, await edge.token(), MODERN)
     discovered = (await agent.ask("server/discover")).result["supportedVersions"]
-    unknown = Agent(edge, agent.token, "1999-01-01")
+    unknown = Agent(edge, agent.token, "1999-01-01", {"Mcp-Method": "tools/list"})
     plain = await unknown.ask("tools/list")
     enveloped = await unknown.ask("tools/list", _meta=envelope("1999-01-01"))
     refused = [each.body["error"]["data"]["supported"] for each in (plain, enveloped)]
