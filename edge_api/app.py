@@ -48,7 +48,7 @@ from edge_api.journal.search_index_files import SearchOpener
 from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
-from edge_api.mcp.operations import TITLE, ai_catalog
+from edge_api.mcp.operations import Identity, ai_catalog
 from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_handler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
@@ -241,7 +241,7 @@ def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:
         return Analyst(WorkerPool(), builds, None)
     documents = {
         API_CATALOG: orjson.dumps(api_catalog(settings)).decode(),
-        AI_CATALOG: ai_catalog(settings.site_url, TITLE).body.decode(),
+        AI_CATALOG: ai_catalog(Identity(settings.site_url)).body.decode(),
     }
     agent = f"fore-edge/{VERSION} (+{settings.site_url}/)"
     elsewhere = WebDocumentSource(agent) if settings.analyze_fetch == "on" else None

@@ -29,7 +29,6 @@ SITE_CARD = "card.png"
 """The picture that stands for whatever is no post; no slug of a post can be it."""
 OPENSEARCH = "opensearch.xml"
 SECURITY = ".well-known/security.txt"
-SKILLS = ".well-known/agent-skills/"
 
 
 _EPOCH = datetime.fromtimestamp(0, UTC)

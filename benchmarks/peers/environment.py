@@ -1,6 +1,7 @@
-"""The environment that the peers run in: the packages of `requirements/bench.txt`, and no others.
+"""Environments beside `.venv` with the packages of one lock, and no others.
 
-It stands beside `.venv`, or where BENCH_VENV says, and is made anew whenever its lock changes.
+That of the peers, `bench`, stands in `.venv-bench` or where BENCH_VENV says; `judge` likewise. Each
+is made anew whenever its lock changes.
 """
 
 import os
@@ -12,17 +13,17 @@ from pathlib import Path
 from typing import Final
 
 _ROOT: Final = Path(__file__).resolve().parent.parent.parent
-_LOCK: Final = _ROOT / "requirements" / "bench.txt"
 _STAMP: Final = "installed"
 
 
-def prepare() -> Path:
+def prepare(name: str = "bench") -> Path:
     """Return the folder of its programs; make it first where that has not been done."""
-    folder = Path(os.environ.get("BENCH_VENV") or _ROOT / ".venv-bench")
-    digest = sha256(_LOCK.read_bytes()).hexdigest()
+    folder = Path(os.environ.get(f"{name.upper()}_VENV") or _ROOT / f".venv-{name}")
+    lock = _ROOT / "requirements" / f"{name}.txt"
+    digest = sha256(lock.read_bytes()).hexdigest()
     stamp = folder / _STAMP
     if not stamp.exists() or stamp.read_text() != digest:
-        _make(folder)
+        _make(folder, lock)
         stamp.write_text(digest)
     return folder / "bin"
 
@@ -39,9 +40,9 @@ def find_hugo() -> Path:
     return found
 
 
-def _make(folder: Path) -> None:
-    print("Installing the peers of requirements/bench.txt.", file=sys.stderr, flush=True)
+def _make(folder: Path, lock: Path) -> None:
+    print(f"Installing requirements/{lock.name}.", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
     pip = [str(folder / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "-qq"]
-    subprocess.run([*pip, "install", "--require-hashes", "-r", str(_LOCK)], check=True)
+    subprocess.run([*pip, "install", "--require-hashes", "-r", str(lock)], check=True)

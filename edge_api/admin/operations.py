@@ -90,7 +90,7 @@ Rows are changed and deleted by `match` in the body. With `Accept: {SINGLE}` not
 unless it is exactly one row."""
 """The description of all tables, with their tag."""
 
-_MATCH: Final = "Rows are chosen by `match` in the body: a filter in the query is refused."
+_MATCH: Final = "Filters in the query are refused."
 
 
 async def deny_table(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
@@ -140,7 +140,6 @@ def _read(table: Table) -> AnyOperation:
         table,
         "read",
         summary=f"Rows of {table.name}. {table.description}",
-        description="Each further parameter is a filter.",
         handler=partial(read_rows, table),
         scope="admin:read",
         parameters=(*_paging(table), _filters(columns), _PREFER),
@@ -170,8 +169,7 @@ def _paging(table: Table) -> tuple[Parameter, ...]:
             "order",
             "query",
             {"type": "string", "pattern": order_pattern(table)},
-            "`column[.asc|.desc][.nullsfirst|.nullslast]`, several separated by commas. NULLs "
-            "stand last, in descending order first; the primary key decides between equals.",
+            "`column[.asc|.desc][.nullsfirst|.nullslast]`, by commas; NULLs are the greatest.",
             example=f"{table.key}.desc",
         ),
     )
@@ -212,8 +210,8 @@ _PREFER: Final = Parameter(
     component="RowCount",
 )
 _PAGE_HEADERS: Mapping[str, str] = {
-    "Content-Range": "`first-last/total`; `*` stands for no row, or for a total not asked for.",
-    "Preference-Applied": f"`{COUNT_EXACT}`, where it was asked for.",
+    "Content-Range": "`first-last/total`; `*` where there is none.",
+    "Preference-Applied": f"`{COUNT_EXACT}`, if asked for.",
 }
 
 
@@ -250,10 +248,9 @@ def _insert(table: Table) -> AnyOperation:
         "insert",
         "POST",
         summary=f"Insert rows into {table.name}",
-        description=f"One row or up to {MAX_INSERT_ROWS}: all of them are stored, or none. Members "
-        "that are left out take the column's default. The parameter `columns`, which PostgREST's "
-        "clients send, must name the members of the rows; any other is refused, and so is "
-        "`Prefer: resolution`, since no row that exists is changed.",
+        description=f"One row or up to {MAX_INSERT_ROWS}: all of them, or none. Members left out "
+        "take the default. The parameter `columns` may name the members of the rows; any other is "
+        "refused, and `Prefer: resolution` too: no row is changed.",
         handler=partial(insert_rows, table),
         body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
         responses=_responses(table, 201, "The rows as stored", links=_links(table)),
@@ -269,7 +266,7 @@ def _update(table: Table) -> AnyOperation:
         "update",
         "PATCH",
         summary=f"Change rows of {table.name}",
-        description=f"Up to {MAX_CHANGES} rows; more are refused and nothing is changed. {_MATCH}",
+        description=f"Up to {MAX_CHANGES} rows, or none are changed. {_MATCH}",
         handler=partial(update_rows, table),
         body=_body(UpdateBody, update_schema(table), {"one": change}),
         responses=_responses(table, 200, "The rows as they are now"),
@@ -283,7 +280,7 @@ def _delete(table: Table) -> AnyOperation:
         "delete",
         "DELETE",
         summary=f"Delete rows of {table.name}",
-        description=f"Up to {MAX_CHANGES} rows; more are refused and nothing is deleted. {_MATCH}",
+        description=f"Up to {MAX_CHANGES} rows, or none are deleted. {_MATCH}",
         handler=partial(delete_rows, table),
         body=_body(DeleteBody, delete_schema(table), {"one": {"match": match_sample(table)}}),
         responses=_responses(table, 200, "The rows that were deleted"),
@@ -344,7 +341,7 @@ _QUERY: Final = Tool(
     output={
         "type": "object",
         "properties": {
-            "rows": {"type": "array", "items": {"type": "object"}},
+            "rows": {"type": "array", "items": {"type": "object"}, "description": "As selected."},
             "count": {"type": "integer", "minimum": 0, "description": "Rows in this answer."},
         },
         "required": ["rows", "count"],

@@ -161,8 +161,7 @@ def _match(table: Table) -> Schema:
     match = {
         **_object(columns, _match_value),
         "minProperties": 1,
-        "description": "What rows must equal, in every column that is named: a value, `null`, "
-        "or one of an array of values.",
+        "description": "What each column must equal: a value, `null`, or one of an array.",
     }
     return component_ref(f"{component_prefix(table)}Match", match)
 

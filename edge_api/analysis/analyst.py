@@ -165,10 +165,10 @@ class Analyst:
 class RelatedEntry:
     """A post of this journal."""
 
-    slug: str
-    title: str
-    url: str
-    score: Annotated[float, Field(ge=0, le=1)]  # 1 if every search finds it first
+    slug: Annotated[str, Field(description="Its slug.")]
+    title: Annotated[str, Field(description="Its title.")]
+    url: Annotated[str, Field(description="Its address.")]
+    score: Annotated[float, Field(ge=0, le=1, description="1 if every search finds it first.")]
 
 
 async def find_related(

@@ -1,7 +1,7 @@
 """A parsed document of any format. Values only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Final, Literal, get_args
 
 from annotated_types import Interval
@@ -23,8 +23,8 @@ class Block:
 class Heading:
     """One heading."""
 
-    level: Annotated[int, Interval(ge=1, le=6)]
-    text: str
+    level: Annotated[int, Interval(ge=1, le=6)] = field(metadata={"description": "Its rank."})
+    text: str = field(metadata={"description": "Its text."})
 
 
 @dataclass(frozen=True)

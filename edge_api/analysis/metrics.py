@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Final
 from unicodedata import category
@@ -198,9 +198,9 @@ Phrase = tuple[str, ...]
 class Keyword:
     """A word or a phrase that says what the document is about."""
 
-    term: str
-    count: int
-    score: Annotated[float, Interval(ge=0, le=1)]  # the first keyword has 1
+    term: str = field(metadata={"description": "The words."})
+    count: int = field(metadata={"description": "How often."})
+    score: Annotated[float, Interval(ge=0, le=1)] = field(metadata={"description": "At most 1."})
 
 
 def find_keywords(document: ParsedDocument, language: str, limit: int) -> list[Keyword]:

@@ -121,8 +121,8 @@ class AnalyzeInput(BaseModel):
 class Examined(BaseModel):
     """What was analysed."""
 
-    kind: DocumentFormat
-    characters: Annotated[int, Field(ge=0)]
+    kind: Annotated[DocumentFormat, Field(description="Its format.")]
+    characters: Annotated[int, Field(ge=0, description="Its length.")]
     sha256: Annotated[str, Field(description="Of the document in UTF-8, in hexadecimal.")]
     url: Annotated[
         str | None, Field(description="Where it stands, after redirects, without a fragment.")
@@ -132,11 +132,11 @@ class Examined(BaseModel):
 class Measures(BaseModel):
     """How much there is of the text, and how hard it is to read; code does not count."""
 
-    words: int
-    sentences: int
-    paragraphs: int
+    words: Annotated[int, Field(description="How many.")]
+    sentences: Annotated[int, Field(description="How many.")]
+    paragraphs: Annotated[int, Field(description="How many.")]
     reading_minutes: Annotated[int, Field(ge=1, description="By the rule that posts have.")]
-    avg_sentence_words: float
+    avg_sentence_words: Annotated[float, Field(description="Words of a sentence.")]
     lix: Annotated[
         float | None,
         Field(
@@ -153,52 +153,52 @@ class Measures(BaseModel):
 class LinkCounts(BaseModel):
     """Links."""
 
-    total: int
+    total: Annotated[int, Field(description="How many.")]
     external: Annotated[int, Field(description="To another host.")]
-    without_text: int
+    without_text: Annotated[int, Field(description="Without words.")]
 
 
 class ImageCounts(BaseModel):
     """Images."""
 
-    total: int
-    without_alt: int
+    total: Annotated[int, Field(description="How many.")]
+    without_alt: Annotated[int, Field(description="Without `alt`.")]
 
 
 class Structure(BaseModel):
     """What the document is made of."""
 
-    title: str | None
-    description: str | None
+    title: Annotated[str | None, Field(description="Its title.")]
+    description: Annotated[str | None, Field(description="Its description.")]
     headings: Annotated[list[Heading], Field(description="The first 100.")]
-    links: LinkCounts
-    images: ImageCounts
-    json_ld_types: list[str]
+    links: Annotated[LinkCounts, Field(description="How many.")]
+    images: Annotated[ImageCounts, Field(description="How many.")]
+    json_ld_types: Annotated[list[str], Field(description="Types in JSON-LD.")]
 
 
 class SignalEntries(BaseModel):
     """Every signal; one that has nothing to look at is skipped, and does not count."""
 
-    semantic_html: Signal
-    structured_data: Signal
-    citability: Signal
-    readability: Signal
-    llms_txt: Signal
-    protocol_discovery: Signal
+    semantic_html: Annotated[Signal, Field(description="Elements for what they mean.")]
+    structured_data: Annotated[Signal, Field(description="JSON-LD.")]
+    citability: Annotated[Signal, Field(description="What can be quoted.")]
+    readability: Annotated[Signal, Field(description="How easy it reads.")]
+    llms_txt: Annotated[Signal, Field(description="llms.txt.")]
+    protocol_discovery: Annotated[Signal, Field(description="What programs find.")]
 
 
 class Analysis(BaseModel):
     """The report on a document."""
 
-    input: Examined
-    score: Annotated[int, Field(ge=0, le=100)]
-    grade: Grade
-    summary: str
-    metrics: Measures
-    structure: Structure
-    keywords: list[Keyword]
-    related: list[RelatedEntry]
-    signals: SignalEntries
+    input: Annotated[Examined, Field(description="The document.")]
+    score: Annotated[int, Field(ge=0, le=100, description="Over all signals.")]
+    grade: Annotated[Grade, Field(description="The score as a letter.")]
+    summary: Annotated[str, Field(description="The report in brief.")]
+    metrics: Annotated[Measures, Field(description="Length and readability.")]
+    structure: Annotated[Structure, Field(description="Its parts.")]
+    keywords: Annotated[list[Keyword], Field(description="Best first.")]
+    related: Annotated[list[RelatedEntry], Field(description="Nearest posts first.")]
+    signals: Annotated[SignalEntries, Field(description="Each side of it.")]
     suggestions: Annotated[
         list[SuggestionEntry], Field(description="What gains most stands first.")
     ]

@@ -5,7 +5,7 @@ It is made in a process that can be killed, since anybody may submit a document.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
@@ -91,19 +91,21 @@ class RuleResult:
 class Signal:
     """How well one side of the document is done."""
 
-    score: Annotated[int, Interval(ge=0, le=100)] | None  # `None` if no rule applied
-    status: Status
-    summary: str
-    findings: tuple[str, ...]
+    score: Annotated[int, Interval(ge=0, le=100)] | None = field(
+        metadata={"description": "`null` if no rule applied."}
+    )
+    status: Status = field(metadata={"description": "The verdict."})
+    summary: str = field(metadata={"description": "In a sentence."})
+    findings: tuple[str, ...] = field(metadata={"description": "What to fix."})
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestionEntry:
     """Something to fix."""
 
-    code: str
-    severity: Literal["warn", "fail"]  # `warn` if the value is more than 0
-    message: str
+    code: str = field(metadata={"description": "Its rule."})
+    severity: Literal["warn", "fail"] = field(metadata={"description": "`warn` if partly done."})
+    message: str = field(metadata={"description": "What to do."})
 
 
 def apply_rules(facts: Facts) -> list[RuleResult]:

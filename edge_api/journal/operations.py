@@ -92,7 +92,7 @@ class ListQuery(BaseModel):
 class PostList(BaseModel, extra="forbid"):
     """Posts, newest first, slug as tie-breaker."""
 
-    posts: list[PostSummary]
+    posts: Annotated[list[PostSummary], Field(description="Newest first.")]
     count: Annotated[int, Field(ge=0, description="How many posts are in this answer.")]
     next: Annotated[str, StringConstraints(pattern="^/")] | None = Field(
         default=None, description="Path of the following part; absent behind the last."
@@ -219,7 +219,7 @@ SEARCH: Final = Tool(
     to_result=_as_results,
     output=object_schema(
         {
-            "results": {"type": "array", "items": _RESULT},
+            "results": {"type": "array", "items": _RESULT, "description": "Best first."},
             "suggestion": {
                 "type": "string",
                 "description": "The query in another spelling; absent where none is likely.",
@@ -246,7 +246,11 @@ FETCH: Final = Tool(
         {
             **_RESULT_PROPERTIES,
             "text": _POST["content"],
-            "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
+            "metadata": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "Its description, dates and tags.",
+            },
         },
         *("id", "title", "text", "url"),
     ),

@@ -63,10 +63,10 @@ class LeadInput(BaseModel, strict=True, frozen=True):
         Annotated[
             str,
             AfterValidator(_MESSAGE.clean),
-            WithJsonSchema(_MESSAGE.json_schema("What they agreed to, in the words they saw.")),
+            WithJsonSchema(_MESSAGE.json_schema("")),
         ]
         | None
-    ) = None
+    ) = Field(default=None, description="What they agreed to, in the words they saw.")
     filled_honeypot: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
         default=False, alias=HONEYPOT
     )

@@ -42,28 +42,28 @@ class LeadSummary(BaseModel, extra="forbid"):
     """A lead without its message."""
 
     id: Annotated[str, Field(description="A UUID.", json_schema_extra={"format": "uuid"})]
-    name: str
+    name: Annotated[str, Field(description="Who wrote.")]
     email: Annotated[str, Field(description="An e-mail address, unless stored by hand.")]
-    budget_tier: str
-    created_at: AwareDatetime
+    budget_tier: Annotated[str, Field(description="What they may spend.")]
+    created_at: Annotated[AwareDatetime, Field(description="When it was stored.")]
 
 
 class Lead(LeadSummary):
     """An enquiry that somebody sent."""
 
-    message: str
+    message: Annotated[str, Field(description="What they want.")]
 
 
 class LeadCreated(LeadSummary):
     """A lead that was taken, in both published shapes: whole under `lead`, and flat."""
 
-    lead: Lead
+    lead: Annotated[Lead, Field(description="The same, whole.")]
 
 
 class RecentLeads(BaseModel, extra="forbid"):
     """The newest leads, newest first."""
 
-    leads: list[Lead]
+    leads: Annotated[list[Lead], Field(description="Newest first.")]
     count: Annotated[int, Field(ge=0, description="How many leads are in this answer.")]
 
 

@@ -141,9 +141,7 @@ def _check_version(version: str, request_id: RequestId | None = None) -> None:
     if unsupported is not None and version not in HANDSHAKE_PROTOCOL_VERSIONS:
         known = ", ".join(KNOWN_PROTOCOL_VERSIONS)
         message = f"MCP-Protocol-Version: {version} is not supported; send one of {known}"
-        error = _error(replace(unsupported, message=message))
-        data = {**(error.data or {}), "supported": list(KNOWN_PROTOCOL_VERSIONS)}
-        raise Rejection(error.model_copy(update={"data": data}), request_id)
+        raise Rejection(_error(replace(unsupported, message=message)), request_id)
 
 
 def _check_notification(message: Mapping[str, Any], headers: Headers) -> None:
@@ -199,7 +197,10 @@ def _compare_arguments(
 
 
 def _error(rejection: InboundLadderRejection) -> ErrorData:
-    return ErrorData(code=rejection.code, message=rejection.message, data=rejection.data)
+    data = rejection.data
+    if isinstance(data, dict) and "supported" in data:  # the SDK names those without a handshake
+        data = {**data, "supported": list(KNOWN_PROTOCOL_VERSIONS)}
+    return ErrorData(code=rejection.code, message=rejection.message, data=data)
 
 
 LISTEN: Final = "subscriptions/listen"

@@ -4,17 +4,19 @@ The endpoint speaks JSON-RPC and has a handler of its own; it is declared so tha
 self-description name it.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
 
 import orjson
 from pydantic import TypeAdapter
 
 from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
-from edge_api.journal.builds import BuildManager
+from edge_api.journal.builds import Build, BuildManager
 from edge_api.operation.model import (
     VERSION,
     AnyOperation,
@@ -77,6 +79,7 @@ _REMOTE_MEMBERS: Final = {
     "url": _URI,
     "supportedProtocolVersions": _STRINGS,
 }
+_ICONS: Final = {"type": "array", "items": object_schema({"src": _URI}, "src")}
 _CARD_MEMBERS: Final = {
     "$schema": _URI,
     "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
@@ -84,6 +87,7 @@ _CARD_MEMBERS: Final = {
     "title": _STRING,
     "description": {"type": "string", "maxLength": 100},
     "websiteUrl": _URI,
+    "icons": _ICONS,
     "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
 _CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
@@ -104,7 +108,11 @@ _ENTRY: Final = object_schema(
     *("identifier", "displayName", "type", "url"),
 )
 _HOST: Final = object_schema(
-    {"displayName": _STRING, "identifier": _STRING, "documentationUrl": _URI}, "displayName"
+    {
+        **dict.fromkeys(("displayName", "identifier"), _STRING),
+        **dict.fromkeys(("documentationUrl", "logoUrl"), _URI),
+    },
+    "displayName",
 )
 CATALOG_SCHEMA: Final = object_schema(
     {"specVersion": _STRING, "host": _HOST, "entries": {"type": "array", "items": _ENTRY}},
@@ -117,7 +125,9 @@ CARD_TYPE: Final = "application/mcp-server-card+json"
 CATALOG_TYPE: Final = "application/ai-catalog+json"
 REVISIONS: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28")
 """Supported revisions of the protocol, the oldest first."""
+_ICON: Final = re.compile(r"/theme/icon(\.[0-9a-f]+)?\.svg")
 NAME: Final = "fore-edge"
+SKILLS_EXTENSION: Final = "io.modelcontextprotocol/skills"
 TITLE: Final = "Journal"  # the title while there is no build that names the site
 SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
@@ -134,8 +144,8 @@ _QUERIES: Final = (
 _ABOUT: Final = f"""\
 One JSON-RPC message. The protocol's two eras are supported: revisions {REVISIONS[0]} to
 {REVISIONS[-2]} without a session, so that every request stands alone, and {REVISIONS[-1]}, whose
-requests say the revision, the client's capabilities and the method in `params._meta` and again in
-the headers `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the
+requests say revision, capabilities and method in `params._meta` and again in the headers
+`MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name`. Without `MCP-Protocol-Version` the
 revision is 2025-03-26, the one that has batches: an array of up to {MAX_BATCH} messages, each of
 which counts as a request, is answered with an array.
 
@@ -150,10 +160,33 @@ def server_name(site_url: str) -> str:
     return f"{'.'.join(reversed(_name_host(site_url).split('.')))}/{NAME}"
 
 
-def site_title(service: Service) -> str:
-    """Return the title of the site."""
-    build = service[BuildManager].current
-    return build.head.site_title if build else TITLE
+class Identity(NamedTuple):
+    """How the site presents itself; `icon` is the URL of the theme's, where the build has one."""
+
+    site_url: str
+    title: str = TITLE
+    icon: str = ""
+
+    @property
+    def icons(self) -> list[dict[str, Any]]:
+        """The icon as MCP describes it."""
+        return (
+            [{"src": self.icon, "mimeType": "image/svg+xml", "sizes": ["any"]}] if self.icon else []
+        )
+
+
+_identities: WeakKeyDictionary[Build, Identity] = WeakKeyDictionary()
+
+
+def identify(service: Service) -> Identity:
+    """Return how the site presents itself in the current build."""
+    build, site_url = service[BuildManager].current, service.settings.site_url
+    if build is None:
+        return Identity(site_url)
+    if build not in _identities:
+        icons = [f"{site_url}{path}" for path in build.files if _ICON.fullmatch(path)]
+        _identities[build] = Identity(site_url, build.head.site_title, *icons[:1])
+    return _identities[build]
 
 
 def _name_host(site_url: str) -> str:
@@ -161,48 +194,53 @@ def _name_host(site_url: str) -> str:
     return (urlsplit(site_url).hostname or "localhost").replace(":", "-")
 
 
-def server_card(site_url: str, title: str) -> Document:
+def server_card(site: Identity) -> Document:
     """Return the server card (SEP-2127), which describes how to connect."""
-    return Document(orjson.dumps(_describe_server(site_url, title)), CARD_TYPE, is_cached=False)
+    return Document(orjson.dumps(_describe_server(site)), CARD_TYPE, is_cached=False)
 
 
-def well_known_card(site_url: str, title: str) -> Document:
+def well_known_card(site: Identity) -> Document:
     """Return the card with members for clients of drafts of the extension."""
-    card = _describe_server(site_url, title)
+    card = _describe_server(site)
+    info = ("name", "title", "version", "icons")
     earlier = {
-        "serverInfo": {"name": card["name"], "title": title, "version": VERSION},
-        "transport": {"type": "streamable-http", "endpoint": f"{site_url}{PATH}"},
-        "capabilities": {"tools": {}, "resources": {}, "prompts": {}, "completions": {}},
+        "serverInfo": {name: card[name] for name in info if name in card},
+        "transport": {"type": "streamable-http", "endpoint": f"{site.site_url}{PATH}"},
+        "capabilities": {
+            **{name: {} for name in ("tools", "resources", "prompts", "completions")},
+            "extensions": {SKILLS_EXTENSION: {}},
+        },
     }
     return Document(orjson.dumps({**card, **earlier}), is_cached=False)
 
 
-def _describe_server(site_url: str, title: str) -> dict[str, Any]:
+def _describe_server(site: Identity) -> dict[str, Any]:
     return {
         "$schema": "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json",
-        "name": server_name(site_url),
+        "name": server_name(site.site_url),
         "version": VERSION,
-        "title": title,
+        "title": site.title,
         "description": SERVER_DESCRIPTION,
-        "websiteUrl": f"{site_url}/",
+        "websiteUrl": f"{site.site_url}/",
+        **({"icons": site.icons} if site.icons else {}),
         "remotes": [
             {
                 "type": "streamable-http",
-                "url": f"{site_url}{PATH}",
+                "url": f"{site.site_url}{PATH}",
                 "supportedProtocolVersions": list(REVISIONS),
             }
         ],
     }
 
 
-def ai_catalog(site_url: str, title: str) -> Document:
+def ai_catalog(site: Identity) -> Document:
     """Return the catalog that links to the server card."""
-    host = _name_host(site_url)
+    host = _name_host(site.site_url)
     entry = {
         "identifier": f"urn:air:{host}:mcp:{NAME}",
-        "displayName": title,
+        "displayName": site.title,
         "type": CARD_TYPE,
-        "url": f"{site_url}{SERVER_CARD}",
+        "url": f"{site.site_url}{SERVER_CARD}",
         "description": SERVER_DESCRIPTION,
         "tags": ["journal", "search", "reading"],
         "representativeQueries": list(_QUERIES),
@@ -211,9 +249,10 @@ def ai_catalog(site_url: str, title: str) -> Document:
     catalog = {
         "specVersion": "1.0",
         "host": {
-            "displayName": title,
+            "displayName": site.title,
             "identifier": host,
-            "documentationUrl": f"{site_url}{DOCS}",
+            "documentationUrl": f"{site.site_url}{DOCS}",
+            **({"logoUrl": site.icon} if site.icon else {}),
         },
         "entries": [entry],
     }
@@ -221,10 +260,10 @@ def ai_catalog(site_url: str, title: str) -> Document:
 
 
 async def answer_document(
-    make: Callable[[str, str], Document], service: Service, _: OperationRequest[None, None]
+    make: Callable[[Identity], Document], service: Service, _: OperationRequest[None, None]
 ) -> OperationResult:
     """Return a document about the site."""
-    return OperationResult(make(service.settings.site_url, site_title(service)))
+    return OperationResult(make(identify(service)))
 
 
 def check_origin(service: Service, headers: Mapping[str, str], _peer: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
+from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
@@ -23,9 +24,12 @@ from mcp_types import (
     CompleteRequestParams,
     CompleteResult,
     Completion,
+    DiscoverResult,
+    Icon,
     ListToolsResult,
     PaginatedRequestParams,
     PromptReference,
+    RequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
     TextContent,
@@ -37,7 +41,13 @@ from edge_api.db.problems import Code, Problem
 from edge_api.health import Health
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.posts import Entry, compare
-from edge_api.mcp.operations import SERVER_DESCRIPTION, server_name, site_title
+from edge_api.mcp.operations import (
+    REVISIONS,
+    SERVER_DESCRIPTION,
+    SKILLS_EXTENSION,
+    identify,
+    server_name,
+)
 from edge_api.mcp.resources import (
     DIGEST,
     SUMMARIZE,
@@ -47,6 +57,7 @@ from edge_api.mcp.resources import (
     actor_of,
     reject_cursor,
 )
+from edge_api.mcp.skills import GetSkillParams, Skills
 from edge_api.mcp.tools import BoundTool, bind_tools
 from edge_api.operation.model import VERSION, AnyOperation
 from edge_api.operation.service import Service
@@ -136,6 +147,39 @@ _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_sc
 """Problems that other arguments would not fix: reported to the client, not to the model."""
 
 
+class JournalServer(Server[Any]):
+    """The SDK's server, which has the title and the icon of the build that is served."""
+
+    def __init__(self, service: Service, **options: Any) -> None:
+        super().__init__(server_name(service.settings.site_url), **options)
+        self._service = service
+
+    @property
+    def server_info_stamp(self) -> dict[str, Any]:
+        """What each answer says of the server."""
+        site = identify(self._service)
+        icons = {"icons": site.icons} if site.icons else {}
+        return {**super().server_info_stamp, "title": site.title, **icons}
+
+    def create_initialization_options(self, *given: Any, **named: Any) -> InitializationOptions:
+        """Return the SDK's options, with title and icon."""
+        options, site = (
+            super().create_initialization_options(*given, **named),
+            identify(self._service),
+        )
+        icons = [Icon.model_validate(each) for each in site.icons] or None
+        return options.model_copy(update={"title": site.title, "icons": icons})
+
+
+async def discover(server: Server[Any], context: Context, _: RequestParams) -> DiscoverResult:
+    """Name every revision: those with a handshake are supported as well."""
+    return DiscoverResult(
+        supported_versions=list(REVISIONS),
+        capabilities=server.get_capabilities(protocol_version=context.protocol_version),
+        instructions=server.instructions,
+    )
+
+
 def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
     """Return the server of the declared operations."""
     journal = Journal(service, operations)
@@ -143,10 +187,10 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
     prompts = PromptHandlers(journal)
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
-    server: Server[Any] = Server(
-        server_name(service.settings.site_url),
+    skills = Skills(journal, CACHE_TTL_MS)
+    server = JournalServer(
+        service,
         version=VERSION,
-        title=site_title(service),
         description=SERVER_DESCRIPTION,
         instructions=_INSTRUCTIONS,
         website_url=f"{service.settings.site_url}/",
@@ -156,12 +200,16 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[
         on_call_tool=tools.call,
         on_list_resources=journal.list_resources,
         on_list_resource_templates=journal.list_templates,
-        on_read_resource=journal.read,
+        on_read_resource=skills.read,
         on_list_prompts=prompts.list_prompts,
         on_get_prompt=prompts.get,
         on_completion=partial(complete, journal),
         on_subscriptions_listen=ChangeNotifier(service, journal).listen,
     )
+    server.extensions[SKILLS_EXTENSION] = {}
+    server.add_request_handler("skills/list", PaginatedRequestParams, skills.list)
+    server.add_request_handler("skills/get", GetSkillParams, skills.get)
+    server.add_request_handler("server/discover", RequestParams, partial(discover, server))
     server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
     return server
 

@@ -162,7 +162,7 @@ class BoundTool:
         properties = {name: simplify_schema(item.schema) for name, item in self._offered.items()}
         required = [name for name, item in self._offered.items() if item.required]
         if self.tool.discriminator:
-            choice = {"type": "string", "enum": list(self.operations)}
+            choice = {"type": "string", "enum": list(self.operations), "description": "Which one."}
             properties = {self.tool.discriminator: choice, **properties}
             required = [self.tool.discriminator, *required]
         return object_schema(properties, *required, additionalProperties=False)

@@ -53,7 +53,7 @@ class TextRule:
             "minLength": 1,
             "maxLength": self._max_length,
             "pattern": _escape(pattern),
-            "description": f"{description} White space around it does not count.",
+            "description": f"{description} Outer white space does not count.".lstrip(),
         }
 
 

@@ -73,7 +73,9 @@ class PostSummary(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    slug: str = Field(min_length=1, max_length=200, pattern=r"^[a-z0-9][a-z0-9-]*$")
+    slug: str = Field(
+        min_length=1, max_length=200, pattern=r"^[a-z0-9][a-z0-9-]*$", description="In its URL."
+    )
     title: str = Field(min_length=1, description="Plain text.")
     description: str = Field(description="One or two sentences of plain text.")
     excerpt: str = Field(description="The description, unless the post sets its own.")

@@ -64,6 +64,9 @@ SERVER_CARD: Final = f"{AUDIENCES['mcp']}/server-card"
 WELL_KNOWN_CARD: Final = "/.well-known/mcp/server-card.json"
 """The path of the card in drafts of the extension."""
 
+SKILLS: Final = ".well-known/agent-skills/"
+"""The folder of the skills in the site, without a slash before it."""
+
 SEARCH: Final = "/search"
 SEARCH_DATA: Final = "/api/public/v1/search"
 """The search as JSON, for the page of results."""

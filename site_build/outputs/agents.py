@@ -36,7 +36,7 @@ from site_build.site import UNDATED, Document, Identity, Policy, Site
 from site_build.text import write_instant
 
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
-INDEX = f"{addresses.SKILLS}index.json"
+INDEX = f"{paths.SKILLS}index.json"
 
 _SKILLS = (
     "read-the-journal.md",
@@ -147,7 +147,7 @@ class Skill:
     @property
     def path(self) -> str:
         """Where its file goes."""
-        return f"{addresses.SKILLS}{self.name}/SKILL.md"
+        return f"{paths.SKILLS}{self.name}/SKILL.md"
 
     @property
     def text(self) -> str:

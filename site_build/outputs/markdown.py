@@ -216,7 +216,7 @@ def render_thanks(identity: Identity) -> str:
 def render_contact(alternate: str, identity: Identity) -> str:
     """Return the alternate of the contact page: its text, and the forms as programs fill them."""
     leads = f"{identity.url}{paths.AUDIENCES['rest']}/leads"
-    skill = identity.absolute(f"{addresses.SKILLS}send-an-enquiry/SKILL.md")
+    skill = identity.absolute(f"{paths.SKILLS}send-an-enquiry/SKILL.md")
     return _join(
         alternate.strip(),
         "## Send a message from a program",

@@ -20,15 +20,18 @@ _UNASKED = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 class BearerProxy:
     """Passes requests on to one origin, with a token."""
 
-    def __init__(self, session: ClientSession, origin: str, token: str) -> None:
-        """Take the origin (scheme, host and port) and the token to add."""
+    def __init__(self, session: ClientSession, origin: str, token: str | None) -> None:
+        """Take the origin (scheme, host and port) and the token to add, if there is one."""
         self._session = session
         self._origin = origin
         self._token = token
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer as the origin does."""
-        headers = [*_passing(request), ("Authorization", f"Bearer {self._token}")]
+        headers = _passing(request)
+        if self._token is not None:
+            kept = [each for each in headers if each[0].lower() != "authorization"]
+            headers = [*kept, ("Authorization", f"Bearer {self._token}")]
         async with self._session.request(
             request.method,
             f"{self._origin}{request.path_qs}",
@@ -44,8 +47,8 @@ _PROXY = web.AppKey("proxy", BearerProxy)
 
 def _passing(message: web.BaseRequest | ClientResponse) -> list[tuple[str, str]]:
     """Return the headers that concern both ends."""
-    stopped = {*_OF_A_CONNECTION, "authorization"}
-    return [(name, value) for name, value in message.headers.items() if name.lower() not in stopped]
+    both = message.headers.items()
+    return [(name, value) for name, value in both if name.lower() not in _OF_A_CONNECTION]
 
 
 async def _passed_on(answer: ClientResponse, request: web.BaseRequest) -> web.StreamResponse:
@@ -60,8 +63,8 @@ async def _passed_on(answer: ClientResponse, request: web.BaseRequest) -> web.St
     return response
 
 
-def make_bearer_proxy(origin: str, token: str) -> web.Application:
-    """Return a proxy before an origin."""
+def make_bearer_proxy(origin: str, token: str | None) -> web.Application:
+    """Return a proxy before an origin; without a token everything passes unchanged."""
 
     async def hold_session(app: web.Application) -> AsyncIterator[None]:
         async with ClientSession(

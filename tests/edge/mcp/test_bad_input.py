@@ -254,7 +254,7 @@ async def test_the_eras_have_methods_of_their_own(make_agent: Any) -> None:
     assert (await legacy.ask("ping")).result == {}
     assert (await legacy.ask("server/discover")).code == -32601
     assert (await legacy.ask("subscriptions/listen", notifications={})).code == -32601
-    assert (await modern.ask("server/discover")).result["supportedVersions"] == [MODERN]
+    assert MODERN in (await modern.ask("server/discover")).result["supportedVersions"]
 
 
 async def test_results_say_how_long_they_are_fresh(make_agent: Any) -> None:

@@ -12,7 +12,8 @@ from mcp_types.version import KNOWN_PROTOCOL_VERSIONS
 from edge_api.journal.builds import BuildManager
 from edge_api.mcp.operations import REVISIONS, SERVER_DESCRIPTION, TITLE, server_name
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
-from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent
+from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
+from tests.edge.small_builds import make_post, point_at, write_build
 
 pytestmark = pytest.mark.one_engine
 
@@ -137,3 +138,59 @@ def test_the_sdk_is_not_loaded_before_it_is_needed() -> None:
     """Neither commands nor the start of the service pay for it; the server's module loads it."""
     assert loaded_after("import edge_api.app, edge_api.__main__") == set()
     assert loaded_after("import edge_api.mcp.server") == {"mcp", "mcp_types"}
+
+
+async def test_every_document_names_the_same_revisions(edge: Any) -> None:
+    """Cards, `server/discover`, an error, the API's description and the documentation agree."""
+    agent = Agent(edge, await edge.token(), MODERN)
+    discovered = (await agent.ask("server/discover")).result["supportedVersions"]
+    unknown = Agent(edge, agent.token, "1999-01-01", {"Mcp-Method": "tools/list"})
+    plain = await unknown.ask("tools/list")
+    enveloped = await unknown.ask("tools/list", _meta=envelope("1999-01-01"))
+    refused = [each.body["error"]["data"]["supported"] for each in (plain, enveloped)]
+    cards = [(await get(edge, path))[1] for path in (SERVER_CARD, WELL_KNOWN_CARD)]
+    _, document = await get(edge, "/api/public/v1/openapi.json")
+    prose = document["paths"][PATH]["post"]["description"]
+    documentation = (ROOT / "docs" / "connect.md").read_text(encoding="utf-8")
+
+    named = [each["supportedProtocolVersions"] for card in cards for each in card["remotes"]]
+    for revisions in (discovered, *refused, *named):
+        assert revisions == list(KNOWN_PROTOCOL_VERSIONS)
+    for revision in KNOWN_PROTOCOL_VERSIONS:
+        assert f"`{revision}`" in documentation
+    for revision in (REVISIONS[0], REVISIONS[-2], REVISIONS[-1]):
+        assert revision in prose
+
+
+async def test_the_icon_of_the_theme_is_shown_wherever_the_server_describes_itself(
+    make_edge: Any, tmp_path: Path
+) -> None:
+    """It is the file's address on the site, follows the build, and is absent where none is."""
+    client = {
+        "protocolVersion": LEGACY,
+        "clientInfo": {"name": "test", "version": "1"},
+        "capabilities": {},
+    }
+
+    async def icons(edge: Any) -> list[Any]:
+        token = await edge.token()
+        modern = await Agent(edge, token, MODERN).ask("tools/list")
+        legacy = await Agent(edge, token, LEGACY).ask("initialize", **client)
+        card, well_known = [(await get(edge, path))[1] for path in (SERVER_CARD, WELL_KNOWN_CARD)]
+        info = modern.result["_meta"]["io.modelcontextprotocol/serverInfo"]
+        described = (info, legacy.result["serverInfo"], card, well_known, well_known["serverInfo"])
+        catalog = (await get(edge, "/.well-known/ai-catalog.json"))[1]
+        return [*(each.get("icons") for each in described), catalog["host"].get("logoUrl")]
+
+    posts = [make_post("one")]
+    files = {"theme/icon.0123456789ab.svg": "<svg/>"}
+    point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0001", posts))
+    async with make_edge(BUILD_DIR=str(tmp_path / "b"), SITE_URL="https://press.example") as edge:
+        without = await icons(edge)
+        point_at(tmp_path / "b", write_build(tmp_path / "b", "build-0002", posts, files))
+        await edge.service[BuildManager].refresh()
+        *described, logo = await icons(edge)
+
+    assert set(map(str, without)) == {"None"}
+    assert logo == "https://press.example/theme/icon.0123456789ab.svg"
+    assert described == [[{"src": logo, "mimeType": "image/svg+xml", "sizes": ["any"]}]] * 5

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,39 @@ async def test_tools_say_what_a_model_has_to_know(agent: Agent) -> None:
         for schema in (tool["inputSchema"], tool["outputSchema"]):
             Draft202012Validator.check_schema(schema)
             assert schema["type"] == "object"
+
+
+def undescribed(schema: Any, path: str) -> Iterator[str]:
+    """Yield the path of every property without a description, however deep."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from undescribed(each, path)
+    elif isinstance(schema, dict):
+        for name, member in schema.get("properties", {}).items():
+            if not member.get("description", "").strip():
+                yield f"{path}.{name}"
+            yield from undescribed(member, f"{path}.{name}")
+        for key, each in schema.items():
+            if key not in ("properties", "enum", "default", "examples", "required"):
+                inner = list(each.values()) if key == "$defs" else each
+                yield from undescribed(inner, path)
+
+
+async def test_every_argument_and_every_member_of_a_result_is_described(agent: Agent) -> None:
+    """All schemas are walked to their leaves; descriptions are short, since a model reads them."""
+    tools = await listed(agent)
+    schemas = {
+        f"{name} {kind}": tool[kind]
+        for name, tool in tools.items()
+        for kind in ("inputSchema", "outputSchema")
+    }
+
+    assert [path for name, each in schemas.items() for path in undescribed(each, name)] == []
+    assert len(json.dumps(schemas)) < 25_000
+    assert list(undescribed({"properties": {"a": {"items": {"properties": {"b": {}}}}}}, "x")) == [
+        "x.a",
+        "x.a.b",
+    ]
 
 
 async def test_results_fit_their_schema_and_their_text(agent: Agent) -> None:

@@ -6,21 +6,17 @@ import ssl
 import threading
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from aiohttp import web
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from pytest_aiohttp import AiohttpServer
 
 from edge_api.analysis import fetch as fetch_module
 from edge_api.analysis.fetch import Fetcher
 from edge_api.net.ssrf_guard import MAX_LOOKUPS, is_public
+from tests.edge.certificates import write_certificate
 from tests.edge.oauth.conftest import refusal
 
 pytestmark = pytest.mark.size("test")
@@ -63,29 +59,7 @@ async def test_a_private_address_is_not_connected_to(host: str) -> None:
 @pytest.fixture
 def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """Return the files of a certificate for `localhost` and of its key."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.now(UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - timedelta(hours=1))
-        .not_valid_after(now + timedelta(hours=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    files = tmp_path / "cert.pem", tmp_path / "key.pem"
-    files[0].write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    private = key.private_bytes(
-        serialization.Encoding.PEM,
-        serialization.PrivateFormat.PKCS8,
-        serialization.NoEncryption(),
-    )
-    files[1].write_bytes(private)
-    return files
+    return write_certificate(tmp_path)
 
 
 async def document(_: web.Request) -> web.Response:

@@ -10,6 +10,7 @@ MODERN: Final = "2026-07-28"
 EARLIER: Final = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 NAMES: Final = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 LEAD: Final = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+SKILL: Final = "skill://connect-over-mcp/SKILL.md"
 FIRST: Final = "http://journal.test/journal/first-edge/"
 CALLS: Final[tuple[tuple[str, Any], ...]] = (
     *(("search", {"query": "sheet"}), ("search", {"query": "marbeld"}), ("search", {})),
@@ -66,6 +67,9 @@ CALLS: Final[tuple[tuple[str, Any], ...]] = (
 REQUESTS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     *(("tools/list", {}), ("resources/list", {}), ("resources/templates/list", {})),
     *(("prompts/list", {}), ("ping", {}), ("server/discover", {}), ("tools/destroy", {})),
+    *(("skills/list", {}), ("skills/get", {"uri": SKILL}), ("resources/read", {"uri": SKILL})),
+    *(("skills/get", {"uri": "skill://none/SKILL.md"}), ("skills/get", {})),
+    ("resources/read", {"uri": "skill://none/SKILL.md"}),
     *(("tools/list", {"cursor": "here"}), ("resources/list", {"cursor": "here"})),
     *(("prompts/list", {"cursor": "x"}), ("tools/list", {"cursor": 5}), ("tools/call", {})),
     *(
