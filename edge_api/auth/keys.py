@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Literal
 
-from edge_api.auth.actor import OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
@@ -66,9 +66,7 @@ class Keys:
         `key_id` is a UUID that its caller made, so that a repetition is a `conflict`.
         """
         issued = make_credential(new, self._clock(), key_id=key_id)
-        audit = audit_entry(
-            self._actor, AuditChange("issue", CREDENTIALS, RowCount(0)), self._clock()
-        )
+        audit = audit_entry(self._actor, "issue", CREDENTIALS, RowCount(0), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
 
@@ -98,9 +96,7 @@ class Keys:
         issued = make_credential(new, now)
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
         values = {"rotated_at": format_instant(now), "expires_at": end}
-        audit = audit_entry(
-            self._actor, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now
-        )
+        audit = audit_entry(self._actor, "rotate", CREDENTIALS, RowCount(1), now, "id")
         unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
         update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
         of_old = (Filter("credential_id", "eq", old["id"]), _NOT_REVOKED)
@@ -113,9 +109,7 @@ class Keys:
         row, now = await self._find(key_id), self._clock()
         where = (*_by_id(row["id"]), _NOT_REVOKED)
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
-        audit = audit_entry(
-            self._actor, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now
-        )
+        audit = audit_entry(self._actor, "revoke", CREDENTIALS, RowCount(0), now, "id")
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
 

@@ -8,7 +8,7 @@ Each table declares what a restore does with its rows (`Table.irreversible_chang
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry
+from edge_api.auth.actor import OPERATOR, Clock, audit_entry
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
@@ -89,8 +89,8 @@ class _CarryOver:
 
     async def _audit(self, table: Table, number: int, *columns: str) -> int:
         if number:
-            change = AuditChange("restore", table, number, columns)
-            await self._restored.run(audit_entry(OPERATOR, change, self._clock()))
+            entry = audit_entry(OPERATOR, "restore", table, number, self._clock(), *columns)
+            await self._restored.run(entry)
         return number
 
 

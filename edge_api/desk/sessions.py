@@ -7,7 +7,7 @@ from functools import partial
 from secrets import token_urlsafe
 from typing import Final
 
-from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.auth.credentials import actor_of
 from edge_api.auth.keys import key_state
 from edge_api.auth.secrets import hash_secret
@@ -51,8 +51,8 @@ class Sessions:
             "expires_at": format_instant(now + LIFETIME),
         }
         row = DESK_SESSIONS.new_row(given, format_instant(now), partial(new_id, now))
-        change = AuditChange("sign in", DESK_SESSIONS, RowCount(0))
-        await self._store.run(Insert(DESK_SESSIONS, [row]), audit_entry(actor, change, now))
+        audit = audit_entry(actor, "sign in", DESK_SESSIONS, RowCount(0), now)
+        await self._store.run(Insert(DESK_SESSIONS, [row]), audit)
         return secret
 
     async def find(self, secret: str) -> Session | None:
@@ -83,9 +83,9 @@ class Sessions:
         now = self._clock()
         where = (Filter("id", "eq", session_id), *_active(format_instant(now)))
         update = Update(DESK_SESSIONS, {"revoked_at": format_instant(now)}, where, at_least=1)
-        change = AuditChange("sign out", DESK_SESSIONS, RowCount(0), ("id",))
+        audit = audit_entry(actor, "sign out", DESK_SESSIONS, RowCount(0), now, "id")
         try:
-            await self._store.run(update, audit_entry(actor, change, now))
+            await self._store.run(update, audit)
         except Problem as problem:
             if problem.code == "conflict":
                 raise Problem("not_found", "This session has ended already") from None
