@@ -13,7 +13,7 @@ from edge_api.auth.keys import key_state
 from edge_api.auth.secrets import hash_secret
 from edge_api.db.internal_tables import DESK_SESSIONS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
@@ -90,13 +90,6 @@ class Sessions:
             if problem.code == "conflict":
                 raise Problem("not_found", "This session has ended already") from None
             raise
-
-    async def delete_expired(self) -> None:
-        """Delete sessions past their time. Raises Problem."""
-        expired = (Filter("expires_at", "lte", format_instant(self._clock())),)
-        (result,) = await self._store.run(Read(DESK_SESSIONS, ("id",), expired, limit=1))
-        if result.rows:
-            await self._store.run(Delete(DESK_SESSIONS, expired))
 
 
 def _active(now: str) -> Where:
