@@ -120,6 +120,7 @@ KEY_RETENTION: Final = JWT_LIFETIME + timedelta(hours=1)
 """The time that a key is kept after the next one is active, until its tokens have expired."""
 
 _log = logging.getLogger(__name__)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class SecretBox:
@@ -240,13 +241,16 @@ class SigningKeys:
         return kid
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ValidCredential:
     """The holder of an unrevoked credential, its expiry, and the audiences that it is for."""
 
     actor: Actor
     expires_at: datetime | None
     audiences: frozenset[Audience]
+    version: int = -1  # of the store that it was read from
+    confirmed_at: datetime = _NEVER  # its last use while the store was available
+    stored_at: datetime = _NEVER  # the last use that was stored
 
 
 class AccessTokenValidator:
