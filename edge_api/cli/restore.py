@@ -22,17 +22,17 @@ from edge_api.backup.restoration import Restoration, carry_over
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.db.sqlite.copying import copy_backup, verify_copy
-from edge_api.db.sqlite.engine import open_store
-from edge_api.db.sqlite.lock_file import lock_store
-from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.replicator import stop_replicator
-from edge_api.db.sqlite.swap_file import (
+from edge_api.db.sqlite.copying import (
+    copy_backup,
     remove_draft,
     replace,
     replaced_path,
     require_no_wal,
+    verify_copy,
 )
+from edge_api.db.sqlite.engine import open_store
+from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.processes import lock_store, stop_replicator
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 

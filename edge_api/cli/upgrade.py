@@ -8,9 +8,8 @@ from edge_api.backup.files import BackupFolder, secret_key_path
 from edge_api.backup.replica import make_replication
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.copying import copy_backup, remove_draft, verify_copy
 from edge_api.db.sqlite.opening import BACKUPS
-from edge_api.db.sqlite.swap_file import remove_draft
 from edge_api.open_store import command_store, open_at, require_sqlite_path
 from edge_api.settings import Settings
 

@@ -15,9 +15,13 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
-from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import create_file, migrate, require_file, store_refusal
-from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
+from edge_api.db.sqlite.processes import (
+    lock_if_unreplicated,
+    lock_store,
+    stop_replicator,
+    without_replicator,
+)
 from edge_api.db.sqlite.session import StoreConnections, open_connections
 from edge_api.db.types import format_instant
 
