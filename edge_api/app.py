@@ -88,7 +88,10 @@ async def assemble(
         replication = make_replication(settings) if exclusive else None
         if replication:  # it ends after the store is closed, so that it has what comes last
             stack.push_async_callback(replication.close)
-        store = await open_store(settings, clock, exclusive=exclusive, create=create)
+        is_replicated, url = replication is not None, settings.database_url
+        store = await open_store(
+            url, clock, exclusive=exclusive, create=create, replicated=is_replicated
+        )
         stack.push_async_callback(store.close)
         if replication:
             replication.start()

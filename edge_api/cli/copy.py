@@ -13,7 +13,7 @@ from edge_api.db.query import Store
 from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import CopiedTable, copy_tables
-from edge_api.open_store import open_at
+from edge_api.open_store import open_store
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
@@ -56,7 +56,7 @@ async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
 
 async def _open(url: str, stack: AsyncExitStack, *, is_target: bool) -> Store:
     """Open a store; a target is created if it is missing, and locked if it is a file."""
-    store = await open_at(url, system_clock, exclusive=is_target, create=is_target)
+    store = await open_store(url, system_clock, exclusive=is_target, create=is_target)
     stack.push_async_callback(store.close)
     return store
 
