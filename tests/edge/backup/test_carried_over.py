@@ -111,6 +111,7 @@ async def test_what_was_taken_away_is_not_given_back(
     before = await rows(restored, table)
     sent = await carry_over(former, restored, clock)
 
-    assert (sent.ended, sent.sent) == (6, 1)
+    ended, _, given, *_ = sent.values()
+    assert (ended, given) == (6, 1)
     assert await rows(restored, table) == await rows(former, table) != before
-    assert (await carry_over(former, restored, clock)).ended == 0
+    assert next(iter((await carry_over(former, restored, clock)).values())) == 0
