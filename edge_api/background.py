@@ -51,7 +51,7 @@ VERIFY_SECONDS: Final = 60.0
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """How long an edge may serve without any result before readiness warns."""
 
-_verification_log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class DailyVerification:
@@ -78,13 +78,11 @@ class DailyVerification:
             return
         self._not_before = time.monotonic() + RETRY_SECONDS  # even if it does not come to a result
         if status := await self._run():
-            _verification_log.warning(
-                "a verification ended without a result, with status %d", status
-            )
+            _log.warning("a verification ended without a result, with status %d", status)
         for part in due:
             result = read_result(self._settings, part)
             if result and result.public_error:
-                _verification_log.warning("%s (%s)", result.public_error, result.detail)
+                _log.warning("%s (%s)", result.public_error, result.detail)
 
     async def _run(self) -> int:
         settings = self._settings
@@ -154,8 +152,6 @@ Loop = Callable[[], Coroutine[None, None, None]]
 """Runs until it is cancelled."""
 GcFreeze = Callable[..., None]
 """Freezes the objects for the garbage collector; `full=False` first collects new ones only."""
-
-_log = logging.getLogger(__name__)
 
 
 @asynccontextmanager

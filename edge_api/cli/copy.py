@@ -33,9 +33,8 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         raise Problem("invalid", "--from and --to name the same store")
     copied = asyncio.run(_copy(arguments.source, arguments.target))
     for each in copied:
-        proof = each.digest
-        print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
-    rows, stored = sum(each.digest.rows for each in copied), sum(each.stored for each in copied)
+        print(f"{each.table.name}: {each.rows:,} rows, {each.stored:,} copied, {each.digest}")
+    rows, stored = sum(each.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
     file = sqlite_file(arguments.source)
     if file and (key := secret_key_path(file)).exists():

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row, Table
 
 PAGE_SIZE: Final = 500
@@ -58,20 +58,13 @@ MAX_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TableDigest:
-    """The rows of a table in one store, as a number and a digest."""
-
-    rows: int
-    digest: str
-    """SHA-256 over the rows in the order of their key, in hexadecimal."""
-
-
-@dataclass(frozen=True, slots=True)
 class CopiedTable:
     """One table that is the same in both stores now."""
 
     table: Table
-    digest: TableDigest
+    rows: int
+    digest: str
+    """SHA-256 over the rows in the order of their key, in hexadecimal."""
     stored: int
     """The number of its rows that this run stored."""
 
@@ -89,12 +82,12 @@ async def copy_tables(
     await _refuse_conflicts(source, target, tables)
     stored = {table.name: await _copy(source, target, table, on_progress) for table in tables}
     copied = [
-        CopiedTable(table, await _check_equal(source, target, table), stored[table.name])
+        CopiedTable(table, *await _check_equal(source, target, table), stored[table.name])
         for table in tables
     ]
     # Compared again: the version may differ where only other databases were written.
     for each in copied if source.version() != version else ():
-        if await digest_table(source, each.table) != each.digest:
+        if await digest_table(source, each.table) != (each.rows, each.digest):
             raise Problem(
                 "conflict",
                 "The source was changed meanwhile: end what writes to it, and copy again",
@@ -135,7 +128,9 @@ def _list_keys(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
 async def _copy(source: Store, target: Store, table: Table, on_progress: OnProgress) -> int:
     """Store the missing rows, a page in each transaction; return their number."""
     if table.singleton:
-        await _copy_singleton(source, target, table)
+        (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
+        if found.rows != known.rows:
+            await target.run(Delete(table, (Filter(table.key, "is", None, negated=True),)))
     copied = stored = 0
     async for rows in read_pages(source, Read(table)):
         (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
@@ -148,37 +143,25 @@ async def _copy(source: Store, target: Store, table: Table, on_progress: OnProgr
     return stored
 
 
-async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
-    """Make the target's row equal to the source's, or delete it where the source has none."""
-    (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
-    if found.rows == known.rows:
-        return
-    if not found.rows:
-        await target.run(Delete(table, (Filter(table.key, "is", None, negated=True),)))
-    for row in found.rows:
-        values = {name: value for name, value in row.items() if name != table.key}
-        await target.run(Update(table, values, (Filter(table.key, "eq", row[table.key]),)))
-
-
-async def _check_equal(source: Store, target: Store, table: Table) -> TableDigest:
+async def _check_equal(source: Store, target: Store, table: Table) -> tuple[int, str]:
     ours, theirs = await digest_table(source, table), await digest_table(target, table)
     if ours != theirs:
         raise Problem(
             "conflict",
-            f"{table.name} differs after the copy: {ours.rows} rows in the source and "
-            f"{theirs.rows} in the target; copy again while nobody writes to either",
+            f"{table.name} differs after the copy: {ours[0]} rows in the source and "
+            f"{theirs[0]} in the target; copy again while nobody writes to either",
         )
     return ours
 
 
-async def digest_table(store: Store, table: Table) -> TableDigest:
+async def digest_table(store: Store, table: Table) -> tuple[int, str]:
     """Return the number of rows of a table, and their digest. Raises Problem."""
     digest, number = hashlib.sha256(), 0
     async for rows in read_pages(store, Read(table)):
         for row in rows:
             digest.update(_serialize(table.columns, row))
         number += len(rows)
-    return TableDigest(number, digest.hexdigest())
+    return number, digest.hexdigest()
 
 
 def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:
