@@ -133,37 +133,31 @@ class JobNotReceivedError(Exception):
     """A process ended before it received its job, so the job is not the cause."""
 
 
-class Worker:
-    """A worker process, from the pool's side."""
+async def _request(process: Process, job: bytes) -> bytes:
+    """Return a worker's answer to a job. Raises JobNotReceivedError or EOFError."""
+    assert process.stdin is not None  # noqa: S101  it is a pipe
+    try:
+        process.stdin.write(job + b"\n")
+        await process.stdin.drain()
+        await _receive(process)  # the acknowledgement
+    except (EOFError, OSError):
+        raise JobNotReceivedError from None
+    return await _receive(process)
 
-    def __init__(self, process: Process) -> None:
-        self.process = process
 
-    async def request(self, job: bytes) -> bytes:
-        """Return the answer to a job. Raises JobNotReceivedError or EOFError."""
-        sink = self.process.stdin
-        assert sink is not None  # noqa: S101  it is a pipe
-        try:
-            sink.write(job + b"\n")
-            await sink.drain()
-            await self.receive()  # the acknowledgement
-        except (EOFError, OSError):
-            raise JobNotReceivedError from None
-        return await self.receive()
+async def _receive(process: Process) -> bytes:
+    """Return a worker's next message. Raises EOFError if it has ended, or sends too much."""
+    assert process.stdout is not None  # noqa: S101  it is a pipe
+    try:
+        return (await process.stdout.readuntil()).removesuffix(b"\n")
+    except asyncio.LimitOverrunError:
+        raise EOFError from None
 
-    async def receive(self) -> bytes:
-        """Return the next message. Raises EOFError if the process has ended, or sends too much."""
-        source = self.process.stdout
-        assert source is not None  # noqa: S101  it is a pipe
-        try:
-            return (await source.readuntil()).removesuffix(b"\n")
-        except asyncio.LimitOverrunError:
-            raise EOFError from None
 
-    def end(self) -> None:
-        """Kill the process without waiting for it; a pending `receive` raises EOFError."""
-        with suppress(ProcessLookupError):
-            self.process.kill()
+def _end(process: Process) -> None:
+    """Kill a worker without waiting for it; a pending `_receive` raises EOFError."""
+    with suppress(ProcessLookupError):
+        process.kill()
 
 
 WORKERS: Final = 2
@@ -189,14 +183,14 @@ class WorkerPool:
         self._seconds = seconds
         self._command = command
         self._waiting = 0
-        self._workers: set[Worker] = set()
-        self._idle: list[Worker] = []
+        self._workers: set[Process] = set()
+        self._idle: list[Process] = []
         self._is_closed = False
 
     @property
     def pids(self) -> set[int]:
         """The ids of the running processes."""
-        return {each.process.pid for each in self._workers}
+        return {each.pid for each in self._workers}
 
     async def run(self, job: bytes) -> bytes:
         """Return a worker's answer; neither has a line break.
@@ -217,8 +211,8 @@ class WorkerPool:
         self._is_closed = True
         ending, self._workers, self._idle = self._workers, set(), []
         for each in ending:
-            each.end()
-        await asyncio.gather(*(each.process.wait() for each in ending))
+            _end(each)
+        await asyncio.gather(*(each.wait() for each in ending))
 
     async def _wait(self, deadline: float) -> None:
         last = min(deadline, asyncio.get_running_loop().time() + WAIT_SECONDS)
@@ -244,13 +238,13 @@ class WorkerPool:
             message = "The document takes more time or memory than there is for one"
             raise unavailable(message) from None
 
-    async def _request(self, each: Worker, job: bytes, seconds: float) -> bytes:
+    async def _request(self, each: Process, job: bytes, seconds: float) -> bytes:
         """Return a worker's answer. Raises TimeoutError, JobNotReceivedError or EOFError."""
         now = asyncio.get_running_loop().time
         start, is_reusable = now(), False
         try:
             async with asyncio.timeout(seconds):
-                answer = await each.request(job)
+                answer = await _request(each, job)
             is_reusable = now() - start < MAX_WORK_SECONDS and not self._is_closed
         finally:
             if is_reusable:
@@ -259,7 +253,7 @@ class WorkerPool:
                 await self._kill(each)
         return answer
 
-    async def _start(self) -> Worker:
+    async def _start(self) -> Process:
         """Start a worker with its module path alone. Raises JobNotReceivedError."""
         if self._is_closed:
             raise JobNotReceivedError
@@ -277,25 +271,25 @@ class WorkerPool:
             )
         except OSError:
             raise JobNotReceivedError from None
-        each, is_ready = Worker(process), False
-        self._workers.add(each)
+        is_ready = False
+        self._workers.add(process)
         if self._is_closed:  # since it was started
-            each.end()
+            _end(process)
         try:
             async with asyncio.timeout(STARTUP_TIMEOUT_SECONDS):
-                await each.receive()
+                await _receive(process)
             is_ready = True
         except (TimeoutError, EOFError):
             raise JobNotReceivedError from None
         finally:
             if not is_ready:
-                await self._kill(each)
-        return each
+                await self._kill(process)
+        return process
 
-    async def _kill(self, each: Worker) -> None:
+    async def _kill(self, each: Process) -> None:
         """Kill a worker and wait for its end."""
-        each.end()
-        await each.process.communicate()
+        _end(each)
+        await each.communicate()
         self._workers.discard(each)
 
 
