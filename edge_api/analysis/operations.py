@@ -11,7 +11,6 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
-    WithJsonSchema,
     model_validator,
 )
 
@@ -69,13 +68,6 @@ _IS_URL: Final = _matches(
 _IS_LANGUAGE: Final = _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)")
 
 
-def _text(description: str, *, max_length: int = MAX_CONTENT, pattern: str = "") -> Any:
-    """Return the schema of an optional member that must not be empty."""
-    shape = {"pattern": f"^{pattern}$"} if pattern else {}
-    bounds = {"type": "string", "minLength": 1, "maxLength": max_length}
-    return WithJsonSchema({**bounds, **shape, "description": description})
-
-
 Content = Annotated[str, Field(min_length=1, max_length=MAX_CONTENT, default_factory=str)]
 _WHOLE: Final = BeforeValidator(whole_float_to_int)
 
@@ -87,28 +79,28 @@ class AnalyzeInput(BaseModel):
         json_schema_extra={"oneOf": [{"required": [name]} for name in _INPUTS]}
     )
 
-    text: Annotated[Content, _text("Plain text.")]
-    markdown: Annotated[Content, _text("Markdown (CommonMark, with tables).")]
-    html: Annotated[Content, _text("HTML, a whole page or a fragment.")]
+    text: Annotated[Content, Field(description="Plain text.")]
+    markdown: Annotated[Content, Field(description="Markdown (CommonMark, with tables).")]
+    html: Annotated[Content, Field(description="HTML, a whole page or a fragment.")]
     url: Annotated[
-        str,
-        Field(min_length=1, max_length=MAX_URL_LENGTH, default_factory=str),
-        _IS_URL,
-        _text(
-            "An address to read the document at; which ones are allowed is the operator's choice.",
+        Content,
+        Field(
             max_length=MAX_URL_LENGTH,
-            pattern=_URL,
+            description="An address to read the document at; which ones are allowed is the "
+            "operator's choice.",
+            json_schema_extra={"pattern": f"^{_URL}$"},
         ),
+        _IS_URL,
     ]
     language: Annotated[
-        str,
-        Field(min_length=2, max_length=35, default_factory=str),
-        _IS_LANGUAGE,
-        _text(
-            "The language as a BCP 47 tag; without it, as the page says, or guessed.",
+        Content,
+        Field(
+            min_length=2,
             max_length=35,
-            pattern=_LANGUAGE,
+            description="The language as a BCP 47 tag; without it, as the page says, or guessed.",
+            json_schema_extra={"pattern": f"^{_LANGUAGE}$"},
         ),
+        _IS_LANGUAGE,
     ]
     keywords: Annotated[
         int, Field(strict=True, ge=0, le=20, description="How many keywords to name."), _WHOLE
