@@ -83,7 +83,7 @@ class Keys:
         an access token gets a new lifetime. Raises Problem `not_found`, and `conflict` for a key
         that is not valid or rotated already.
         """
-        old, now = await self._find(key_id), self._clock()
+        old, now = await self.find(key_id), self._clock()
         if (state := key_state(old, format_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
         new = NewKey(
@@ -106,7 +106,7 @@ class Keys:
 
     async def revoke(self, key_id: str) -> None:
         """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
-        row, now = await self._find(key_id), self._clock()
+        row, now = await self.find(key_id), self._clock()
         where = (*_by_id(row["id"]), _NOT_REVOKED)
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
         audit = audit_entry(self._actor, "revoke", CREDENTIALS, RowCount(0), now, "id")
@@ -123,7 +123,8 @@ class Keys:
             for row in result.rows
         )
 
-    async def _find(self, key_id: str) -> Row:
+    async def find(self, key_id: str) -> Row:
+        """Return the row of a key. Raises Problem `not_found`."""
         missing = Problem("not_found", f"There is no key {key_id}")
         try:
             where = _by_id(parse_uuid(key_id))

@@ -79,7 +79,14 @@ async def copy_tables(
     """
     version = source.version()
     tables = tuple(tables)
-    await _refuse_conflicts(source, target, tables)
+    # All tables are looked at before anything is written.
+    found = [message for table in tables for message in await _conflicts_of(source, target, table)]
+    if found:
+        raise Problem(
+            "conflict",
+            f"The target has other rows, and nothing was copied: {'; '.join(found)}. "
+            "Copy into an empty store",
+        )
     stored = {table.name: await _copy(source, target, table, on_progress) for table in tables}
     copied = [
         CopiedTable(table, *await _check_equal(source, target, table), stored[table.name])
@@ -93,17 +100,6 @@ async def copy_tables(
                 "The source was changed meanwhile: end what writes to it, and copy again",
             )
     return copied
-
-
-async def _refuse_conflicts(source: Store, target: Store, tables: Sequence[Table]) -> None:
-    """Check all tables before anything is written."""
-    found = [message for table in tables for message in await _conflicts_of(source, target, table)]
-    if found:
-        raise Problem(
-            "conflict",
-            f"The target has other rows, and nothing was copied: {'; '.join(found)}. "
-            "Copy into an empty store",
-        )
 
 
 async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[str]:

@@ -17,7 +17,6 @@ from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where
-from edge_api.db.table import Row
 from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, CREDENTIALS, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import (
@@ -146,16 +145,9 @@ def _at_field(problem: Problem) -> Exception:
 
 async def rotate(visit: Visit) -> OperationResult:
     """Issue the successor of a key and show its secret, once."""
-    row = await _find(visit)
+    row = await _keys(visit).find(visit.path["key"])
     _check_grant(visit, tuple(row["scopes"].split()), row["expires_at"])
     return await _show_secret(visit, await _keys(visit).rotate(row["id"]))
-
-
-async def _find(visit: Visit) -> Row:
-    for row in await _keys(visit).all():
-        if row["id"] == visit.path["key"]:
-            return row
-    raise Problem("not_found", "There is no such key")
 
 
 async def _show_secret(visit: Visit, issued: IssuedKey) -> OperationResult:
