@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row, Table
 
 PAGE_SIZE: Final = 500
@@ -124,9 +124,7 @@ def _list_keys(table: Table, what: str, keys: Sequence[Any]) -> Sequence[str]:
 async def _copy(source: Store, target: Store, table: Table, on_progress: OnProgress) -> int:
     """Store the missing rows, a page in each transaction; return their number."""
     if table.singleton:
-        (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
-        if found.rows != known.rows:
-            await target.run(Delete(table, (Filter(table.key, "is", None, negated=True),)))
+        await _copy_singleton(source, target, table)
     copied = stored = 0
     async for rows in read_pages(source, Read(table)):
         (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
@@ -137,6 +135,18 @@ async def _copy(source: Store, target: Store, table: Table, on_progress: OnProgr
         copied, stored = copied + len(rows), stored + len(new)
         on_progress(table, copied)
     return stored
+
+
+async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
+    """Make the target's row equal to the source's, or delete it where the source has none."""
+    (found,), (known,) = await source.run(Read(table)), await target.run(Read(table))
+    if found.rows == known.rows:
+        return
+    if not found.rows:
+        await target.run(Delete(table, (Filter(table.key, "is", None, negated=True),)))
+    for row in found.rows:
+        values = {name: value for name, value in row.items() if name != table.key}
+        await target.run(Update(table, values, (Filter(table.key, "eq", row[table.key]),)))
 
 
 async def _check_equal(source: Store, target: Store, table: Table) -> tuple[int, str]:
