@@ -13,10 +13,9 @@ import orjson
 
 from edge_api.access.service import AccessRequests
 from edge_api.admin.rows import Rows
-from edge_api.analysis.analyst import Analyst, DocumentFetcher
+from edge_api.analysis.analyst import Analyst, DocumentFetcher, WorkerPool
 from edge_api.analysis.document import AI_CATALOG, API_CATALOG
 from edge_api.analysis.fetch import Fetcher, WebDocumentSource
-from edge_api.analysis.pool import WorkerPool
 from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter, list_rates
@@ -91,7 +90,10 @@ async def assemble(
         replication = make_replication(settings) if exclusive else None
         if replication:  # it ends after the store is closed, so that it has what comes last
             stack.push_async_callback(replication.close)
-        store = await open_store(settings, clock, exclusive=exclusive, create=create)
+        is_replicated, url = replication is not None, settings.database_url
+        store = await open_store(
+            url, clock, exclusive=exclusive, create=create, replicated=is_replicated
+        )
         stack.push_async_callback(store.close)
         if replication:
             replication.start()

@@ -29,6 +29,7 @@ from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
     AUTHORIZATION_CODES,
     DESK_LINKS,
+    DESK_SESSIONS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
     USED_ASSERTIONS,
@@ -38,7 +39,6 @@ from edge_api.db.query import Delete, Filter, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
-from edge_api.desk.sessions import Sessions
 from edge_api.health import Check, HealthCheck
 from edge_api.journal.builds import BuildManager
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
@@ -51,7 +51,7 @@ VERIFY_SECONDS: Final = 60.0
 UNVERIFIED_WARN_SECONDS: Final = 3600.0
 """How long an edge may serve without any result before readiness warns."""
 
-_verification_log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
 
 class DailyVerification:
@@ -78,13 +78,11 @@ class DailyVerification:
             return
         self._not_before = time.monotonic() + RETRY_SECONDS  # even if it does not come to a result
         if status := await self._run():
-            _verification_log.warning(
-                "a verification ended without a result, with status %d", status
-            )
+            _log.warning("a verification ended without a result, with status %d", status)
         for part in due:
             result = read_result(self._settings, part)
             if result and result.public_error:
-                _verification_log.warning("%s (%s)", result.public_error, result.detail)
+                _log.warning("%s (%s)", result.public_error, result.detail)
 
     async def _run(self) -> int:
         settings = self._settings
@@ -155,8 +153,6 @@ Loop = Callable[[], Coroutine[None, None, None]]
 GcFreeze = Callable[..., None]
 """Freezes the objects for the garbage collector; `full=False` first collects new ones only."""
 
-_log = logging.getLogger(__name__)
-
 
 @asynccontextmanager
 async def background_jobs(
@@ -169,7 +165,6 @@ async def background_jobs(
         (FLUSH_SECONDS, service.authenticator.flush),
         (EXPIRY_SECONDS, partial(delete_expired, service.store, service.clock)),
         (EXPIRY_SECONDS, service[OAuthServer].maintain),
-        (EXPIRY_SECONDS, service[Sessions].delete_expired),
         (SWEEPING_SECONDS, service[OAuthServer].sweep),
         (SWEEPING_SECONDS, retention.apply),
     )
@@ -184,7 +179,7 @@ async def background_jobs(
 
 
 EXPIRING: Final[Mapping[Table, timedelta]] = {
-    **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS), timedelta(0)),
+    **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS, DESK_SESSIONS), timedelta(0)),
     **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS), timedelta(0)),
     DESK_LINKS: timedelta(hours=1),  # so long they are counted
     # As long as something that a replay would revoke may live.

@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 
 
 async def open_store(
-    settings: Settings, clock: Clock, *, exclusive: bool = False, create: bool = True
-) -> Store:
-    """Open the store at the latest schema; the caller closes it. Raises StoreRefusal.
-
-    `exclusive` locks a file for this process. Without `create` a missing store is refused.
-    """
-    replicated = settings.litestream_replica is not None
-    return await open_at(
-        settings.database_url, clock, exclusive=exclusive, create=create, replicated=replicated
-    )
-
-
-async def open_at(
     url: str,
     clock: Clock,
     *,
@@ -37,7 +24,11 @@ async def open_at(
     create: bool = True,
     replicated: bool = False,
 ) -> Store:
-    """Open the store at `url`; with `replicated` leave the log of a file to the replicator."""
+    """Open the store at `url` at the latest schema; the caller closes it. Raises StoreRefusal.
+
+    `exclusive` locks a file for this process, which with `replicated` leaves the log of the file to
+    the replicator. Without `create` a missing store is refused.
+    """
     path = sqlite_file(url)
     if path is None:
         from edge_api.db.postgres import engine as postgres  # noqa: PLC0415
@@ -60,7 +51,7 @@ async def open_rate_limits(
     from edge_api.db.postgres.rate_limits import open_limits  # noqa: PLC0415
 
     assert isinstance(store, PostgresStore)  # noqa: S101  `open_store` has read the same setting
-    limits = await open_limits(settings.database_url, secret, store.outage.record)
+    limits = await open_limits(settings.database_url, secret, store.record_failure)
     try:
         yield limits
     finally:
@@ -70,7 +61,7 @@ async def open_rate_limits(
 @asynccontextmanager
 async def command_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
     """Open the store for as long as a command works. Raises StoreRefusal."""
-    store = await open_store(settings, system_clock, create=create)
+    store = await open_store(settings.database_url, system_clock, create=create)
     try:
         yield store
     finally:

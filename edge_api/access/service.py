@@ -13,7 +13,7 @@ from functools import partial
 from typing import Final
 
 from edge_api.access.input import AccessRequestInput, RequestedType
-from edge_api.auth.actor import ANYONE, OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
@@ -204,8 +204,7 @@ class AccessRequests:
             message = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", message, headers=headers)
         verb = "file" if row["status"] == "pending" else "trap"
-        change = AuditChange(verb, ACCESS_REQUESTS, RowCount(0))
-        audit = audit_entry(ANYONE, change, self._clock())
+        audit = audit_entry(ANYONE, verb, ACCESS_REQUESTS, RowCount(0), self._clock())
         mail = self._outbox.request(row) if self._outbox else ()
         await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
         if self._outbox and mail:
@@ -237,13 +236,11 @@ class AccessRequests:
         approved = Filter("status", "eq", "approved")
         where = (Filter("id", "eq", row["id"]), approved, *not_expired(format_instant(now)))
         actor = Actor(ids[0], row["name"], row["type"], frozenset())
-        claim = AuditChange("claim", ACCESS_REQUESTS, RowCount(0), ("claim_digest",))
-        issue = AuditChange("issue", CREDENTIALS, RowCount(1))
         await self._store.run(
             Update(ACCESS_REQUESTS, values, where, at_least=1),
             Insert(CREDENTIALS, [each.row for each in issued]),
-            audit_entry(actor, claim, now),
-            audit_entry(actor, issue, now),
+            audit_entry(actor, "claim", ACCESS_REQUESTS, RowCount(0), now, "claim_digest"),
+            audit_entry(actor, "issue", CREDENTIALS, RowCount(1), now),
         )
         return issued
 

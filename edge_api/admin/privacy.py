@@ -14,7 +14,7 @@ from unicodedata import normalize
 import orjson
 
 from edge_api.admin.filters import format_value
-from edge_api.auth.actor import SERVICE, Actor, AuditChange, Clock, audit_entry
+from edge_api.auth.actor import SERVICE, Actor, Clock, audit_entry
 from edge_api.db.email_address import normalize_address
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
@@ -94,12 +94,12 @@ class Privacy:
         for table, rows in found.items():
             keys = tuple(row[table.key] for row in rows if _is_erasable(row, table.personal))
             if keys:
-                change = AuditChange("erase", table, RowCount(len(queries)))
                 where = (Filter(table.key, "in", keys),)
                 query: Query = Delete(table, where)
                 if table.personal and table.personal.kept_reason:
                     query = Update(table, dict.fromkeys(table.personal.cleared_columns), where)
-                queries += [query, audit_entry(actor, change, self._clock())]
+                count = RowCount(len(queries))
+                queries += [query, audit_entry(actor, "erase", table, count, self._clock())]
         await self._store.run(*queries)
         return found
 
@@ -199,10 +199,9 @@ class Retention:
     async def _delete_keys(
         self, table: Table, keys: tuple[str, ...], since: str, actor: Actor, where: Where = ()
     ) -> int:
-        change = AuditChange("forget", table, RowCount(0), (since,))
         deleted, *_ = await self._store.run(
             Delete(table, (*where, Filter(table.key, "in", keys))),
-            audit_entry(actor, change, self._clock()),
+            audit_entry(actor, "forget", table, RowCount(0), self._clock(), since),
             *_delete_children(table, keys),
         )
         return len(deleted.rows)

@@ -12,7 +12,7 @@ from edge_api.admin.query import filter_pattern
 from edge_api.admin.rows import MAX_INSERT_ROWS
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.types import MAX_INTEGER, PATTERNS, ColumnType
-from edge_api.operation.model import Schema, component_ref
+from edge_api.operation.model import Schema, component_ref, object_schema
 
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
 SAMPLE_TIME: Final = "2026-01-31T08:05:09.000000Z"
@@ -131,12 +131,13 @@ def new_rows_schema(table: Table) -> Schema:
 
 def update_schema(table: Table) -> Schema:
     """Return the schema of an update: a match and the new values."""
-    return _required_object({"match": _match(table), "values": _values(table)})
+    members = {"match": _match(table), "values": _values(table)}
+    return object_schema(members, *members, additionalProperties=False)
 
 
 def delete_schema(table: Table) -> Schema:
     """Return the schema of a deletion: a match."""
-    return _required_object({"match": _match(table)})
+    return object_schema({"match": _match(table)}, "match", additionalProperties=False)
 
 
 def selected_row_schema(table: Table) -> Schema:
@@ -178,15 +179,6 @@ def _values(table: Table) -> Schema:
 def component_prefix(table: Table) -> str:
     """Return the prefix of the names of a table's components."""
     return table.name.title().replace("_", "")
-
-
-def _required_object(members: Mapping[str, Schema]) -> Schema:
-    return {
-        "type": "object",
-        "properties": dict(members),
-        "required": list(members),
-        "additionalProperties": False,
-    }
 
 
 def _object(columns: Iterable[Column], schema_of: Callable[[Column], Schema]) -> dict[str, Any]:

@@ -1,24 +1,30 @@
-"""Fetches a document by its address, and has a worker analyse it.
+"""Fetches a document by its address, and has a process analyse it that can be killed.
 
+Few jobs run and few wait; beyond that, callers are refused. Jobs and answers are lines of bytes.
 Nothing that is submitted is stored or logged.
 """
 
 import asyncio
 import logging
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
+from pathlib import Path
 from typing import Annotated, Any, Final
 from urllib.parse import quote, unquote, urlsplit
 
 import orjson
 from pydantic import Field
 
+from edge_api.analysis import report as worker
 from edge_api.analysis.document import WELL_KNOWN_PATHS, Discovery, DocumentFormat
 from edge_api.analysis.metrics import Keyword
-from edge_api.analysis.pool import WorkerPool
-from edge_api.analysis.report import Job
+from edge_api.analysis.report import WORK_SECONDS, Job
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import HOME, INDEX_HTML, MARKDOWN_INDEX, SiteFile
@@ -28,7 +34,6 @@ MAX_DOCUMENT_BYTES: Final = 2 * 1024 * 1024  # bytes at an address, decoded
 
 _FORMATS: Final[Mapping[str, DocumentFormat]] = {"html": "html", "md": "markdown", "txt": "text"}
 _PORTS: Final = {"http": 80, "https": 443}
-_RETRY: Final = {"Retry-After": "5"}
 
 
 Fetch = Callable[[str], Awaitable[Job]]
@@ -81,6 +86,11 @@ def too_large() -> Problem:
     return Problem("fetch_failed", f"url: the document is larger than {size} MiB")
 
 
+def unavailable(message: str) -> Problem:
+    """Return the problem of what may be possible a few seconds later."""
+    return Problem("unavailable", message, headers={"Retry-After": "5"})
+
+
 def _origin(url: str) -> tuple[str, str, int | None] | None:
     """Return the origin (RFC 6454, section 4); `None` if there is none, or a user is named."""
     try:
@@ -109,7 +119,178 @@ def _read(build: Build, file: SiteFile, limit: float = inf) -> str:
             raise too_large()
         return path.read_text("utf-8", "replace")
     except OSError:
-        raise Problem("unavailable", "This file cannot be read now", headers=_RETRY) from None
+        raise unavailable("This file cannot be read now") from None
+
+
+STARTUP_TIMEOUT_SECONDS: Final = 15.0  # until a process is ready
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # bytes
+
+COMMAND: Final = (sys.executable, "-P", "-s", "-m", worker.__name__)
+_ROOT: Final = str(Path(__file__).parents[2])
+
+
+class JobNotReceivedError(Exception):
+    """A process ended before it received its job, so the job is not the cause."""
+
+
+async def _request(process: Process, job: bytes) -> bytes:
+    """Return a worker's answer to a job. Raises JobNotReceivedError or EOFError."""
+    assert process.stdin is not None  # noqa: S101  it is a pipe
+    try:
+        process.stdin.write(job + b"\n")
+        await process.stdin.drain()
+        await _receive(process)  # the acknowledgement
+    except (EOFError, OSError):
+        raise JobNotReceivedError from None
+    return await _receive(process)
+
+
+async def _receive(process: Process) -> bytes:
+    """Return a worker's next message. Raises EOFError if it has ended, or sends too much."""
+    assert process.stdout is not None  # noqa: S101  it is a pipe
+    try:
+        return (await process.stdout.readuntil()).removesuffix(b"\n")
+    except asyncio.LimitOverrunError:
+        raise EOFError from None
+
+
+def _end(process: Process) -> None:
+    """Kill a worker without waiting for it; a pending `_receive` raises EOFError."""
+    with suppress(ProcessLookupError):
+        process.kill()
+
+
+WORKERS: Final = 2
+QUEUE_LIMIT: Final = 8  # jobs that may wait
+WAIT_SECONDS: Final = 2.0
+MAX_WORK_SECONDS: Final = 1.0
+"""A worker that took longer is not used again: it may have grown."""
+
+
+class WorkerPool:
+    """Runs jobs in at most `size` worker processes, which start when jobs need them."""
+
+    def __init__(
+        self,
+        size: int = WORKERS,
+        queue: int = QUEUE_LIMIT,
+        seconds: float = WORK_SECONDS,
+        command: tuple[str, ...] = COMMAND,
+    ) -> None:
+        """`seconds` is the time limit of a job, without a worker's start."""
+        self._slots = asyncio.Semaphore(size)
+        self._queue = queue
+        self._seconds = seconds
+        self._command = command
+        self._waiting = 0
+        self._workers: set[Process] = set()
+        self._idle: list[Process] = []
+        self._is_closed = False
+
+    @property
+    def pids(self) -> set[int]:
+        """The ids of the running processes."""
+        return {each.pid for each in self._workers}
+
+    async def run(self, job: bytes) -> bytes:
+        """Return a worker's answer; neither has a line break.
+
+        Raises Problem `unavailable` for a full queue or a costly job.
+        """
+        if self._is_closed or (self._slots.locked() and self._waiting >= self._queue):
+            raise unavailable("Too many documents are being analysed: try again in a moment")
+        deadline = asyncio.get_running_loop().time() + self._seconds
+        await self._wait(deadline)
+        try:
+            return await self._work(job, deadline - asyncio.get_running_loop().time())
+        finally:
+            self._slots.release()
+
+    async def close(self) -> None:
+        """End every worker; running jobs end with Problem `unavailable`."""
+        self._is_closed = True
+        ending, self._workers, self._idle = self._workers, set(), []
+        for each in ending:
+            _end(each)
+        await asyncio.gather(*(each.wait() for each in ending))
+
+    async def _wait(self, deadline: float) -> None:
+        last = min(deadline, asyncio.get_running_loop().time() + WAIT_SECONDS)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout_at(last):
+                await self._slots.acquire()
+        except TimeoutError:
+            raise unavailable("Other documents take their time: try again in a moment") from None
+        finally:
+            self._waiting -= 1
+
+    async def _work(self, job: bytes, seconds: float) -> bytes:
+        """Run a job in an idle worker, or in a new one if those ended before they got the job."""
+        try:
+            while self._idle:
+                with suppress(JobNotReceivedError):
+                    return await self._request(self._idle.pop(), job, seconds)
+            return await self._request(await self._start(), job, seconds)
+        except JobNotReceivedError:
+            raise unavailable("Documents cannot be analysed now") from None
+        except (TimeoutError, EOFError):
+            message = "The document takes more time or memory than there is for one"
+            raise unavailable(message) from None
+
+    async def _request(self, each: Process, job: bytes, seconds: float) -> bytes:
+        """Return a worker's answer. Raises TimeoutError, JobNotReceivedError or EOFError."""
+        now = asyncio.get_running_loop().time
+        start, is_reusable = now(), False
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await _request(each, job)
+            is_reusable = now() - start < MAX_WORK_SECONDS and not self._is_closed
+        finally:
+            if is_reusable:
+                self._idle.append(each)
+            else:
+                await self._kill(each)
+        return answer
+
+    async def _start(self) -> Process:
+        """Start a worker with its module path alone. Raises JobNotReceivedError."""
+        if self._is_closed:
+            raise JobNotReceivedError
+        modules = os.pathsep.join(filter(None, [_ROOT, *sys.path]))
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self._command,
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=DEVNULL,
+                limit=MAX_ANSWER_BYTES,
+                env={"PYTHONPATH": modules},
+                cwd="/",
+                start_new_session=True,  # Control-C is for the edge, which ends it in its own time
+            )
+        except OSError:
+            raise JobNotReceivedError from None
+        is_ready = False
+        self._workers.add(process)
+        if self._is_closed:  # since it was started
+            _end(process)
+        try:
+            async with asyncio.timeout(STARTUP_TIMEOUT_SECONDS):
+                await _receive(process)
+            is_ready = True
+        except (TimeoutError, EOFError):
+            raise JobNotReceivedError from None
+        finally:
+            if not is_ready:
+                await self._kill(process)
+        return process
+
+    async def _kill(self, each: Process) -> None:
+        """Kill a worker and wait for its end."""
+        _end(each)
+        await each.communicate()
+        self._workers.discard(each)
 
 
 Json = dict[str, Any]
@@ -156,7 +337,7 @@ class Analyst:
         answer: Json = orjson.loads(await self.pool.run(orjson.dumps(job)))
         if "fault" in answer:
             _log.error("a document could not be analysed: %s", answer["fault"])
-            raise Problem("unavailable", "The document cannot be analysed", headers=_RETRY)
+            raise unavailable("The document cannot be analysed")
         report: Json = answer["report"]
         return report
 

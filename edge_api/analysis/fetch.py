@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, too_large
+from edge_api.analysis.analyst import MAX_DOCUMENT_BYTES, too_large, unavailable
 from edge_api.analysis.document import ROBOTS, WELL_KNOWN_PATHS, Discovery, DocumentFormat
 from edge_api.analysis.report import Job
 from edge_api.db.problems import Problem
@@ -30,7 +30,6 @@ MAX_REQUESTS: Final = 6
 MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
 MAX_WELL_KNOWN_BYTES: Final = 64 * 1024  # of a well-known file
 PORTS: Final = frozenset({80, 443})
-RETRY_SECONDS: Final = 5
 UNREACHABLE: Final = (aiohttp.ClientError, OSError, ValueError)
 
 _KINDS: Final[Mapping[str, DocumentFormat]] = {
@@ -76,8 +75,7 @@ class WebDocumentSource:
         Raises Problem `forbidden`, `fetch_failed`, and `unavailable` while too many are visited.
         """
         if self._slots.locked():
-            headers = {"Retry-After": str(RETRY_SECONDS)}
-            raise Problem("unavailable", "Too many addresses are being read", headers=headers)
+            raise unavailable("Too many addresses are being read")
         slow = f"its server took longer than {FETCH_TIMEOUT_SECONDS:.0f} s"
         async with self._slots:
             with _as_problems(_failed, _forbidden, slow):
@@ -243,17 +241,17 @@ class Fetcher:
 
     async def __call__(self, url: str) -> bytes:
         """Return the body at `url`: 200, no redirects, 64 KiB, 5 s. Raises Problem `invalid`."""
-        with _as_problems(_failure, _failure, f"it took longer than {METADATA_TIMEOUT:.0f} s"):
-            async with asyncio.timeout(METADATA_TIMEOUT):
-                return await self._fetch(url)
-
-    async def _fetch(self, url: str) -> bytes:
-        if not url.isascii():  # a digit of another script would become one of ours later on
-            raise BlockedAddress
-        async with self._guard.request("GET", URL(url), _HEADERS) as answer:
-            if answer.status != 200:  # noqa: PLR2004  anything else is no document
-                raise _failure(f"its server answers {answer.status}")
-            body = b"".join([chunk async for chunk in read_chunks(answer, MAX_METADATA_BYTES)])
+        slow = f"it took longer than {METADATA_TIMEOUT:.0f} s"
+        with _as_problems(_failure, _failure, slow):
+            if not url.isascii():  # a digit of another script would become one of ours later on
+                raise BlockedAddress
+            async with (
+                asyncio.timeout(METADATA_TIMEOUT),
+                self._guard.request("GET", URL(url), _HEADERS) as answer,
+            ):
+                if answer.status != 200:  # noqa: PLR2004  anything else is no document
+                    raise _failure(f"its server answers {answer.status}")
+                body = b"".join([chunk async for chunk in read_chunks(answer, MAX_METADATA_BYTES)])
         if len(body) > MAX_METADATA_BYTES:
             raise _failure(f"it is larger than {MAX_METADATA_BYTES // 1024} KiB")
         return body

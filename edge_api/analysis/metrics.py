@@ -102,19 +102,27 @@ _UNSPACED: Final = frozenset(
 
 
 @dataclass(frozen=True)
-class Metrics:
+class Measures:
+    """How much there is of the text, and how hard it is to read; code does not count."""
+
+    words: int = field(metadata={"description": "How many."})
+    sentences: int = field(metadata={"description": "How many."})
+    paragraphs: int = field(metadata={"description": "How many."})
+    reading_minutes: Annotated[int, Interval(ge=1)]
+    """By the rule that posts have."""
+    avg_sentence_words: float = field(metadata={"description": "Words of a sentence."})
+    lix: float | None
+    """Below 40 easy, from 60 on hard; for languages that put spaces between words."""
+    flesch_reading_ease: float | None
+    """From 60 on easy, below 30 hard; English and German only."""
+    language: str
+    """A BCP 47 tag; `und` where it is unknown."""
+
+
+@dataclass(frozen=True)
+class Metrics(Measures):
     """The metrics of one document."""
 
-    words: int
-    sentences: int
-    paragraphs: int
-    reading_minutes: int
-    avg_sentence_words: float
-    lix: float | None
-    """Läsbarhetsindex: words in a sentence, and long words in a hundred. `None` for a language
-    without spaces between words."""
-    flesch_reading_ease: float | None  # `None` for a language without such a formula
-    language: str  # a BCP 47 tag; `und` if it is unknown
     long_sentences: int
     long_paragraphs: int
 
@@ -149,6 +157,7 @@ def _paragraph_lengths(document: ParsedDocument) -> Iterator[int]:
 
 
 def _lix(words: list[str], sentences: int) -> float:
+    """Return the Läsbarhetsindex: words in a sentence, and long words in a hundred."""
     long = sum(len(word) > LONG_WORD and any(map(str.isalpha, word)) for word in words)
     return round(len(words) / sentences + 100 * long / len(words), 1) if words else 0.0
 

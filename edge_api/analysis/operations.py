@@ -3,6 +3,7 @@
 import re
 from typing import Annotated, Any, Final
 
+import orjson
 from pydantic import (
     AfterValidator,
     BaseModel,
@@ -10,14 +11,21 @@ from pydantic import (
     ConfigDict,
     Field,
     TypeAdapter,
-    WithJsonSchema,
     model_validator,
 )
 
 from edge_api.analysis.analyst import Analyst, RelatedEntry
-from edge_api.analysis.document import FORMATS, DocumentFormat, Heading
-from edge_api.analysis.metrics import Keyword
-from edge_api.analysis.report import Grade, Job, Signal, SuggestionEntry
+from edge_api.analysis.document import FORMATS
+from edge_api.analysis.metrics import Keyword, Measures
+from edge_api.analysis.report import (
+    Examined,
+    Grade,
+    Job,
+    Signal,
+    Structure,
+    SuggestionEntry,
+    report,
+)
 from edge_api.db.types import whole_float_to_int
 from edge_api.operation.model import (
     AnyOperation,
@@ -60,13 +68,6 @@ _IS_URL: Final = _matches(
 _IS_LANGUAGE: Final = _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)")
 
 
-def _text(description: str, *, max_length: int = MAX_CONTENT, pattern: str = "") -> Any:
-    """Return the schema of an optional member that must not be empty."""
-    shape = {"pattern": f"^{pattern}$"} if pattern else {}
-    bounds = {"type": "string", "minLength": 1, "maxLength": max_length}
-    return WithJsonSchema({**bounds, **shape, "description": description})
-
-
 Content = Annotated[str, Field(min_length=1, max_length=MAX_CONTENT, default_factory=str)]
 _WHOLE: Final = BeforeValidator(whole_float_to_int)
 
@@ -78,28 +79,28 @@ class AnalyzeInput(BaseModel):
         json_schema_extra={"oneOf": [{"required": [name]} for name in _INPUTS]}
     )
 
-    text: Annotated[Content, _text("Plain text.")]
-    markdown: Annotated[Content, _text("Markdown (CommonMark, with tables).")]
-    html: Annotated[Content, _text("HTML, a whole page or a fragment.")]
+    text: Annotated[Content, Field(description="Plain text.")]
+    markdown: Annotated[Content, Field(description="Markdown (CommonMark, with tables).")]
+    html: Annotated[Content, Field(description="HTML, a whole page or a fragment.")]
     url: Annotated[
-        str,
-        Field(min_length=1, max_length=MAX_URL_LENGTH, default_factory=str),
-        _IS_URL,
-        _text(
-            "An address to read the document at; which ones are allowed is the operator's choice.",
+        Content,
+        Field(
             max_length=MAX_URL_LENGTH,
-            pattern=_URL,
+            description="An address to read the document at; which ones are allowed is the "
+            "operator's choice.",
+            json_schema_extra={"pattern": f"^{_URL}$"},
         ),
+        _IS_URL,
     ]
     language: Annotated[
-        str,
-        Field(min_length=2, max_length=35, default_factory=str),
-        _IS_LANGUAGE,
-        _text(
-            "The language as a BCP 47 tag; without it, as the page says, or guessed.",
+        Content,
+        Field(
+            min_length=2,
             max_length=35,
-            pattern=_LANGUAGE,
+            description="The language as a BCP 47 tag; without it, as the page says, or guessed.",
+            json_schema_extra={"pattern": f"^{_LANGUAGE}$"},
         ),
+        _IS_LANGUAGE,
     ]
     keywords: Annotated[
         int, Field(strict=True, ge=0, le=20, description="How many keywords to name."), _WHOLE
@@ -118,64 +119,6 @@ class AnalyzeInput(BaseModel):
         return self
 
 
-class Examined(BaseModel):
-    """What was analysed."""
-
-    kind: Annotated[DocumentFormat, Field(description="Its format.")]
-    characters: Annotated[int, Field(ge=0, description="Its length.")]
-    sha256: Annotated[str, Field(description="Of the document in UTF-8, in hexadecimal.")]
-    url: Annotated[
-        str | None, Field(description="Where it stands, after redirects, without a fragment.")
-    ]
-
-
-class Measures(BaseModel):
-    """How much there is of the text, and how hard it is to read; code does not count."""
-
-    words: Annotated[int, Field(description="How many.")]
-    sentences: Annotated[int, Field(description="How many.")]
-    paragraphs: Annotated[int, Field(description="How many.")]
-    reading_minutes: Annotated[int, Field(ge=1, description="By the rule that posts have.")]
-    avg_sentence_words: Annotated[float, Field(description="Words of a sentence.")]
-    lix: Annotated[
-        float | None,
-        Field(
-            description="Below 40 easy, from 60 on hard; "
-            "for languages that put spaces between words."
-        ),
-    ]
-    flesch_reading_ease: Annotated[
-        float | None, Field(description="From 60 on easy, below 30 hard; English and German only.")
-    ]
-    language: Annotated[str, Field(description="A BCP 47 tag; `und` where it is unknown.")]
-
-
-class LinkCounts(BaseModel):
-    """Links."""
-
-    total: Annotated[int, Field(description="How many.")]
-    external: Annotated[int, Field(description="To another host.")]
-    without_text: Annotated[int, Field(description="Without words.")]
-
-
-class ImageCounts(BaseModel):
-    """Images."""
-
-    total: Annotated[int, Field(description="How many.")]
-    without_alt: Annotated[int, Field(description="Without `alt`.")]
-
-
-class Structure(BaseModel):
-    """What the document is made of."""
-
-    title: Annotated[str | None, Field(description="Its title.")]
-    description: Annotated[str | None, Field(description="Its description.")]
-    headings: Annotated[list[Heading], Field(description="The first 100.")]
-    links: Annotated[LinkCounts, Field(description="How many.")]
-    images: Annotated[ImageCounts, Field(description="How many.")]
-    json_ld_types: Annotated[list[str], Field(description="Types in JSON-LD.")]
-
-
 class SignalEntries(BaseModel):
     """Every signal; one that has nothing to look at is skipped, and does not count."""
 
@@ -187,7 +130,7 @@ class SignalEntries(BaseModel):
     protocol_discovery: Annotated[Signal, Field(description="What programs find.")]
 
 
-class Analysis(BaseModel):
+class Analysis(BaseModel, use_attribute_docstrings=True):
     """The report on a document."""
 
     input: Annotated[Examined, Field(description="The document.")]
@@ -214,8 +157,9 @@ async def analyze(
     kind = next((kind for kind in FORMATS if kind in given.model_fields_set), None)
     job = Job(kind, getattr(given, kind)) if kind else given.url
     language = given.language or None
-    report = await service[Analyst].analyze(job, language, given.keywords, given.related)
-    return OperationResult(report)
+    return OperationResult(
+        await service[Analyst].analyze(job, language, given.keywords, given.related)
+    )
 
 
 _ABOUT = f"""\
@@ -235,77 +179,19 @@ _TOOL = Tool(
     hints=ToolHints(read_only=True, destructive=False, idempotent=True, open_world=True),
 )
 
-_SKIPPED: Final[dict[str, Any]] = {
-    "score": None,
-    "status": "skipped",
-    "summary": "Nothing here that could be looked at.",
-    "findings": [],
+_REQUEST: Final = {
+    "markdown": "# Fore-edges\n\nBinders painted on the fore-edge. Fan the pages."
+    " The picture comes and goes.",
+    "keywords": 2,
+    "related": 0,
 }
-_EXAMPLE: Final = {
-    "input": {
-        "kind": "markdown",
-        "characters": 90,
-        "sha256": "5fc7726a6063e231ca41f8c8d3a676faaa1b8bad281c5e882573597c31af927f",
-        "url": None,
-    },
-    "score": 82,
-    "grade": "B",
-    "summary": "14 words in en, 1 minute to read: 82 of 100, grade B. "
-    "Most is to be gained in citability.",
-    "metrics": {
-        "words": 14,
-        "sentences": 4,
-        "paragraphs": 1,
-        "reading_minutes": 1,
-        "avg_sentence_words": 3.5,
-        "lix": 39.2,
-        "flesch_reading_ease": 106.6,
-        "language": "en",
-    },
-    "structure": {
-        "title": "Fore-edges",
-        "description": None,
-        "headings": [{"level": 1, "text": "Fore-edges"}],
-        "links": {"total": 0, "external": 0, "without_text": 0},
-        "images": {"total": 0, "without_alt": 0},
-        "json_ld_types": [],
-    },
-    "keywords": [
-        {"term": "fore-edges", "count": 1, "score": 1.0},
-        {"term": "binders", "count": 1, "score": 0.5},
-    ],
-    "related": [],
-    "signals": {
-        "semantic_html": {
-            "score": 100,
-            "status": "pass",
-            "summary": "2 of 2 checks pass.",
-            "findings": [],
-        },
-        "structured_data": _SKIPPED,
-        "citability": {
-            "score": 50,
-            "status": "warn",
-            "summary": "1 of 2 checks pass.",
-            "findings": ["the text has 14 words"],
-        },
-        "readability": {
-            "score": 100,
-            "status": "pass",
-            "summary": "2 of 2 checks pass.",
-            "findings": [],
-        },
-        "llms_txt": _SKIPPED,
-        "protocol_discovery": _SKIPPED,
-    },
-    "suggestions": [
-        {
-            "code": "substance",
-            "severity": "fail",
-            "message": "Say more: from 300 words on, an answer can quote a text in its context.",
-        }
-    ],
-}
+
+
+def _example() -> dict[str, Any]:
+    """Return the answer to the example request."""
+    answer = report(Job("markdown", str(_REQUEST["markdown"]), terms=2))
+    return {**orjson.loads(orjson.dumps(answer)), "related": []}
+
 
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
@@ -321,12 +207,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             TypeAdapter(AnalyzeInput),
             AnalyzeInput.model_json_schema(),
             {
-                "markdown": {
-                    "markdown": "# Fore-edges\n\nBinders painted on the fore-edge. Fan the pages."
-                    " The picture comes and goes.",
-                    "keywords": 2,
-                    "related": 0,
-                },
+                "markdown": _REQUEST,
                 "text": {"text": "One page, fanned a little. Then the picture shows."},
                 "html": {"html": "<h1>Fanned</h1><p>The picture shows.", "language": "en"},
             },
@@ -334,7 +215,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         ),
         responses=(
             SuccessResponse(
-                200, "The report", TypeAdapter(Analysis).json_schema(mode="serialization"), _EXAMPLE
+                200, "The report", TypeAdapter(Analysis).json_schema(mode="serialization"), _example
             ),
         ),
         problems=("forbidden", "fetch_failed", "unavailable"),

@@ -262,39 +262,6 @@ def _types(value: Any) -> Iterator[str]:
             pending.extend(reversed(item))
 
 
-class _NestingLimiter:
-    """Filters tags by the number of open elements."""
-
-    def __init__(self) -> None:
-        self._open: Counter[str] = Counter()
-        self._dropped: Counter[str] = Counter()
-        self._depth = 0
-
-    def filter_tag(self, tag: re.Match[str]) -> str:
-        """Return the tag, or `""` if it is nested too deep."""
-        name = tag[2].lower()
-        if name in _NOT_NESTED:
-            return tag[0]
-        return self._close(name, tag[0]) if tag[1] else self._begin(name, tag[0])
-
-    def _begin(self, name: str, tag: str) -> str:
-        if self._depth >= MAX_DEPTH:
-            self._dropped[name] += 1
-            return ""
-        self._open[name] += 1
-        self._depth += 1
-        return tag
-
-    def _close(self, name: str, tag: str) -> str:
-        if self._dropped[name]:
-            self._dropped[name] -= 1
-            return ""
-        if self._open[name]:  # an end tag without a start tag closes nothing
-            self._open[name] -= 1
-            self._depth -= 1
-        return tag
-
-
 def limit_nesting(html: str) -> str:
     """Return the HTML with at most `MAX_DEPTH` nested elements.
 
@@ -303,7 +270,26 @@ def limit_nesting(html: str) -> str:
     """
     if html.count("<") <= MAX_DEPTH:
         return html
-    return _TAG.sub(_NestingLimiter().filter_tag, html)
+    opened, dropped, depth = Counter[str](), Counter[str](), 0
+
+    def filter_tag(tag: re.Match[str]) -> str:
+        nonlocal depth
+        name, is_kept = tag[2].lower(), True
+        if name in _NOT_NESTED:
+            return tag[0]
+        if not tag[1]:
+            is_kept = depth < MAX_DEPTH
+            (opened if is_kept else dropped)[name] += 1
+            depth += is_kept
+        elif dropped[name]:
+            is_kept = False
+            dropped[name] -= 1
+        elif opened[name]:  # an end tag without a start tag closes nothing
+            opened[name] -= 1
+            depth -= 1
+        return tag[0] if is_kept else ""
+
+    return _TAG.sub(filter_tag, html)
 
 
 _PARAGRAPH_BREAK: Final = re.compile(r"\n[^\S\n]*(?=\n)")

@@ -1,15 +1,23 @@
-"""The report of a document, with the scores of its signals. Pure.
+"""The report of a document, with the scores of its signals, and the process that makes it.
 
-It is made in a process that can be killed, since anybody may submit a document.
+Anybody may submit a document, so that the process can be killed at any time. It reads jobs, a line
+each, from standard input and answers on standard output. It has no secrets, writes nothing, and
+ends with the edge: idle, because its input ends; busy, by its own alarm.
 """
 
+import os
 import re
+import resource
+import signal
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
+import orjson
 from annotated_types import Interval
 
 from edge_api.analysis.document import (
@@ -20,11 +28,19 @@ from edge_api.analysis.document import (
     SITEMAP,
     Discovery,
     DocumentFormat,
+    Heading,
     PageMetadata,
     ParsedDocument,
 )
-from edge_api.analysis.languages import UNKNOWN
-from edge_api.analysis.metrics import Metrics, find_keywords, measure, tokenize
+from edge_api.analysis.languages import LANGUAGES, UNKNOWN
+from edge_api.analysis.metrics import (
+    Measures,
+    Metrics,
+    find_keywords,
+    load_hyphenation,
+    measure,
+    tokenize,
+)
 from edge_api.analysis.parse import PARSERS
 from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 
@@ -74,6 +90,46 @@ def gather_facts(document: ParsedDocument, metrics: Metrics, discovery: Discover
 
 def _exists(found: Discovery, path: str) -> bool | None:
     return found[path] is not None if path in found else None
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """What was analysed."""
+
+    kind: DocumentFormat = field(metadata={"description": "Its format."})
+    characters: Annotated[int, Interval(ge=0)] = field(metadata={"description": "Its length."})
+    sha256: str = field(metadata={"description": "Of the document in UTF-8, in hexadecimal."})
+    url: str | None
+    """Where it stands, after redirects, without a fragment."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """Links."""
+
+    total: int = field(metadata={"description": "How many."})
+    external: int = field(metadata={"description": "To another host."})
+    without_text: int = field(metadata={"description": "Without words."})
+
+
+@dataclass(frozen=True, slots=True)
+class ImageCounts:
+    """Images."""
+
+    total: int = field(metadata={"description": "How many."})
+    without_alt: int = field(metadata={"description": "Without `alt`."})
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """What the document is made of."""
+
+    title: str | None = field(metadata={"description": "Its title."})
+    description: str | None = field(metadata={"description": "Its description."})
+    headings: list[Heading] = field(metadata={"description": "The first 100."})
+    links: LinkCounts = field(metadata={"description": "How many."})
+    images: ImageCounts = field(metadata={"description": "How many."})
+    json_ld_types: list[str] = field(metadata={"description": "Types in JSON-LD."})
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +223,6 @@ def suggest(results: Sequence[RuleResult]) -> list[SuggestionEntry]:
 MAX_HEADINGS: Final = 100
 MAX_TEXT_LENGTH: Final = 300
 """Characters of a title, a description or a heading that the report repeats."""
-_METRICS: Final = (
-    *("words", "sentences", "paragraphs", "reading_minutes"),
-    *("avg_sentence_words", "lix", "flesch_reading_ease", "language"),
-)
 
 Json = dict[str, Any]
 
@@ -196,40 +248,29 @@ def report(job: Job) -> Json:
     score = overall_score(signals)
     keywords = find_keywords(document, metrics.language, job.terms)
     return {
-        "input": {
-            "kind": job.kind,
-            "characters": len(job.text),
-            "sha256": sha256(job.text.encode()).hexdigest(),
-            "url": job.url,
-        },
+        "input": Examined(job.kind, len(job.text), sha256(job.text.encode()).hexdigest(), job.url),
         "score": score,
         "grade": grade(score),
         "summary": _summary(score, metrics, signals),
-        "metrics": {name: getattr(metrics, name) for name in _METRICS},
+        "metrics": {each.name: getattr(metrics, each.name) for each in fields(Measures)},
         "structure": _structure(document),
-        "keywords": [asdict(keyword) for keyword in keywords],
-        "signals": {name: asdict(signal) for name, signal in signals.items()},
-        "suggestions": [asdict(suggestion) for suggestion in suggest(results)],
+        "keywords": keywords,
+        "signals": signals,
+        "suggestions": suggest(results),
     }
 
 
-def _structure(document: ParsedDocument) -> Json:
+def _structure(document: ParsedDocument) -> Structure:
     counts, page = document.counts, document.page
-    return {
-        "title": _cut(document.title),
-        "description": _cut(page.description if page else None),
-        "headings": [
-            {"level": heading.level, "text": _cut(heading.text)}
-            for heading in document.headings[:MAX_HEADINGS]
-        ],
-        "links": {
-            "total": counts.links,
-            "external": counts.external_links,
-            "without_text": counts.links_without_text,
-        },
-        "images": {"total": counts.images, "without_alt": counts.images_without_alt},
-        "json_ld_types": list(page.json_ld_types) if page else [],
-    }
+    headings = document.headings[:MAX_HEADINGS]
+    return Structure(
+        _cut(document.title),
+        _cut(page.description if page else None),
+        [Heading(each.level, each.text[:MAX_TEXT_LENGTH]) for each in headings],
+        LinkCounts(counts.links, counts.external_links, counts.links_without_text),
+        ImageCounts(counts.images, counts.images_without_alt),
+        list(page.json_ld_types) if page else [],
+    )
 
 
 def _cut(text: str | None) -> str | None:
@@ -250,3 +291,51 @@ def _summary(score: int, metrics: Metrics, signals: Mapping[SignalName, Signal])
 
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+WORK_SECONDS: Final = 5
+"""The edge kills a worker after this time; its own alarm ends it a second later."""
+MAX_MEMORY_BYTES: Final = 512 * 1024 * 1024
+"""Limit of the address space; the most expensive documents need a tenth."""
+_NICENESS: Final = 10  # other requests go first
+
+
+def main() -> None:
+    """Answer jobs until the input ends."""
+    for known in LANGUAGES.values():
+        if known.flesch is not None:
+            load_hyphenation(known.flesch.hyphenation)
+    limit_resources()
+    send(b"")  # ready
+    for job in sys.stdin.buffer:
+        signal.alarm(WORK_SECONDS + 1)
+        send(b"")  # acknowledges the job: if this process ends now, the job may be the cause
+        send(answer(job))
+        signal.alarm(0)
+
+
+def send(message: bytes) -> None:
+    """Send a message to the edge."""
+    sys.stdout.buffer.write(message + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def limit_resources() -> None:
+    """Limit this process: memory, written files, core dumps, priority."""
+    os.nice(_NICENESS)
+    limits = {"RLIMIT_AS": MAX_MEMORY_BYTES, "RLIMIT_FSIZE": 0, "RLIMIT_CORE": 0}
+    for name, most in limits.items():
+        with suppress(AttributeError, ValueError, OSError):  # a system may have no such limit
+            resource.setrlimit(getattr(resource, name), (most, most))
+
+
+def answer(job: bytes) -> bytes:
+    """Return the JSON of a report, or only the name of an exception."""
+    try:
+        return orjson.dumps({"report": report(Job(**orjson.loads(job)))})
+    except Exception as error:  # noqa: BLE001  a trace could hold what somebody wrote
+        return orjson.dumps({"fault": type(error).__name__})
+
+
+if __name__ == "__main__":
+    main()

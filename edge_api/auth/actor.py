@@ -55,28 +55,22 @@ ANYONE = Actor("", "anybody", "", frozenset())  # anyone without a credential
 SERVICE = Actor("service", "service", "api_key", frozenset())  # the running service by itself
 
 
-@dataclass(frozen=True, slots=True)
-class AuditChange:
-    """A change, for the audit log."""
+def audit_entry(
+    actor: Actor, verb: str, table: Table, rows: int | RowCount, now: datetime, *columns: str
+) -> Insert:
+    """Return the query that stores the audit entry of a change of so many rows.
 
-    verb: str
-    table: Table
-    rows: int | RowCount
-    """Their number; the engine fills in a `RowCount` after the change."""
-    columns: tuple[str, ...] = ()  # those of the filters
-
-
-def audit_entry(actor: Actor, change: AuditChange, now: datetime) -> Insert:
-    """Return the query that stores the audit entry of a change."""
+    The engine fills in a `RowCount` after the change. `columns` are those of the filters.
+    """
     given = {
         "actor": actor.label,
-        "verb": change.verb,
-        "table_name": change.table.name,
-        "columns": ",".join(change.columns),
+        "verb": verb,
+        "table_name": table.name,
+        "columns": ",".join(columns),
         "rows": 0,
     }
     row = AUDIT_LOG.new_row(given, format_instant(now), partial(new_id, now))
-    return Insert(AUDIT_LOG, [{**row, "rows": change.rows}])
+    return Insert(AUDIT_LOG, [{**row, "rows": rows}])
 
 
 async def recent_entries(store: Store, limit: int) -> list[Row]:

@@ -5,8 +5,7 @@ nothing, and a revocation counts from the next request on.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
@@ -44,21 +43,8 @@ OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 unavailable. An engine answers for 1.5 s after it last saw the store, so a revocation by another
 edge counts within two seconds, whatever was cut off."""
 
-_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 _KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
 """The kind of opaque credential of each audience; signed tokens are accepted too."""
-
-
-@dataclass(slots=True)
-class _CachedCredential:
-    """A credential as it was read from the store."""
-
-    actor: Actor
-    expires_at: datetime | None
-    version: int  # of the store
-    audiences: frozenset[Audience]
-    confirmed_at: datetime = _NEVER  # its last use while the store was available
-    stored_at: datetime = _NEVER  # the last use that was stored
 
 
 class Authenticator:
@@ -71,8 +57,8 @@ class Authenticator:
         self._clock = clock
         self._token_validator = token_validator
         self._site_url = site_url
-        self._cache: dict[str, _CachedCredential] = {}
-        self._reading: SingleFlight[_CachedCredential | None] = SingleFlight()
+        self._cache: dict[str, ValidCredential] = {}
+        self._reading: SingleFlight[ValidCredential | None] = SingleFlight()
 
     async def authenticate(self, secret: str, audience: Audience = "rest") -> Actor:
         """Return the actor of a secret for the audience.
@@ -149,18 +135,16 @@ class Authenticator:
         for digest in [each for each, cached in self._cache.items() if _is_expired(cached, now)]:
             del self._cache[digest]
 
-    async def _read(self, secret: str, digest: str, version: int) -> _CachedCredential | None:
+    async def _read(self, secret: str, digest: str, version: int) -> ValidCredential | None:
         """Return the credential unless it is unknown or revoked. Raises Problem `unavailable`."""
         find_token = self._token_validator.find
         found = await (find_token(secret) if is_jwt(secret) else self._find_row(digest))
         before = self._cache.pop(digest, None)
-        if found is None:
-            return None
-        cached = _CachedCredential(found.actor, found.expires_at, version, found.audiences)
-        self._cache[digest] = cached
-        if before is not None:
-            cached.confirmed_at, cached.stored_at = before.confirmed_at, before.stored_at
-        return cached
+        if found is not None:
+            self._cache[digest], found.version = found, version
+            if before is not None:
+                found.confirmed_at, found.stored_at = before.confirmed_at, before.stored_at
+        return found
 
     async def _find_row(self, digest: str) -> ValidCredential | None:
         query = Read(CREDENTIALS, where=(Filter("digest", "eq", digest),), limit=1)
@@ -184,7 +168,7 @@ def actor_of(row: Row) -> Actor:
     )
 
 
-def _is_expired(cached: _CachedCredential, now: datetime) -> bool:
+def _is_expired(cached: ValidCredential, now: datetime) -> bool:
     return cached.expires_at is not None and cached.expires_at <= now
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Clock, audit_entry, new_id
 from edge_api.db.internal_tables import DESK_LINKS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Query, Read, RowCount, Store, Update, Where
@@ -53,8 +53,8 @@ class DeskLinks:
 
     def insert(self, row: Row) -> tuple[Query, Query]:
         """Return the queries that store a link."""
-        change = AuditChange("issue", DESK_LINKS, RowCount(0))
-        return Insert(DESK_LINKS, [row]), audit_entry(OPERATOR, change, self._clock())
+        audit = audit_entry(OPERATOR, "issue", DESK_LINKS, RowCount(0), self._clock())
+        return Insert(DESK_LINKS, [row]), audit
 
     async def check_rate(self) -> None:
         """Raise Problem `too_many_requests` after `MAX_PER_HOUR` links within an hour."""

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Final, Literal
 
-from edge_api.auth.actor import OPERATOR, Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
@@ -66,9 +66,7 @@ class Keys:
         `key_id` is a UUID that its caller made, so that a repetition is a `conflict`.
         """
         issued = make_credential(new, self._clock(), key_id=key_id)
-        audit = audit_entry(
-            self._actor, AuditChange("issue", CREDENTIALS, RowCount(0)), self._clock()
-        )
+        audit = audit_entry(self._actor, "issue", CREDENTIALS, RowCount(0), self._clock())
         await self._store.run(Insert(CREDENTIALS, [issued.row]), audit)
         return issued
 
@@ -85,7 +83,7 @@ class Keys:
         an access token gets a new lifetime. Raises Problem `not_found`, and `conflict` for a key
         that is not valid or rotated already.
         """
-        old, now = await self._find(key_id), self._clock()
+        old, now = await self.find(key_id), self._clock()
         if (state := key_state(old, format_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state}: issue a new one")
         new = NewKey(
@@ -98,9 +96,7 @@ class Keys:
         issued = make_credential(new, now)
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
         values = {"rotated_at": format_instant(now), "expires_at": end}
-        audit = audit_entry(
-            self._actor, AuditChange("rotate", CREDENTIALS, RowCount(1), ("id",)), now
-        )
+        audit = audit_entry(self._actor, "rotate", CREDENTIALS, RowCount(1), now, "id")
         unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
         update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
         of_old = (Filter("credential_id", "eq", old["id"]), _NOT_REVOKED)
@@ -110,12 +106,10 @@ class Keys:
 
     async def revoke(self, key_id: str) -> None:
         """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
-        row, now = await self._find(key_id), self._clock()
+        row, now = await self.find(key_id), self._clock()
         where = (*_by_id(row["id"]), _NOT_REVOKED)
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
-        audit = audit_entry(
-            self._actor, AuditChange("revoke", CREDENTIALS, RowCount(0), ("id",)), now
-        )
+        audit = audit_entry(self._actor, "revoke", CREDENTIALS, RowCount(0), now, "id")
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
 
@@ -129,7 +123,8 @@ class Keys:
             for row in result.rows
         )
 
-    async def _find(self, key_id: str) -> Row:
+    async def find(self, key_id: str) -> Row:
+        """Return the row of a key. Raises Problem `not_found`."""
         missing = Problem("not_found", f"There is no key {key_id}")
         try:
             where = _by_id(parse_uuid(key_id))

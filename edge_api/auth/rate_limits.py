@@ -164,8 +164,15 @@ T = TypeVar("T")
 RETRY_SECONDS: Final = 1.0  # between two attempts to reach the shared store
 
 
-class LimitBackend(Protocol):
-    """Counts hits over the moving windows of a limit. Its methods may raise Problem."""
+class SharedLimits(Protocol):
+    """The store where edges count hits together, and exchange those counted in memory.
+
+    Its methods may raise Problem.
+    """
+
+    @property
+    def exchange(self) -> Exchange:
+        """The exchange of hits."""
 
     async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
@@ -177,13 +184,7 @@ class LimitBackend(Protocol):
         """Uncount the newest hit, if one counts."""
 
 
-class SharedLimitBackend(LimitBackend, Protocol):
-    """The store where edges count hits together, and exchange those counted in memory."""
-
-    @property
-    def exchange(self) -> Exchange:
-        """The exchange of hits."""
-
+LimitBackend = MemoryLimits | SharedLimits
 
 COUNTED_BY: Final[Mapping[str, str]] = {
     "leads": "address, without a credential: leads that are stored",
@@ -245,7 +246,7 @@ class Limiter:
         self,
         settings: Settings,
         now: Callable[[], float] = time.monotonic,
-        shared: SharedLimitBackend | None = None,
+        shared: SharedLimits | None = None,
     ) -> None:
         self._now = now
         self._shared = shared

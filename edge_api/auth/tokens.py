@@ -16,7 +16,7 @@ from joserfc import jwe, jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet, OctKey
 
-from edge_api.auth.actor import OPERATOR, SERVICE, Actor, AuditChange, Clock, audit_entry
+from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Clock, audit_entry
 from edge_api.db.internal_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row, Table
@@ -120,6 +120,7 @@ KEY_RETENTION: Final = JWT_LIFETIME + timedelta(hours=1)
 """The time that a key is kept after the next one is active, until its tokens have expired."""
 
 _log = logging.getLogger(__name__)
+_NEVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 class SecretBox:
@@ -200,9 +201,9 @@ class SigningKeys:
             old.id for old, new in pairwise(keys) if new.active_from + KEY_RETENTION <= now
         )
         if expired:
-            change = AuditChange("forget", SIGNING_KEYS, len(expired), ("id",))
+            audit = audit_entry(SERVICE, "forget", SIGNING_KEYS, len(expired), now, "id")
             delete = Delete(SIGNING_KEYS, (Filter("id", "in", expired),))
-            await self._store.run(delete, audit_entry(SERVICE, change, now))
+            await self._store.run(delete, audit)
 
     async def _all(self) -> Sequence[SigningKey]:
         """Return every key that can be decrypted, oldest first; reread after changes."""
@@ -235,18 +236,21 @@ class SigningKeys:
             "active_from": format_instant(active_from),
         }
         row = SIGNING_KEYS.new_row(given, format_instant(now), lambda: kid)
-        audit = audit_entry(actor, AuditChange("issue", SIGNING_KEYS, 1), now)
+        audit = audit_entry(actor, "issue", SIGNING_KEYS, 1, now)
         await self._store.run(Insert(SIGNING_KEYS, [row]), audit)
         return kid
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ValidCredential:
     """The holder of an unrevoked credential, its expiry, and the audiences that it is for."""
 
     actor: Actor
     expires_at: datetime | None
     audiences: frozenset[Audience]
+    version: int = -1  # of the store that it was read from
+    confirmed_at: datetime = _NEVER  # its last use while the store was available
+    stored_at: datetime = _NEVER  # the last use that was stored
 
 
 class AccessTokenValidator:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
-from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
@@ -39,7 +39,7 @@ def audited(
     """
     where = () if isinstance(query, Insert) else query.where
     named = tuple(each.column for each in where) if columns is None else tuple(columns)
-    entry = audit_entry(actor, AuditChange(verb, query.table, RowCount(1), named), now)
+    entry = audit_entry(actor, verb, query.table, RowCount(1), now, *named)
     keep = partial(_keep, query.table, entry.rows[0]["id"], now)
     if isinstance(query, Insert):
         return keep((None, dict(row)) for row in query.rows), query, entry
@@ -96,7 +96,7 @@ async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
         if (now_there := current.get(row["row_id"])) != row["changed"]:
             raise await _conflict(store, row, now_there)
     now = clock()
-    entry = audit_entry(actor, AuditChange("undo", table, len(kept), (table.key,)), now)
+    entry = audit_entry(actor, "undo", table, len(kept), now, table.key)
     back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))
     # That nothing of what was read is gone: an erasure must not be undone by what it erased.
     still = Update(FORMER_ROWS, {"table_name": table.name}, _of(audit_id), at_least=len(kept))

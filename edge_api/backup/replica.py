@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
-from edge_api.db.sqlite.lock_file import is_locked
-from edge_api.db.sqlite.replicator import (
+from edge_api.db.sqlite.processes import (
     MAX_SOCKET_PATH_BYTES,
     STOP_SECONDS,
     ReplicatorError,
+    is_locked,
     lock_path,
     lock_replicator,
     socket_path,

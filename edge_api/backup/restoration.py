@@ -6,9 +6,8 @@ Each table declares what a restore does with its rows (`Table.irreversible_chang
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry
+from edge_api.auth.actor import OPERATOR, Clock, audit_entry
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
@@ -16,32 +15,32 @@ from edge_api.db.transfer import key_in, missing_rows, read_pages
 from edge_api.outbox import run_unless_conflict
 
 
-@dataclass(frozen=True, slots=True)
-class Restoration:
-    """The numbers of rows that were carried over from the former state."""
+async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[str, int]:
+    """Carry over what must not be undone, repeatably, and compare both. Raises Problem.
 
-    ended: int
-    """Keys, secrets, grants, tokens and other rows that were revoked, replaced or used since."""
-    added: int
-    """Suppressions, unsubscribe links and lines of the mail log that were new since."""
-    sent: int  # mails and events that were sent or given up since
-    lost: Mapping[str, int]
-    """Rows of each compared table that are new, and only in the former state."""
-    revived: Mapping[str, int]  # rows that were deleted since, and are back
-
-
-async def carry_over(former: Store, restored: Store, clock: Clock) -> Restoration:
-    """Carry over what must not be undone, repeatably, and compare both. Raises Problem."""
+    Return the numbers of rows by what became of them: three sums, and of each compared table the
+    rows that are only in the former state, and those that were deleted since.
+    """
     carry = _CarryOver(former, restored, clock)
-    compared = _tables_with("compared")
-    return Restoration(
-        ended=sum([await carry.redo(t, e) for t in TABLES.values() for e in t.irreversible_changes])
-        + sum([await carry.delete_gone(table) for table in _tables_with("removed")]),
-        added=sum([await carry.add_missing(table) for table in _tables_with("added")]),
-        sent=sum([await carry.delete_gone(table) for table in _tables_with("delivered")]),
-        lost={table.name: await _count_missing(former, restored, table) for table in compared},
-        revived={table.name: await _count_missing(restored, former, table) for table in compared},
-    )
+    numbers = {
+        "revoked, removed, used or announced since, and still so": sum(
+            [await carry.redo(t, each) for t in TABLES.values() for each in t.irreversible_changes]
+            + [await carry.delete_gone(table) for table in _tables_with("removed")]
+        ),
+        "suppressions, lines of the mail log and the like, taken over": sum(
+            [await carry.add_missing(table) for table in _tables_with("added")]
+        ),
+        "mails and events that had been sent since, and are not sent again": sum(
+            [await carry.delete_gone(table) for table in _tables_with("delivered")]
+        ),
+    }
+    for table in _tables_with("compared"):
+        lost, revived = missing_rows(former, restored, table), missing_rows(restored, former, table)
+        came = f"{table.name} that came since, in the former store alone"
+        numbers[came] = sum([len(rows) async for rows in lost])
+        back = f"{table.name} that were deleted since, and are back (erase them again)"
+        numbers[back] = sum([len(rows) async for rows in revived])
+    return numbers
 
 
 def _tables_with(restored: OnRestore) -> list[Table]:
@@ -89,13 +88,9 @@ class _CarryOver:
 
     async def _audit(self, table: Table, number: int, *columns: str) -> int:
         if number:
-            change = AuditChange("restore", table, number, columns)
-            await self._restored.run(audit_entry(OPERATOR, change, self._clock()))
+            entry = audit_entry(OPERATOR, "restore", table, number, self._clock(), *columns)
+            await self._restored.run(entry)
         return number
-
-
-async def _count_missing(source: Store, target: Store, table: Table) -> int:
-    return sum([len(rows) async for rows in missing_rows(source, target, table)])
 
 
 def _has_happened(change: IrreversibleChange) -> Filter:

@@ -24,8 +24,7 @@ from edge_api.backup.files import file_sha256, read_checksum, write_private
 from edge_api.backup.replica import SYNC_TIMEOUT_SECONDS, fetch_latest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import count_lost, record_keys, verify_copy
-from edge_api.db.sqlite.lock_file import is_locked
-from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
+from edge_api.db.sqlite.processes import ReplicatorError, is_locked, sync_replica
 from edge_api.db.types import format_instant
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings, read_settings

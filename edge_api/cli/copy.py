@@ -13,7 +13,7 @@ from edge_api.db.query import Store
 from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import CopiedTable, copy_tables
-from edge_api.open_store import open_at
+from edge_api.open_store import open_store
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
@@ -33,9 +33,8 @@ def run(arguments: argparse.Namespace, _settings: Settings) -> int:
         raise Problem("invalid", "--from and --to name the same store")
     copied = asyncio.run(_copy(arguments.source, arguments.target))
     for each in copied:
-        proof = each.digest
-        print(f"{each.table.name}: {proof.rows:,} rows, {each.stored:,} copied, {proof.digest}")
-    rows, stored = sum(each.digest.rows for each in copied), sum(each.stored for each in copied)
+        print(f"{each.table.name}: {each.rows:,} rows, {each.stored:,} copied, {each.digest}")
+    rows, stored = sum(each.rows for each in copied), sum(each.stored for each in copied)
     print(f"{rows:,} rows are in both stores, the same; {stored:,} of them were copied now")
     file = sqlite_file(arguments.source)
     if file and (key := secret_key_path(file)).exists():
@@ -56,7 +55,7 @@ async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
 
 async def _open(url: str, stack: AsyncExitStack, *, is_target: bool) -> Store:
     """Open a store; a target is created if it is missing, and locked if it is a file."""
-    store = await open_at(url, system_clock, exclusive=is_target, create=is_target)
+    store = await open_store(url, system_clock, exclusive=is_target, create=is_target)
     stack.push_async_callback(store.close)
     return store
 

@@ -21,7 +21,7 @@ from edge_api.backup.replica import replica_errors
 from edge_api.backup.verify import PARTS, read_result, report
 from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, ask_system, clock_error, development_key_path
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.lock_file import is_outdated
+from edge_api.db.sqlite.processes import is_outdated
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD

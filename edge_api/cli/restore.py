@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -18,21 +18,21 @@ from edge_api.backup.files import (
     write_private,
 )
 from edge_api.backup.replica import fetch_replica, parse_instant
-from edge_api.backup.restoration import Restoration, carry_over
+from edge_api.backup.restoration import carry_over
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.db.sqlite.copying import copy_backup, verify_copy
-from edge_api.db.sqlite.engine import open_store
-from edge_api.db.sqlite.lock_file import lock_store
-from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.replicator import stop_replicator
-from edge_api.db.sqlite.swap_file import (
+from edge_api.db.sqlite.copying import (
+    copy_backup,
     remove_draft,
     replace,
     replaced_path,
     require_no_wal,
+    verify_copy,
 )
+from edge_api.db.sqlite.engine import open_store
+from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.processes import lock_store, stop_replicator
 from edge_api.open_store import require_sqlite_path
 from edge_api.settings import Settings
 
@@ -166,14 +166,14 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
         lines.append(f"the former store is kept as {former}")
     if isinstance(outcome, str):
         return [*lines, outcome, _REMINDER]
-    return [*lines, *_list_carried_over(outcome)]
+    return [*lines, *(f"{what}: {number:,}" for what, number in outcome.items() if number)]
 
 
 def _draft(store: Path) -> Path:
     return store.with_name(f".{store.name}.restoring")
 
 
-async def _migrate_and_carry_over(draft: Path, former: Path | None) -> Restoration | str:
+async def _migrate_and_carry_over(draft: Path, former: Path | None) -> Mapping[str, int] | str:
     """Migrate the draft, and carry over from the former store.
 
     Raises StoreRefusal for the draft.
@@ -199,7 +199,7 @@ async def _require_writable(draft: Store) -> None:
         ) from None
 
 
-async def _carry_over(former: Path, restored: Store) -> Restoration:
+async def _carry_over(former: Path, restored: Store) -> Mapping[str, int]:
     present = await open_store(former, system_clock, create=False)
     try:
         return await carry_over(present, restored, system_clock)
@@ -212,16 +212,3 @@ _REMINDER = (
     "check these: keys that were revoked since are valid again, erased people are back, "
     "mails and events that were sent may be sent again"
 )
-
-
-def _list_carried_over(outcome: Restoration) -> Sequence[str]:
-    lines = {
-        "revoked, removed, used or announced since, and still so": outcome.ended,
-        "suppressions, lines of the mail log and the like, taken over": outcome.added,
-        "mails and events that had been sent since, and are not sent again": outcome.sent,
-    }
-    for table, number in outcome.lost.items():
-        lines[f"{table} that came since, in the former store alone"] = number
-    for table, number in outcome.revived.items():
-        lines[f"{table} that were deleted since, and are back (erase them again)"] = number
-    return [f"{what}: {number:,}" for what, number in lines.items() if number]

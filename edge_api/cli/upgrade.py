@@ -8,10 +8,9 @@ from edge_api.backup.files import BackupFolder, secret_key_path
 from edge_api.backup.replica import make_replication
 from edge_api.cli.backup import make_backup
 from edge_api.db.errors import StoreRefusal
-from edge_api.db.sqlite.copying import copy_backup, verify_copy
+from edge_api.db.sqlite.copying import copy_backup, remove_draft, verify_copy
 from edge_api.db.sqlite.opening import BACKUPS
-from edge_api.db.sqlite.swap_file import remove_draft
-from edge_api.open_store import command_store, open_at, require_sqlite_path
+from edge_api.open_store import command_store, open_store, require_sqlite_path
 from edge_api.settings import Settings
 
 
@@ -43,7 +42,7 @@ async def _rehearse(store: Path, settings: Settings) -> None:
     remove_draft(draft)
     try:
         copy_backup(backup.path, draft)
-        copy = await open_at(f"sqlite:///{draft}", system_clock, create=False)
+        copy = await open_store(f"sqlite:///{draft}", system_clock, create=False)
         await copy.close()
         verify_copy(draft)
     except (StoreRefusal, OSError) as error:

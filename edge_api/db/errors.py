@@ -3,7 +3,8 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from contextvars import Context
 from typing import Final
 
@@ -20,20 +21,30 @@ RECOVERY_POLL_SECONDS: Final = 1.0
 _log = logging.getLogger(__name__)
 
 
-class Probe:
-    """Probes the store at most once at a time, and at most every two seconds."""
+class RecoveringStore(ABC):
+    """What the stores of both engines share: probes, the log of outages, and one end."""
 
-    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
-        self._probe = probe
-        self._task: asyncio.Task[str] | None = None
+    def __init__(self) -> None:
+        self._probing: asyncio.Task[str] | None = None
         self._stale_at = 0.0
+        self._outage: asyncio.Task[None] | None = None
+        self._failed = 0
+        self._closing: asyncio.Task[None] | None = None
 
-    async def run(self) -> None:
-        """Return when the store works, by a recent probe. Raises Problem `unavailable`."""
-        if self._task is None or (self._task.done() and time.monotonic() > self._stale_at):
-            self._task = asyncio.create_task(self._find_error())
+    @abstractmethod
+    async def _check(self) -> None:
+        """Return when the store has been read and could be written now. Raises Problem."""
+
+    @abstractmethod
+    async def _end(self) -> None:
+        """Finish the work in progress and close every connection, within seconds."""
+
+    async def probe(self) -> None:
+        """Return when the store works, by a probe of the last two seconds. Raises Problem."""
+        if self._probing is None or (self._probing.done() and time.monotonic() > self._stale_at):
+            self._probing = asyncio.create_task(self._find_error())
             self._stale_at = time.monotonic() + PROBE_CACHE_SECONDS
-        error = await asyncio.shield(self._task)
+        error = await asyncio.shield(self._probing)
         if error:
             raise unavailable(error)
 
@@ -41,44 +52,42 @@ class Probe:
         """Return the error message, or an empty text."""
         try:
             async with asyncio.timeout(PROBE_TIMEOUT_SECONDS):
-                await self._probe()
+                await self._check()
         except TimeoutError:
             return "The store does not answer"
         except Problem as problem:
             return problem.message.removesuffix(RETRY_SUFFIX)
         return ""
 
+    async def close(self) -> None:
+        """Finish the work in progress and close every connection, within seconds."""
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._end())
+            if self._outage is not None:
+                self._outage.cancel()
+        await asyncio.shield(self._closing)
 
-class Outage:
-    """Logs that the store is away and that it is back; nobody else logs its `unavailable`."""
+    def refuse_closed(self) -> None:
+        """Raise Problem `unavailable` once it is closed."""
+        if self._closing:
+            raise unavailable("The store is closed")
 
-    def __init__(self, probe: Callable[[], Awaitable[None]]) -> None:
-        self._probe = probe
-        self._task: asyncio.Task[None] | None = None
-        self._failed = 0
-        self._closed = False
-
-    def record(self, error: Exception, reason: object) -> None:
+    def record_failure(self, error: Exception, reason: object) -> None:
         """Count an attempt that failed with `unavailable`; log `reason` if it is the first.
 
-        A read that took too long does not count: its client gets an error, and the log has it.
+        Nobody else logs that. A read that took too long does not count: its client gets an error,
+        and the log has it.
         """
-        if self._closed or not is_unavailable(error):
+        if self._closing or not is_unavailable(error):
             return
-        if self._task is None:
+        if self._outage is None:
             self._failed = 1
             words = str(reason) or type(reason).__name__
             _log.warning("the store is unavailable: %s", words)
             # An empty context: the line belongs to no request id.
-            self._task = asyncio.create_task(self._await_return(), context=Context())
-        elif asyncio.current_task() is not self._task:  # a probe of its own is no attempt
+            self._outage = asyncio.create_task(self._await_return(), context=Context())
+        elif asyncio.current_task() is not self._outage:  # a probe of its own is no attempt
             self._failed += 1
-
-    def close(self) -> None:
-        """Log nothing more."""
-        self._closed = True
-        if self._task is not None:
-            self._task.cancel()
 
     async def _await_return(self) -> None:
         """Log that the store is back once a probe succeeds and no attempt fails meanwhile."""
@@ -87,10 +96,10 @@ class Outage:
             failed = self._failed
             await asyncio.sleep(RECOVERY_POLL_SECONDS)
             try:
-                await self._probe()
+                await self._check()
             except Exception:  # noqa: BLE001  whatever it is, the store is not back
                 failed = -1
-        self._task = None
+        self._outage = None
         away, failed = time.monotonic() - began, self._failed
         _log.warning("the store is available again after %.1f s; %d attempts failed", away, failed)
 

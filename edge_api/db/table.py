@@ -238,7 +238,8 @@ class Table:
         breaks a bound, a choice or a NOT NULL; the rest is the caller's word. Raises KeyError for
         a name that is no column.
         """
-        row = {**self._defaults, **self._generate(given, now, new_id), **given}
+        defaults = {name: column.default for name, column in self.columns.items()}
+        row = {**defaults, **self._generate(given, now, new_id), **given}
         if len(row) != len(self.columns):
             raise KeyError(*(row.keys() - self.columns.keys()))
         return self._fold(row)
@@ -246,20 +247,10 @@ class Table:
     def _generate(self, given: Mapping[str, Any], now: str, new_id: Callable[[], str]) -> Row:
         """Return the generated values of columns that are not given."""
         return {
-            name: new_id() if kind == "id" else now
-            for name, kind in self._generated.items()
-            if name not in given
+            name: new_id() if column.generated == "id" else now
+            for name, column in self.columns.items()
+            if column.generated and name not in given
         }
-
-    @cached_property
-    def _generated(self) -> Mapping[str, str]:
-        """The kind of generated value, by column."""
-        return {name: column.generated for name, column in self.columns.items() if column.generated}
-
-    @cached_property
-    def _defaults(self) -> Row:
-        """Every column in its order, with its default if it has one."""
-        return {name: column.default for name, column in self.columns.items()}
 
     def new_values(self, given: Mapping[str, Any], now: str) -> Row:
         """Return the validated values of an update, with the instants that each update sets.

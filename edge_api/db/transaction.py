@@ -8,7 +8,6 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from edge_api.db import sql
@@ -149,12 +148,6 @@ DRAIN_SECONDS: Final = 3.0
 """How long a closing store may go on committing for callers that already wait."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Call(Generic[W]):
-    work: W
-    future: asyncio.Future[Any]
-
-
 class GroupCommitter(ABC, Generic[W]):
     """Collects work while the last group is committed, and commits it as the next group.
 
@@ -162,7 +155,7 @@ class GroupCommitter(ABC, Generic[W]):
     """
 
     def __init__(self) -> None:
-        self._waiting: deque[_Call[W]] = deque()
+        self._waiting: deque[tuple[W, asyncio.Future[Any]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self._closed = False
         self.failed = False
@@ -176,7 +169,7 @@ class GroupCommitter(ABC, Generic[W]):
         """
         self.refuse_closed()
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Call(work, future))
+        self._waiting.append((work, future))
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._commit_groups())
             self._task.add_done_callback(self._handle_end)
@@ -205,19 +198,19 @@ class GroupCommitter(ABC, Generic[W]):
         while self._waiting:
             count = min(len(self._waiting), MAX_GROUP_SIZE)
             calls = [self._waiting.popleft() for _ in range(count)]
-            await self._commit_group([call for call in calls if not call.future.done()])
+            await self._commit_group([call for call in calls if not call[1].done()])
 
-    async def _commit_group(self, group: Sequence[_Call[W]]) -> None:
+    async def _commit_group(self, group: Sequence[tuple[W, asyncio.Future[Any]]]) -> None:
         results: Sequence[Any] = [unavailable("The store was stopped") for _ in group]
         try:
-            results = await self._commit([call.work for call in group])
+            results = await self._commit([work for work, _ in group])
             self.failed = False
         except Exception as error:  # noqa: BLE001  whatever it is, every caller gets it
             results = [error for _ in group]
             self.failed = True
         finally:
-            for call, result in zip(group, results, strict=True):
-                _resolve(call.future, result)
+            for (_, future), result in zip(group, results, strict=True):
+                _resolve(future, result)
 
     def _handle_end(self, task: asyncio.Task[None]) -> None:
         # A loop that is torn down cancels tasks, also those that have not begun.
@@ -226,7 +219,7 @@ class GroupCommitter(ABC, Generic[W]):
 
     def _refuse_waiting(self) -> None:
         while self._waiting:
-            _resolve(self._waiting.popleft().future, unavailable("The store was stopped"))
+            _resolve(self._waiting.popleft()[1], unavailable("The store was stopped"))
 
 
 def _resolve(future: asyncio.Future[Any], result: Any) -> None:

@@ -58,20 +58,13 @@ MAX_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
-class TableDigest:
-    """The rows of a table in one store, as a number and a digest."""
-
-    rows: int
-    digest: str
-    """SHA-256 over the rows in the order of their key, in hexadecimal."""
-
-
-@dataclass(frozen=True, slots=True)
 class CopiedTable:
     """One table that is the same in both stores now."""
 
     table: Table
-    digest: TableDigest
+    rows: int
+    digest: str
+    """SHA-256 over the rows in the order of their key, in hexadecimal."""
     stored: int
     """The number of its rows that this run stored."""
 
@@ -86,24 +79,7 @@ async def copy_tables(
     """
     version = source.version()
     tables = tuple(tables)
-    await _refuse_conflicts(source, target, tables)
-    stored = {table.name: await _copy(source, target, table, on_progress) for table in tables}
-    copied = [
-        CopiedTable(table, await _check_equal(source, target, table), stored[table.name])
-        for table in tables
-    ]
-    # Compared again: the version may differ where only other databases were written.
-    for each in copied if source.version() != version else ():
-        if await digest_table(source, each.table) != each.digest:
-            raise Problem(
-                "conflict",
-                "The source was changed meanwhile: end what writes to it, and copy again",
-            )
-    return copied
-
-
-async def _refuse_conflicts(source: Store, target: Store, tables: Sequence[Table]) -> None:
-    """Check all tables before anything is written."""
+    # All tables are looked at before anything is written.
     found = [message for table in tables for message in await _conflicts_of(source, target, table)]
     if found:
         raise Problem(
@@ -111,6 +87,19 @@ async def _refuse_conflicts(source: Store, target: Store, tables: Sequence[Table
             f"The target has other rows, and nothing was copied: {'; '.join(found)}. "
             "Copy into an empty store",
         )
+    stored = {table.name: await _copy(source, target, table, on_progress) for table in tables}
+    copied = [
+        CopiedTable(table, *await _check_equal(source, target, table), stored[table.name])
+        for table in tables
+    ]
+    # Compared again: the version may differ where only other databases were written.
+    for each in copied if source.version() != version else ():
+        if await digest_table(source, each.table) != (each.rows, each.digest):
+            raise Problem(
+                "conflict",
+                "The source was changed meanwhile: end what writes to it, and copy again",
+            )
+    return copied
 
 
 async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[str]:
@@ -160,25 +149,25 @@ async def _copy_singleton(source: Store, target: Store, table: Table) -> None:
         await target.run(Update(table, values, (Filter(table.key, "eq", row[table.key]),)))
 
 
-async def _check_equal(source: Store, target: Store, table: Table) -> TableDigest:
+async def _check_equal(source: Store, target: Store, table: Table) -> tuple[int, str]:
     ours, theirs = await digest_table(source, table), await digest_table(target, table)
     if ours != theirs:
         raise Problem(
             "conflict",
-            f"{table.name} differs after the copy: {ours.rows} rows in the source and "
-            f"{theirs.rows} in the target; copy again while nobody writes to either",
+            f"{table.name} differs after the copy: {ours[0]} rows in the source and "
+            f"{theirs[0]} in the target; copy again while nobody writes to either",
         )
     return ours
 
 
-async def digest_table(store: Store, table: Table) -> TableDigest:
+async def digest_table(store: Store, table: Table) -> tuple[int, str]:
     """Return the number of rows of a table, and their digest. Raises Problem."""
     digest, number = hashlib.sha256(), 0
     async for rows in read_pages(store, Read(table)):
         for row in rows:
             digest.update(_serialize(table.columns, row))
         number += len(rows)
-    return TableDigest(number, digest.hexdigest())
+    return number, digest.hexdigest()
 
 
 def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:

@@ -1,23 +1,54 @@
-"""Screens of access: requests to decide, keys, and sessions of the desk."""
+"""Who gets in, what was sent and what was done: access, mail and the audit log.
 
+A person signs in by an API key, or by a link that is mailed or printed and works once. Screens show
+requests to decide, keys, sessions, mail that waits or was given up, and the audit log with undo.
+"""
+
+from contextlib import suppress
 from datetime import date, timedelta
+from importlib.resources import files
 from typing import Final
 from uuid import uuid4
 
 from edge_api.access.service import AccessDecisions
+from edge_api.auth.actor import Actor
+from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state
+from edge_api.auth.undo import undo, undoable
 from edge_api.db.problems import Problem
-from edge_api.db.table import Row
-from edge_api.db.tables import ADMINISTRATIVE
+from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, CREDENTIALS, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
-from edge_api.desk.screens import Action, Screen, Values, Visit, render
-from edge_api.desk.sessions import Sessions, is_beyond
-from edge_api.mail.queue import Outbox
+from edge_api.desk.screens import (
+    SHEET,
+    SIGN_IN,
+    Action,
+    Request,
+    Screen,
+    Values,
+    Visit,
+    declare,
+    find_session,
+    is_uuid,
+    redirect,
+    render,
+    safe_target,
+)
+from edge_api.desk.sessions import OWNER, Sessions, is_beyond, set_cookie
+from edge_api.mail.queue import Outbox, OutboxAdmin
+from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.input import FormErrors
-from edge_api.operation.result import OperationResult
+from edge_api.operation.model import AnyOperation
+from edge_api.operation.result import Document, OperationResult
+from edge_api.operation.service import Service
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.paths import DESK
 
 PATH: Final = "/desk/access/"
+LINK: Final = "/desk/link/{token}/"
+MAIL_PATH: Final = "/desk/mail/"
+AUDIT_PATH: Final = "/desk/audit/"
+PAGE_SIZE: Final = 50
 
 
 async def show_access(visit: Visit) -> Values:
@@ -114,16 +145,9 @@ def _at_field(problem: Problem) -> Exception:
 
 async def rotate(visit: Visit) -> OperationResult:
     """Issue the successor of a key and show its secret, once."""
-    row = await _find(visit)
+    row = await _keys(visit).find(visit.path["key"])
     _check_grant(visit, tuple(row["scopes"].split()), row["expires_at"])
     return await _show_secret(visit, await _keys(visit).rotate(row["id"]))
-
-
-async def _find(visit: Visit) -> Row:
-    for row in await _keys(visit).all():
-        if row["id"] == visit.path["key"]:
-            return row
-    raise Problem("not_found", "There is no such key")
 
 
 async def _show_secret(visit: Visit, issued: IssuedKey) -> OperationResult:
@@ -142,8 +166,65 @@ async def end_session(visit: Visit) -> str:
     return PATH
 
 
+async def show_mail(visit: Visit) -> Values:
+    """Return the entries of the outbox: first those that were given up."""
+    found = await _outbox(visit).all()
+    return {
+        "dead": [each for each in found if each["dead_at"]],
+        "queued": [each for each in found if not each["dead_at"]],
+        "can_send": visit.service.settings.smtp_url is not None,
+    }
+
+
+def _outbox(visit: Visit) -> OutboxAdmin:
+    return OutboxAdmin(visit.service.store, visit.service.clock, visit.actor)
+
+
+async def retry(visit: Visit) -> str:
+    """Queue a message again, or all that were given up."""
+    await _outbox(visit).retry(visit.typed.get("id") or None)
+    return MAIL_PATH
+
+
+async def discard(visit: Visit) -> str:
+    """Delete a message that was given up, or all such."""
+    await _outbox(visit).discard(visit.typed.get("id") or None)
+    return MAIL_PATH
+
+
+async def show_audit(visit: Visit) -> Values:
+    """Return a page of the audit log, newest first; of a sign-in with a table list, its tables."""
+    where: Where = ()
+    if visit.actor.tables is not None:
+        where = (Filter("table_name", "in", tuple(visit.actor.tables)),)
+    if (table := visit.query.get("table", "")) in ADMINISTRATIVE:
+        where = (*where, Filter("table_name", "eq", table))
+    if is_uuid(before := visit.query.get("before", "")):
+        where = (*where, Filter("id", "lt", before))
+    order = (Order("id", descending=True),)
+    read = Read(AUDIT_LOG, where=where, order=order, limit=PAGE_SIZE + 1)
+    (found,) = await visit.service.store.run(read)
+    entries = found.rows[:PAGE_SIZE]
+    (keys,) = await visit.service.store.run(Read(CREDENTIALS, ("id", "name")))
+    return {
+        "entries": entries,
+        "names": {f"credential:{row['id']}": f"the key {row['name']}" for row in keys.rows},
+        "undoable": await undoable(visit.service.store, [row["id"] for row in entries]),
+        "before": entries[-1]["id"] if len(found.rows) > PAGE_SIZE else None,
+        "is_first": not visit.query.get("before"),
+    }
+
+
+async def undo_entry(visit: Visit) -> str:
+    """Undo the change of an entry."""
+    await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"])
+    return safe_target(visit.typed.get("back") or AUDIT_PATH)
+
+
 ACCESS: Final = Screen(PATH, "Access", "access", show_access, nav="Access")
-SCREENS: Final = (ACCESS,)
+MAIL: Final = Screen(MAIL_PATH, "Mail", "mail", show_mail, EMAIL_SEND_LOG.name, nav="Mail")
+AUDIT: Final = Screen(AUDIT_PATH, "Audit", "audit", show_audit, nav="Audit", is_open=True)
+SCREENS: Final = (ACCESS, MAIL, AUDIT)
 ACTIONS: Final = (
     Action("/desk/access/requests/{key}/approve/", ACCESS, approve),
     Action("/desk/access/requests/{key}/deny/", ACCESS, deny),
@@ -151,4 +232,109 @@ ACTIONS: Final = (
     Action("/desk/access/keys/{key}/rotate/", ACCESS, rotate),
     Action("/desk/access/keys/{key}/revoke/", ACCESS, revoke),
     Action("/desk/access/sessions/{key}/end/", ACCESS, end_session),
+    Action("/desk/mail/retry/", MAIL, retry),
+    Action("/desk/mail/discard/", MAIL, discard),
+    Action("/desk/audit/{key}/undo/", AUDIT, undo_entry),
+)
+
+
+async def show_sign_in(service: Service, request: Request) -> OperationResult:
+    """Show the form; who is signed in goes on."""
+    to = safe_target(dict(request.pairs).get("to", DESK))
+    return redirect(to) if await find_session(service, request) else await _form(service, to)
+
+
+async def _form(service: Service, to: str, status: int = 200, **values: object) -> OperationResult:
+    return await render(service, "sign_in", "Sign in", status=status, to=to, **values)
+
+
+async def sign_in(service: Service, request: Request) -> OperationResult:
+    """Start a session for the holder of a key; offer to go on with what was typed before."""
+    pairs = form_pairs(request.body)
+    kept = [pair for pair in pairs if pair[0] not in ("key", "to")]
+    to = safe_target(dict(pairs).get("to", DESK))
+    try:
+        actor = await _key_actor(service, request, dict(pairs).get("key", "").strip())
+    except Problem as problem:
+        if problem.code != "invalid":
+            raise
+        return await _form(service, to, 400, kept=kept, fault=f"{problem.message}.")
+    cookie = await _start(service, request, actor)
+    if not kept:
+        return redirect(to, cookie)
+    result = await render(service, "resume", "Signed in", to=to, kept=kept)
+    result.headers = cookie
+    return result
+
+
+async def _key_actor(service: Service, request: Request, key: str) -> Actor:
+    actor = await key_owner(service, request, key)
+    if "admin:read" not in actor.scopes:
+        raise Problem("invalid", "This key lacks the scope admin:read: use one that has it")
+    return actor
+
+
+async def _start(service: Service, request: Request, actor: Actor) -> dict[str, str]:
+    """Start a session; return the header that gives the browser its cookie."""
+    secret = await service[Sessions].start(actor, request.headers.get("User-Agent", ""))
+    return {"Set-Cookie": set_cookie(service.settings.site_url, secret)}
+
+
+async def mail_link(service: Service, request: Request) -> OperationResult:
+    """Mail a link to the owner; the answer is the same whether or not mail works."""
+    await service.limiter.hit("desk_links", request.address)
+    links, settings = service[DeskLinks], service.settings
+    await links.check_rate()
+    row = links.new_row()
+    is_safe = settings.is_loopback or settings.site_url.startswith("https:")
+    mail = service[Outbox].desk_link(row)
+    await service.store.run(*links.insert(row), *(mail if is_safe else ()))
+    service[Outbox].wake()
+    return await render(service, "link_sent", "Look into your mail")
+
+
+async def show_link(service: Service, request: Request) -> OperationResult:
+    """Show the button that signs in. It changes nothing: programs fetch links to check them."""
+    if not await service[DeskLinks].is_open(request.path["token"]):
+        return await _form(service, DESK, 404, fault=_USED)
+    return await render(service, "link", "Sign in to the desk")
+
+
+_USED: Final = "This link has been used, or is older than 15 minutes: ask for another one."
+
+
+async def use_link(service: Service, request: Request) -> OperationResult:
+    """Sign the owner in, once for each link."""
+    if not await service[DeskLinks].consume(request.path["token"]):
+        await service.limiter.hit("failed_auth", request.address)
+        return await _form(service, DESK, 404, fault=_USED)
+    return redirect(DESK, await _start(service, request, OWNER))
+
+
+async def sign_out(service: Service, request: Request) -> OperationResult:
+    """End the session of this browser."""
+    if session := await find_session(service, request):
+        with suppress(Problem):  # another press was faster
+            await service[Sessions].revoke(session.id, session.actor)
+    return redirect(SIGN_IN, {"Set-Cookie": set_cookie(service.settings.site_url, "")})
+
+
+_SHEET: Final = Document(
+    files(__package__).joinpath("templates/desk.css").read_bytes(), "text/css; charset=utf-8"
+)
+
+
+async def show_sheet(_service: Service, _request: Request) -> OperationResult:
+    """Return the style sheet of the desk."""
+    return OperationResult(_SHEET)
+
+
+OPERATIONS: tuple[AnyOperation, ...] = (
+    declare(SHEET, "GET", show_sheet),
+    declare(SIGN_IN, "GET", show_sign_in),
+    declare(SIGN_IN, "POST", sign_in),
+    declare("/desk/mail-link/", "POST", mail_link),
+    declare(LINK, "GET", show_link),
+    declare(LINK, "POST", use_link),
+    declare("/desk/sign-out/", "POST", sign_out),
 )

@@ -7,13 +7,13 @@ from functools import partial
 from secrets import token_urlsafe
 from typing import Final
 
-from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.auth.credentials import actor_of
 from edge_api.auth.keys import key_state
 from edge_api.auth.secrets import hash_secret
 from edge_api.db.internal_tables import DESK_SESSIONS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
@@ -51,8 +51,8 @@ class Sessions:
             "expires_at": format_instant(now + LIFETIME),
         }
         row = DESK_SESSIONS.new_row(given, format_instant(now), partial(new_id, now))
-        change = AuditChange("sign in", DESK_SESSIONS, RowCount(0))
-        await self._store.run(Insert(DESK_SESSIONS, [row]), audit_entry(actor, change, now))
+        audit = audit_entry(actor, "sign in", DESK_SESSIONS, RowCount(0), now)
+        await self._store.run(Insert(DESK_SESSIONS, [row]), audit)
         return secret
 
     async def find(self, secret: str) -> Session | None:
@@ -83,20 +83,13 @@ class Sessions:
         now = self._clock()
         where = (Filter("id", "eq", session_id), *_active(format_instant(now)))
         update = Update(DESK_SESSIONS, {"revoked_at": format_instant(now)}, where, at_least=1)
-        change = AuditChange("sign out", DESK_SESSIONS, RowCount(0), ("id",))
+        audit = audit_entry(actor, "sign out", DESK_SESSIONS, RowCount(0), now, "id")
         try:
-            await self._store.run(update, audit_entry(actor, change, now))
+            await self._store.run(update, audit)
         except Problem as problem:
             if problem.code == "conflict":
                 raise Problem("not_found", "This session has ended already") from None
             raise
-
-    async def delete_expired(self) -> None:
-        """Delete sessions past their time. Raises Problem."""
-        expired = (Filter("expires_at", "lte", format_instant(self._clock())),)
-        (result,) = await self._store.run(Read(DESK_SESSIONS, ("id",), expired, limit=1))
-        if result.rows:
-            await self._store.run(Delete(DESK_SESSIONS, expired))
 
 
 def _active(now: str) -> Where:

@@ -94,17 +94,12 @@ async def show_row(visit: Visit) -> Values:
 
 
 def fields(table: Table, row: Row) -> list[tuple[Column, str]]:
-    """Return the columns that can be changed, with their values as a form has them."""
+    """Return the columns that can be changed, with their values as a form has them; NULL: empty."""
     return [
-        (column, to_text(row[name]))
+        (column, "" if row[name] is None else format_value(row[name]).replace("\r\n", "\n"))
         for name, column in table.columns.items()
         if name not in table.hidden and not column.on_update_now and name != table.key
     ]
-
-
-def to_text(value: Any) -> str:
-    """Return a value as a form has it; NULL is empty."""
-    return "" if value is None else format_value(value).replace("\r\n", "\n")
 
 
 def _to_value(column: Column, text: str) -> Any:

@@ -21,7 +21,7 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
-from edge_api.auth.actor import Actor, AuditChange, audit_entry, new_id
+from edge_api.auth.actor import Actor, audit_entry, new_id
 from edge_api.auth.keys import revoke_grants
 from edge_api.auth.secrets import hash_secret, mint
 from edge_api.auth.tokens import JWT_LIFETIME, AccessToken, Issuer, sign
@@ -172,7 +172,7 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
 
     def _audit(self, verb: str, table: Table, client: Client, rows: int | RowCount = 1) -> None:
         actor = client_actor(client, self.context.grant)
-        self.queries.append(audit_entry(actor, AuditChange(verb, table, rows), self.context.now))
+        self.queries.append(audit_entry(actor, verb, table, rows, self.context.now))
 
 
 class _CodeGrant(grants.AuthorizationCodeGrant):  # type: ignore[misc]

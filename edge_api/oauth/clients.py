@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, Literal
 from uuid import uuid4
 
-from edge_api.auth.actor import OPERATOR, SERVICE, Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Clock, audit_entry, new_id
 from edge_api.auth.keys import revoke_grants
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.internal_tables import OAUTH_CLIENTS
@@ -137,7 +137,7 @@ class Clients:
         """Store a new client from its given columns, unless its id is known; return the row."""
         now = self._clock()
         row = OAUTH_CLIENTS.new_row(given, format_instant(now), partial(new_id, now))
-        audit = audit_entry(actor, AuditChange("register", OAUTH_CLIENTS, 1), now)
+        audit = audit_entry(actor, "register", OAUTH_CLIENTS, 1, now)
         is_new = await run_unless_conflict(self._store, Insert(OAUTH_CLIENTS, [row]), audit)
         return row if is_new else await self.require_row(row["id"])
 
@@ -153,9 +153,7 @@ class Clients:
         update = Update(
             OAUTH_CLIENTS, values, (Filter("id", "eq", client_id), NOT_REVOKED), at_least=1
         )
-        audit = audit_entry(
-            actor, AuditChange(verb, OAUTH_CLIENTS, RowCount(0), ("id",)), self._clock()
-        )
+        audit = audit_entry(actor, verb, OAUTH_CLIENTS, RowCount(0), self._clock(), "id")
         if not await run_unless_conflict(self._store, update, audit):
             raise Problem("conflict", f"The client {client_id} is revoked")
 
@@ -236,7 +234,7 @@ class Clients:
         await self._store.run(
             Update(OAUTH_CLIENTS, {"revoked_at": timestamp}, where),
             revoke_grants(Filter("client_id", "eq", client_id), timestamp),
-            audit_entry(OPERATOR, AuditChange("revoke", OAUTH_CLIENTS, RowCount(0), ("id",)), now),
+            audit_entry(OPERATOR, "revoke", OAUTH_CLIENTS, RowCount(0), now, "id"),
         )
 
     async def _find_document(self, url: str, stored: Row | None) -> Row:
@@ -277,8 +275,8 @@ class Clients:
 
 async def delete_clients(store: Store, where: Where, now: datetime) -> None:
     """Delete clients, and audit how many. Raises Problem."""
-    change = AuditChange("forget", OAUTH_CLIENTS, RowCount(0))
-    await store.run(Delete(OAUTH_CLIENTS, where), audit_entry(SERVICE, change, now))
+    audit = audit_entry(SERVICE, "forget", OAUTH_CLIENTS, RowCount(0), now)
+    await store.run(Delete(OAUTH_CLIENTS, where), audit)
 
 
 def _is_fresh(row: Row, now: datetime) -> bool:

@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 from authlib.oauth2 import OAuth2Error  # type: ignore[import-untyped]
 
-from edge_api.auth.actor import Actor, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, mint
 from edge_api.auth.tokens import Issuer
 from edge_api.db.internal_tables import AUTHORIZATION_CODES, OAUTH_GRANTS
@@ -127,9 +127,7 @@ class Consents:
     async def audit_refusal(self, client: Client | None) -> None:
         """Write a refused grant into the audit log. Raises Problem."""
         actor = client_actor(client) if client else UNKNOWN_CLIENT
-        await self._store.run(
-            audit_entry(actor, AuditChange("refuse", OAUTH_GRANTS, 0), self._clock())
-        )
+        await self._store.run(audit_entry(actor, "refuse", OAUTH_GRANTS, 0, self._clock()))
 
     async def _client(self, client_id: str | None) -> Client:
         if not client_id:
@@ -166,7 +164,7 @@ class Consents:
         }
         row = AUTHORIZATION_CODES.new_row(given, timestamp, make_id)
         actor = replace(owner, client_id=request.client.client_id)
-        audit = audit_entry(actor, AuditChange("grant", OAUTH_GRANTS, 1), now)
+        audit = audit_entry(actor, "grant", OAUTH_GRANTS, 1, now)
         await self._store.run(
             Insert(OAUTH_GRANTS, [grant]), Insert(AUTHORIZATION_CODES, [row]), audit
         )

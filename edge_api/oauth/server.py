@@ -17,7 +17,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
     InvalidRequestError,
 )
 
-from edge_api.auth.actor import AuditChange, Clock, audit_entry
+from edge_api.auth.actor import Clock, audit_entry
 from edge_api.auth.tokens import (
     AccessToken,
     AccessTokenValidator,
@@ -202,7 +202,7 @@ def _final_queries(
     if isinstance(outcome, Problem):
         known = [context.clients[name] for name in client_ids(request) if name in context.clients]
         actor = client_actor(known[0]) if known else UNKNOWN_CLIENT
-        return (audit_entry(actor, AuditChange("refuse", OAUTH_GRANTS, 0), context.now),)
+        return (audit_entry(actor, "refuse", OAUTH_GRANTS, 0, context.now),)
     client = request.client
     if client is None:
         return ()

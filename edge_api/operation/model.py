@@ -168,6 +168,7 @@ class SuccessResponse:
     schema: Schema | None = None
     """Of the JSON body; `None` where there is none."""
     example: Any = None
+    """A value, or a function that returns it when documents are made."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Header name to a sentence about it."""
     media_types: tuple[str, ...] = (JSON,)

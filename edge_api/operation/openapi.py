@@ -241,7 +241,8 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
 def _success(success: SuccessResponse) -> Json:
     entry: Json = {"description": success.description, **_headers(success.headers)}
     if success.schema is not None:
-        example = {"example": success.example} if success.example is not None else {}
+        value = success.example() if callable(success.example) else success.example
+        example = {"example": value} if value is not None else {}
         json, text = ({"schema": _ref(success.schema), **example}, {"schema": {"type": "string"}})
         entry["content"] = {kind: json if "json" in kind else text for kind in success.media_types}
     if success.links:

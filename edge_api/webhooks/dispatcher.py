@@ -20,7 +20,7 @@ import aiohttp
 from yarl import URL
 
 from edge_api import outbox
-from edge_api.auth.actor import SERVICE, AuditChange, Clock, audit_entry
+from edge_api.auth.actor import SERVICE, Clock, audit_entry
 from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import MAX_URL_LENGTH, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
@@ -225,12 +225,11 @@ class Dispatcher(outbox.Dispatcher):
             "last_answer": "the endpoint is disabled",
         }
         waiting = (Filter("endpoint_id", "eq", endpoint_id), outbox.WAITING)
-        entry = AuditChange("disable", WEBHOOK_ENDPOINTS, RowCount(1), ("id",))
         return (
             self._leases.update(delivery, {"attempts": delivery["attempts"] + 1}),
             Update(WEBHOOK_ENDPOINTS, values, where, at_least=1),
             Update(WEBHOOK_DELIVERIES, given_up, waiting),
-            audit_entry(SERVICE, entry, now),
+            audit_entry(SERVICE, "disable", WEBHOOK_ENDPOINTS, RowCount(1), now, "id"),
         )
 
 

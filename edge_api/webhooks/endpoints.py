@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from edge_api.auth.actor import OPERATOR, AuditChange, Clock, audit_entry, new_id
+from edge_api.auth.actor import OPERATOR, Clock, audit_entry, new_id
 from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
@@ -208,11 +208,9 @@ class Endpoints:
     async def _run(self, verb: str, change: Insert | Update | Delete, *more: Delete) -> int:
         """Run a change with its entry in the audit log; return the number of rows changed."""
         where = () if isinstance(change, Insert) else change.where
-        columns = tuple(condition.column for condition in where)
-        entry = AuditChange(verb, change.table, RowCount(0), columns)
-        changed, *_ = await self._store.run(
-            change, *more, audit_entry(OPERATOR, entry, self._clock())
-        )
+        columns, now = (condition.column for condition in where), self._clock()
+        audit = audit_entry(OPERATOR, verb, change.table, RowCount(0), now, *columns)
+        changed, *_ = await self._store.run(change, *more, audit)
         return len(changed.rows)
 
     async def _add_counts(self, row: Row) -> Row:

@@ -18,7 +18,7 @@ from threading import Event
 from typing import Any
 from uuid import uuid4
 
-from edge_api.db.sqlite.replicator import ReplicatorError, sync_replica
+from edge_api.db.sqlite.processes import ReplicatorError, sync_replica
 from tests.drills.targets import LEAD, LEADS, LIMITS
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
 

@@ -12,7 +12,13 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
-from edge_api.db.errors import Outage, Probe, StoreRefusal, missing_store, refuse_newer, unavailable
+from edge_api.db.errors import (
+    RecoveringStore,
+    StoreRefusal,
+    missing_store,
+    refuse_newer,
+    unavailable,
+)
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres.connection import (
     CONNECT_SECONDS,
@@ -288,19 +294,17 @@ class VersionPoller:
         self._session = None
 
 
-class PostgresStore:
+class PostgresStore(RecoveringStore):
     """A `Store` in one database. Each of its parts connects again after its connection is lost."""
 
     version_is_exact = False
 
     def __init__(self, url: str, readers: Readers, writer: Writer, poller: VersionPoller) -> None:
+        super().__init__()
         self._url = url
         self._readers = readers
         self._writer = writer
         self._poller = poller
-        self._probe = Probe(self._check)
-        self.outage = Outage(self._check)
-        self._closing: asyncio.Task[None] | None = None
 
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Execute all queries in one transaction and return a result for each.
@@ -308,7 +312,7 @@ class PostgresStore:
         Raises Problem, as `Store` says. When the server goes away within a commit, nobody knows
         whether it has happened: the caller decides.
         """
-        self._refuse_closed()
+        self.refuse_closed()
         if not queries:
             return []
         reads = [query for query in queries if isinstance(query, Read)]
@@ -321,7 +325,7 @@ class PostgresStore:
 
     def version(self) -> int:
         """Return a number that changes within two seconds of any write. Raises Problem."""
-        self._refuse_closed()
+        self.refuse_closed()
         return self._poller.version()
 
     async def scrub(self, *, full: bool = False) -> bool:
@@ -329,44 +333,29 @@ class PostgresStore:
 
         The server's log, replicas and backups are its operator's. Raises Problem.
         """
-        self._refuse_closed()
+        self.refuse_closed()
         return await self._translate_errors(scrub_tables(self._url, full=full))
 
-    async def probe(self) -> None:
-        """Return when the store has been read and could be written. Raises Problem."""
-        await self._probe.run()
-
-    async def close(self) -> None:
-        """Finish the work in progress and close every connection, within seconds."""
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._end())
-        await asyncio.shield(self._closing)
-
     async def _end(self) -> None:
-        self.outage.close()
         await self._poller.close()
         await asyncio.gather(self._readers.close(), self._writer.close())
 
     async def _check(self) -> None:
         """Check that the store can be written: take the lock; after a lost group, commit."""
-        self._refuse_closed()
+        self.refuse_closed()
         await self._translate_errors(
             self._writer.run(partial(_check_writable, commits=self._writer.failed))
         )
-
-    def _refuse_closed(self) -> None:
-        if self._closing:
-            raise unavailable("The store is closed")
 
     async def _translate_errors(self, awaitable: Awaitable[T]) -> T:
         try:
             return await awaitable
         except Problem as problem:
-            self.outage.record(problem, problem)
+            self.record_failure(problem, problem)
             raise
         except EngineError as error:
             translated = postgresql_problem(error)
-            self.outage.record(translated, error)
+            self.record_failure(translated, error)
             raise translated from error
 
 

@@ -10,14 +10,18 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.db.errors import Outage, Probe, StoreRefusal, unavailable
+from edge_api.db.errors import RecoveringStore, StoreRefusal, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult
 from edge_api.db.sqlite.connection import BUSY_SECONDS
 from edge_api.db.sqlite.errors import StoreFileMoved, is_damage, primary_code, sqlite_problem
-from edge_api.db.sqlite.lock_file import lock_store
 from edge_api.db.sqlite.opening import create_file, migrate, require_file, store_refusal
-from edge_api.db.sqlite.replicator import lock_if_unreplicated, stop_replicator, without_replicator
+from edge_api.db.sqlite.processes import (
+    lock_if_unreplicated,
+    lock_store,
+    stop_replicator,
+    without_replicator,
+)
 from edge_api.db.sqlite.session import StoreConnections, open_connections
 from edge_api.db.types import format_instant
 
@@ -99,7 +103,7 @@ async def _open_with_retries(
         await asyncio.sleep(OPEN_RETRY_SECONDS)
 
 
-class SQLiteStore:
+class SQLiteStore(RecoveringStore):
     """A `Store` in one file.
 
     After damage, or when its file was replaced, the next call opens new connections, so that a
@@ -117,20 +121,18 @@ class SQLiteStore:
         exclusive: bool,
         replicated: bool,
     ) -> None:
+        super().__init__()
         self._path = path
         self._connections = connections
         self._locks = locks
         self._exclusive = exclusive
         self._replicated = replicated
-        self._probe = Probe(self._check)
-        self._outage = Outage(self._check)
         self._generation = 0
         self._needs_reopen = False
         self._reopening: asyncio.Task[None] | None = None
         self._next_reopen_at = 0.0
         self._trimming: asyncio.Task[None] | None = None
         self._next_trim_at = 0.0
-        self._closing: asyncio.Task[None] | None = None
 
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Run all queries in one transaction, as `Store.run` does. Raises Problem."""
@@ -193,18 +195,7 @@ class SQLiteStore:
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
 
-    async def probe(self) -> None:
-        """Return when the store has been read and could be written. Raises Problem."""
-        await self._probe.run()
-
-    async def close(self) -> None:
-        """Finish the work in progress and close every file and thread, within seconds."""
-        if self._closing is None:
-            self._closing = asyncio.create_task(self._end())
-        await asyncio.shield(self._closing)
-
     async def _end(self) -> None:
-        self._outage.close()
         if self._reopening is not None:
             await self._reopening
         if self._trimming is not None:
@@ -235,19 +226,18 @@ class SQLiteStore:
         try:
             await connections.probe()
         except Problem as problem:
-            self._outage.record(problem, problem)
+            self.record_failure(problem, problem)
             raise
         except (sqlite3.Error, StoreFileMoved) as error:
             raise self._translate_error(error) from error
 
     async def _ready_connections(self) -> StoreConnections:
-        if self._closing:
-            raise unavailable("The store is closed")
+        self.refuse_closed()
         if self._needs_reopen:
             await self._reopen()
         if not self._connections.is_open:
             problem = unavailable("The store's file is missing or damaged")
-            self._outage.record(problem, problem)
+            self.record_failure(problem, problem)
             raise problem
         return self._connections
 
@@ -285,5 +275,5 @@ class SQLiteStore:
         else:
             self._needs_reopen = self._needs_reopen or is_damage(error)
             problem = sqlite_problem(error)
-        self._outage.record(problem, error)
+        self.record_failure(problem, error)
         return problem

@@ -15,7 +15,7 @@ from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
 from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
-from edge_api.db.sqlite.replicator import litestream_state_path
+from edge_api.db.sqlite.processes import litestream_state_path
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 from edge_api.schema.environment import EDGE
 

@@ -13,7 +13,7 @@ import orjson
 import psutil
 import pytest
 
-from edge_api.analysis.pool import COMMAND, WorkerPool
+from edge_api.analysis.analyst import COMMAND, WorkerPool
 from edge_api.db.problems import Problem
 from tests.edge.edge_process import ROOT, Installation, free_port, until
 
@@ -185,7 +185,7 @@ async def test_a_worker_that_takes_too_long_to_start_is_ended(
     make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who waited for it is refused, and need not wait for ever."""
-    monkeypatch.setattr("edge_api.analysis.pool.STARTUP_TIMEOUT_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.analysis.analyst.STARTUP_TIMEOUT_SECONDS", 0.5)
     pool = make_pool(size=1, command=command(f"import time; time.sleep(30)\n{STUCK}"))
 
     assert "cannot be analysed now" in (await refusal(pool.run(b"quick"))).message
@@ -232,7 +232,7 @@ async def test_a_worker_that_was_killed_idle_costs_no_job(make_pool: PoolMaker, 
 
 async def test_nobody_waits_for_ever(make_pool: PoolMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     """A job that no worker comes to is refused after a while."""
-    monkeypatch.setattr("edge_api.analysis.pool.WAIT_SECONDS", 0.1)
+    monkeypatch.setattr("edge_api.analysis.analyst.WAIT_SECONDS", 0.1)
     pool = make_pool(size=1, seconds=5.0, command=command(STUCK))
     at_work = asyncio.create_task(pool.run(b"slow"))
     await asyncio.sleep(0)
@@ -268,7 +268,7 @@ async def test_what_does_not_start_is_told_so(make_pool: PoolMaker) -> None:
 async def test_memory_has_an_end(make_pool: PoolMaker) -> None:
     """Who takes more than there is gets an error in place of the machine's memory."""
     program = (
-        f"{LISTENING}\nfrom edge_api.analysis.worker import limit_resources\nlimit_resources()\n"
+        f"{LISTENING}\nfrom edge_api.analysis.report import limit_resources\nlimit_resources()\n"
         "for job in jobs():\n    bytearray(1 << 30)\n    send(b'ok')"
     )
     pool = make_pool(command=command(program))

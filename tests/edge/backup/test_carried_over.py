@@ -122,6 +122,7 @@ async def test_what_was_taken_away_is_not_given_back(
     before = await rows(restored, table)
     sent = await carry_over(former, restored, clock)
 
-    assert (sent.ended, sent.sent) == (7, 1)
+    ended, _, given, *_ = sent.values()
+    assert (ended, given) == (7, 1)
     assert await rows(restored, table) == await rows(former, table) != before
-    assert (await carry_over(former, restored, clock)).ended == 0
+    assert next(iter((await carry_over(former, restored, clock)).values())) == 0

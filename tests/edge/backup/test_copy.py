@@ -68,8 +68,8 @@ async def test_every_column_of_every_table_is_copied(stores: Stores) -> None:
 
     for each in copied:
         assert await rows(target, each.table) == await rows(source, each.table)
-        assert each.digest == await digest_table(target, each.table)
-    assert {each.table.name: each.digest.rows for each in copied} == {
+        assert (each.rows, each.digest) == await digest_table(target, each.table)
+    assert {each.table.name: each.rows for each in copied} == {
         table.name: {"leads": 1103, "email_send_state": 1}.get(table.name, 2) for table in EVERY
     }
 
@@ -204,7 +204,7 @@ async def test_the_digest_tells_the_smallest_difference(stores: Stores) -> None:
     row = Filter("id", "eq", str(full_row(LEADS, 1)["id"]))
     await source.run(Update(LEADS, {"spam_score": 7}, (row,)))
 
-    assert (await digest_table(source, LEADS)).digest != before.digest
+    assert await digest_table(source, LEADS) != before
 
 
 @pytest.fixture

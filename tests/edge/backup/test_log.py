@@ -19,7 +19,7 @@ from edge_api.db.query import Insert, Read
 from edge_api.db.sqlite import engine as sqlite_engine
 from edge_api.db.sqlite.copying import verify_copy
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
-from edge_api.db.sqlite.replicator import lock_if_unreplicated, lock_path
+from edge_api.db.sqlite.processes import lock_if_unreplicated, lock_path
 from edge_api.db.sqlite.session import Writer
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
@@ -127,7 +127,7 @@ async def test_a_cut_that_a_reader_prevents_does_no_harm(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Litestream is ended for the cut, a reader prevents that, and Litestream starts again."""
-    monkeypatch.setattr("edge_api.db.sqlite.replicator.STOP_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.sqlite.processes.STOP_SECONDS", 0.5)
     edge.send(signal.SIGSTOP)
     await edge.insert(60, 1000)
     with closing(sqlite3.connect(edge.path, isolation_level=None)) as reader:
@@ -154,7 +154,7 @@ async def test_a_log_that_grows_without_end_is_cut(
     edge: ReplicatedEdge, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Litestream hangs; before the disk is full its process is ended, and the log is cut."""
-    monkeypatch.setattr("edge_api.db.sqlite.replicator.STOP_SECONDS", 0.5)
+    monkeypatch.setattr("edge_api.db.sqlite.processes.STOP_SECONDS", 0.5)
     monkeypatch.setattr(sqlite_engine, "MAX_WAL_BYTES", 2**20)
     log = edge.path.with_name("edge.db-wal")
     edge.send(signal.SIGSTOP)

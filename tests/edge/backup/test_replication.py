@@ -21,7 +21,7 @@ from edge_api.backup.replica import Replication, find_program, make_replication
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
-from edge_api.db.sqlite.replicator import (
+from edge_api.db.sqlite.processes import (
     lock_path,
     lock_replicator,
     socket_path,

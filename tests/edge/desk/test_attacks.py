@@ -15,7 +15,6 @@ from edge_api.db.internal_tables import DESK_LINKS, DESK_SESSIONS
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
-from edge_api.desk.sessions import Sessions
 from edge_api.operations import DESK
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
@@ -147,7 +146,6 @@ async def test_old_sessions_and_links_are_deleted(edge: RunningEdge) -> None:
     for table in (DESK_SESSIONS, DESK_LINKS):
         await edge.service.store.run(Update(table, past, every))
     assert (await browser.get("/desk/")).status == 303
-    await edge.service[Sessions].delete_expired()
     await delete_expired(edge.service.store, edge.service.clock)
     assert [await browser.rows(table) for table in (DESK_SESSIONS, DESK_LINKS)] == [[], []]
 

@@ -1,10 +1,12 @@
 """Rows that tests put into a store, and the instant at which they do so."""
 
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from edge_api.auth.actor import new_id
+from edge_api.db.errors import RecoveringStore
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
@@ -32,3 +34,17 @@ def make_entry(**given: Any) -> Row:
     """Return a whole new entry of the log of mail, the table with the most nullable columns."""
     plain = {"template_name": "t", "recipient_email": "ada@example.org", "status": "pending"}
     return make_row(EMAIL_SEND_LOG, {**plain, **given})
+
+
+class CheckedStore(RecoveringStore):
+    """A store that is nothing but a check of whether it works."""
+
+    def __init__(self, check: Callable[[], Awaitable[None]]) -> None:
+        super().__init__()
+        self._run_check = check
+
+    async def _check(self) -> None:
+        await self._run_check()
+
+    async def _end(self) -> None:
+        """There is nothing to end."""

@@ -11,12 +11,12 @@ import pytest
 from edge_api.auth.actor import Clock
 from edge_api.background import every
 from edge_api.db import errors as faults
-from edge_api.db.errors import Outage, query_timeout, unavailable
+from edge_api.db.errors import query_timeout, unavailable
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
-from tests.edge.store.samples import make_lead
+from tests.edge.store.samples import CheckedStore, make_lead
 
 pytestmark = pytest.mark.size("test")
 
@@ -65,12 +65,12 @@ async def test_the_looks_of_an_outage_itself_are_no_attempts(
 
     async def look() -> None:
         if next(looks) < 5:
-            outage.record(fault, fault)
+            outage.record_failure(fault, fault)
             raise fault
 
-    outage = Outage(look)
+    outage = CheckedStore(look)
     for _ in range(2):
-        outage.record(fault, fault)
+        outage.record_failure(fault, fault)
 
     _, line = await await_lines(caplog, 2)
     assert line.endswith("; 2 attempts failed")

@@ -4,12 +4,11 @@ import asyncio
 
 import pytest
 
-from edge_api.db.errors import Probe
 from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Read, Store
 from edge_api.db.tables import LEADS
 from tests.edge.engines import Opener
-from tests.edge.store.samples import make_lead
+from tests.edge.store.samples import CheckedStore, make_lead
 
 pytestmark = pytest.mark.each_engine
 
@@ -84,9 +83,9 @@ class HealthCheck:
 async def test_probes_at_one_time_share_a_look() -> None:
     """A hundred who ask cost one look, and those who ask right after none."""
     look = HealthCheck()
-    probe = Probe(look)
-    await asyncio.gather(*(probe.run() for _ in range(100)))
-    await probe.run()
+    store = CheckedStore(look)
+    await asyncio.gather(*(store.probe() for _ in range(100)))
+    await store.probe()
 
     assert look.times == 1
 
@@ -97,21 +96,21 @@ async def test_a_fault_is_told_to_all_and_looked_for_again(
     """A look stands for a while only, whatever it found."""
     monkeypatch.setattr("edge_api.db.errors.PROBE_CACHE_SECONDS", 0.0)
     look = HealthCheck()
-    probe = Probe(look)
+    store = CheckedStore(look)
     look.fault = "The roof leaks"
-    results = await asyncio.gather(*(probe.run() for _ in range(3)), return_exceptions=True)
+    results = await asyncio.gather(*(store.probe() for _ in range(3)), return_exceptions=True)
     assert [str(result) for result in results] == ["The roof leaks; try again later"] * 3
 
     look.fault = ""
-    await probe.run()
+    await store.probe()
     assert look.times == 2
 
 
 async def test_who_goes_away_leaves_the_look_to_the_others() -> None:
     """A probe whose first caller is cancelled still answers the second."""
     look = HealthCheck()
-    probe = Probe(look)
-    first, second = (asyncio.create_task(probe.run()) for _ in range(2))
+    store = CheckedStore(look)
+    first, second = (asyncio.create_task(store.probe()) for _ in range(2))
     await asyncio.sleep(0)
     first.cancel()
     await second
