@@ -24,8 +24,7 @@ from edge_api.http.request import Request
 from edge_api.http.response import AnyResponse
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import AnyOperation, Operation, OperationRequest, SuccessResponse
-from edge_api.operation.result import OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.settings import is_loopback
 

@@ -20,8 +20,7 @@ from edge_api.operation.model import (
     cacheable,
     output_schema,
 )
-from edge_api.operation.result import JSON, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.schema import paths
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings

@@ -28,8 +28,7 @@ from edge_api.operation.model import (
     SuccessResponse,
     output_schema,
 )
-from edge_api.operation.result import HTML, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS

@@ -14,7 +14,7 @@ from edge_api.desk.screens import Action, Screen, Values, Visit, render
 from edge_api.desk.sessions import Sessions, is_beyond
 from edge_api.mail.queue import Outbox
 from edge_api.operation.input import FormErrors
-from edge_api.operation.result import OperationResult
+from edge_api.operation.service import OperationResult
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
 
 PATH: Final = "/desk/access/"

@@ -21,8 +21,7 @@ from edge_api.desk.sessions import OWNER, Sessions, set_cookie
 from edge_api.mail.queue import Outbox
 from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.model import AnyOperation
-from edge_api.operation.result import Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.paths import DESK
 
 LINK: Final = "/desk/link/{token}/"

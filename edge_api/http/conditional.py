@@ -14,7 +14,7 @@ from edge_api.http.headers import API_HEADERS
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse
 from edge_api.operation.negotiation import best_coding
-from edge_api.operation.result import Document
+from edge_api.operation.service import Document
 from edge_api.schema.site_policy import Header, Headers
 
 _TAG: Final = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")')

@@ -20,8 +20,7 @@ from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, pa
 from edge_api.http.request import HeaderFields, Request
 from edge_api.http.response import PreparedResponse, move_limit_headers
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_body, check_query
-from edge_api.operation.result import FORM, Document, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, Document, HtmlResult, OperationResult, Service
 from edge_api.schema.site_policy import Headers
 
 _ALLOWED_HEADERS: Final = (

@@ -13,8 +13,7 @@ from edge_api.http.headers import API_HEADERS, PAGE_HEADERS
 from edge_api.http.response import PreparedResponse
 from edge_api.operation.model import ErrorFormat
 from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.result import HTML, JSON, MARKDOWN, NO_STORE, escape
-from edge_api.operation.service import PageRenderer
+from edge_api.operation.service import HTML, JSON, MARKDOWN, NO_STORE, PageRenderer, escape
 
 _log = logging.getLogger(__name__)
 _TITLE: Final = "This did not work"

@@ -30,8 +30,7 @@ from edge_api.http.static import (
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import PathSuggester, SiteFile
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.result import NEGOTIATED, escape
-from edge_api.operation.service import Service
+from edge_api.operation.service import NEGOTIATED, Service, escape
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.site_policy import media_type

@@ -18,7 +18,7 @@ from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
 from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
-from edge_api.operation.result import NEGOTIATED, REVALIDATE
+from edge_api.operation.service import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
     SITE_HEADERS,

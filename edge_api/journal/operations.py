@@ -29,8 +29,7 @@ from edge_api.operation.model import (
     object_schema,
     output_schema,
 )
-from edge_api.operation.result import Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.index import MAX_QUERY_LENGTH, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
 

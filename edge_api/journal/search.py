@@ -24,7 +24,7 @@ from edge_api.operation.model import (
     output_schema,
 )
 from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.result import (
+from edge_api.operation.service import (
     HTML,
     MARKDOWN,
     NEGOTIATED,
@@ -32,9 +32,9 @@ from edge_api.operation.result import (
     Document,
     HtmlResult,
     OperationResult,
+    Service,
     escape,
 )
-from edge_api.operation.service import Service
 from edge_api.schema import paths
 from edge_api.schema.index import MAX_QUERY_LENGTH, Segments
 from edge_api.schema.site_policy import Headers

@@ -25,8 +25,7 @@ from edge_api.operation.model import (
     output_schema,
 )
 from edge_api.operation.negotiation import prefers_json
-from edge_api.operation.result import OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
 
 PATH: Final = "/api/public/v1/leads"

@@ -33,8 +33,7 @@ from edge_api.operation.model import (
     check_body,
     page,
 )
-from edge_api.operation.result import HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import HtmlResult, OperationResult, Service
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
 

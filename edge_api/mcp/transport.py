@@ -25,7 +25,7 @@ from edge_api.http.request import Request, joined_header
 from edge_api.http.response import PreparedResponse, StreamedResponse
 from edge_api.mcp.operations import BODY, MCP
 from edge_api.operation.negotiation import media_weight
-from edge_api.operation.result import JSON
+from edge_api.operation.service import JSON
 from edge_api.schema.site_policy import Headers
 
 CHECK_SECONDS: Final = 1.0

@@ -25,8 +25,7 @@ from edge_api.operation.model import (
     object_schema,
     page,
 )
-from edge_api.operation.result import FORM, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 

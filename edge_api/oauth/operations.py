@@ -22,8 +22,7 @@ from edge_api.operation.model import (
     object_schema,
     output_schema,
 )
-from edge_api.operation.result import FORM, Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, Document, OperationResult, Service
 from edge_api.schema.paths import (
     AUDIENCES,
     JWKS,
