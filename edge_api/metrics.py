@@ -20,8 +20,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
 from edge_api.health import SEVERITY, Health
-from edge_api.http.request import Request
-from edge_api.http.response import AnyResponse
+from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import AnyOperation, Operation, OperationRequest, SuccessResponse
 from edge_api.operation.service import OperationResult, Service

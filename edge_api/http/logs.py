@@ -10,8 +10,7 @@ from typing import Any, Final
 import orjson
 from aiohttp import web
 
-from edge_api.http.request import Request, add_request_id
-from edge_api.http.response import PreparedResponse
+from edge_api.http.response import PreparedResponse, Request, add_request_id
 
 _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
 

@@ -14,8 +14,7 @@ from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import options_response, preflight_response
 from edge_api.http.headers import PAGE_HEADERS
 from edge_api.http.pages import Reference
-from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse
+from edge_api.http.response import PreparedResponse, Request, joined_header
 from edge_api.http.static import (
     SHORT_LIVED,
     Representation,

@@ -49,8 +49,7 @@ from pydantic import ValidationError
 from edge_api.db.problems import Problem
 from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse, move_limit_headers
+from edge_api.http.response import PreparedResponse, Request, joined_header, move_limit_headers
 from edge_api.mcp.operations import ID_RANGE, MAX_BATCH, MAX_ID_LEN
 from edge_api.mcp.transport import Caller, Event, EventQueue, Message, ResponseStream
 from edge_api.operation.negotiation import media_weight
