@@ -147,7 +147,7 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
 def _age_gauges(service: Service) -> Iterator[Gauge]:
     build, now = service[BuildManager].current, service.clock()
     if build is not None:
-        yield "edge_posts", "Posts of the build that is served.", {}, float(build.count)
+        yield "edge_posts", "Posts of the build that is served.", {}, float(build.head.count)
         age = (now - build.head.built_for).total_seconds()
         yield "edge_build_age_seconds", "Age of the build that is served.", {}, age
     replica = read_result(service.settings, "replica")
