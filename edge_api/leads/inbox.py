@@ -1,6 +1,5 @@
 """Leads as their owner looks for them: by status and by words, and marked as done."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,16 +30,8 @@ class LeadQuery:
     """More filters, as for the leads after one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundLeads:
-    """A page of leads, and whether more follow."""
-
-    rows: list[Row]
-    has_more: bool
-
-
-async def find_leads(store: Store, query: LeadQuery) -> FoundLeads:
-    """Return leads by the time at which they came.
+async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
+    """Return leads by the time at which they came, and whether more follow.
 
     Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
     sought among as many leads alone. Raises Problem `unavailable`.
@@ -51,7 +42,7 @@ async def find_leads(store: Store, query: LeadQuery) -> FoundLeads:
     start, end = query.offset, query.offset + query.limit
     if not words:
         rows = await _read(store, query, where, query.limit + 1, start)
-        return FoundLeads(rows[: query.limit], len(rows) > query.limit)
+        return rows[: query.limit], len(rows) > query.limit
     indexed = tuple(word for word in words if len(word) >= MIN_INDEXED)
     by_index = (*where, Filter("id", "search", indexed))
     first, rest = FIRST_SEARCHED, MAX_SEARCHED - FIRST_SEARCHED
@@ -61,10 +52,10 @@ async def find_leads(store: Store, query: LeadQuery) -> FoundLeads:
     found: list[Row] = []
     for part, offset, count in steps:
         rows = await _read(store, query, part, count, offset)
-        found = [*(found if offset else ()), *_matching(rows, words)]
+        found = [*(found if offset else ()), *(row for row in rows if _has_all(row, words))]
         if len(found) > end or len(rows) < count:
             break
-    return FoundLeads(found[start:end], len(found) > end)
+    return found[start:end], len(found) > end
 
 
 async def _read(
@@ -75,10 +66,6 @@ async def _read(
     read = Read(LEADS, where=where, order=order, limit=limit, offset=offset)
     (result,) = await store.run(read)
     return result.rows
-
-
-def _matching(rows: Iterable[Row], words: list[str]) -> list[Row]:
-    return [row for row in rows if _has_all(row, words)]
 
 
 def _has_all(row: Row, words: list[str]) -> bool:
