@@ -8,13 +8,16 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
-from edge_api.access.input import (
+from edge_api.access.service import (
+    CLAIM_REPEAT_WINDOW,
     AccessRequestInput,
+    AccessRequests,
+    ClaimResult,
     RequestedType,
     read_access_form,
     request_schema,
+    requested_type,
 )
-from edge_api.access.service import CLAIM_REPEAT_WINDOW, AccessRequests, ClaimResult, requested_type
 from edge_api.auth.keys import KeyType
 from edge_api.db.problems import Problem
 from edge_api.operation.forms import BODY as FORM_BODY

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from edge_api.access import service as module
-from edge_api.access.input import AccessRequestInput
-from edge_api.access.service import AccessDecisions, AccessRequests
+from edge_api.access.service import AccessDecisions, AccessRequestInput, AccessRequests
 from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.auth.rate_limits import Limiter
