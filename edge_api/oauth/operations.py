@@ -111,13 +111,13 @@ async def publish_keys(service: Service, _: OperationRequest[None, None]) -> Ope
 
 async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Issue an access token, and perhaps a refresh token."""
-    tokens = service[OAuthServer].tokens
-    return OperationResult(await tokens.issue(form_pairs(request.body), request.headers))
+    server = service[OAuthServer]
+    return OperationResult(await server.issue(form_pairs(request.body), request.headers))
 
 
 async def revoke_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Revoke a token."""
-    await service[OAuthServer].tokens.revoke(form_pairs(request.body), request.headers)
+    await service[OAuthServer].revoke(form_pairs(request.body), request.headers)
     return OperationResult({})
 
 

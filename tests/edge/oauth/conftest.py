@@ -99,7 +99,7 @@ class World:
 
     async def token(self, headers: dict[str, str] | None = None, /, **form: str) -> dict[str, Any]:
         """Return the answer of the token endpoint."""
-        return await self.oauth.tokens.issue(tuple(form.items()), headers or {})
+        return await self.oauth.issue(tuple(form.items()), headers or {})
 
     async def redeem(self, client_id: str, code: str, verifier: str, /, **changes: str) -> Any:
         """Exchange a code."""
