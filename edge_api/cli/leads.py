@@ -18,7 +18,7 @@ from edge_api.cli import (
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.leads.service import LeadQuery, find_leads
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 

@@ -18,7 +18,7 @@ from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health
-from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.leads.service import LeadQuery, find_leads
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 from edge_api.outbox import GIVEN_UP

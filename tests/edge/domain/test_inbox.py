@@ -7,8 +7,8 @@ import pytest
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update, fold
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
-from edge_api.leads import inbox
-from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.leads import service as inbox
+from edge_api.leads.service import LeadQuery, find_leads
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.each_engine
