@@ -195,7 +195,7 @@ CATALOG_LINK = (
 def self_description(operations: Sequence[AnyOperation], settings: Settings, version: str) -> Json:
     """Return the answer of `GET /api/public/v1/`."""
     origin = settings.site_url
-    oauth = server_metadata(Issuer(origin), {})
+    oauth = server_metadata(Issuer(origin))
     return {
         "name": "Public API",
         "version": version,

@@ -213,14 +213,6 @@ class StoredRequest:
     quota: Quota | None  # the sender's remaining requests; `None` without a limit
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimResult:
-    """The result of a claim."""
-
-    row: Row
-    issued: tuple[IssuedKey, ...]  # none while it is pending
-
-
 class AccessRequests:
     """The requests in one store; credentials are derived from `secret`."""
 
@@ -256,25 +248,25 @@ class AccessRequests:
             raise
         return StoredRequest(row, token, await self._limiter.peek(_LIMIT, address))
 
-    async def claim(self, token: str) -> ClaimResult:
-        """Return the credentials of an approved request; none while it is pending.
+    async def claim(self, token: str) -> tuple[Row, tuple[IssuedKey, ...]]:
+        """Return a request and, if it is approved, its credentials; none while it is pending.
 
         Raises Problem `not_found` for an unknown or expired token, `forbidden` for a denied
         request, and `conflict` after `CLAIM_REPEAT_WINDOW` since the first claim.
         """
         row = await self._find(token)
         if row["status"] == "pending":
-            return ClaimResult(row, ())
+            return row, ()
         if row["status"] == "approved":
             try:
-                return ClaimResult(row, await self._issue_credentials(row, token))
+                return row, await self._issue_credentials(row, token)
             except Problem as problem:  # another claim, or a denial, was faster
                 if problem.code != "conflict":
                     raise
             row = await self._find(token)
         if row["status"] == "denied":
             raise Problem("forbidden", "This request was denied")
-        return ClaimResult(row, await self._reissue_credentials(row, token))
+        return row, await self._reissue_credentials(row, token)
 
     def _row(self, request: AccessRequestInput, claim_digest: str) -> Row:
         now = self._clock()

@@ -23,7 +23,7 @@ from edge_api.health import Health
 from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
 from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response
 from edge_api.http.errors import error_page, error_response, report_internal_error
-from edge_api.http.headers import transport_headers
+from edge_api.http.headers import STRICT_TRANSPORT
 from edge_api.http.response import (
     PreparedResponse,
     Request,
@@ -115,7 +115,8 @@ class App:
         self._pages = service.pages
         self._health = service[Health]
         self._observers = observers
-        self._headers = transport_headers(service.settings.site_url)
+        is_https = service.settings.site_url.startswith("https://")
+        self._headers = (STRICT_TRANSPORT,) if is_https else ()
         self._header_lines = header_lines(self._headers)
         origin = urlsplit(service.settings.site_url)
         is_loopback = service.settings.is_loopback

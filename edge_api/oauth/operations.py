@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI
-from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
+from edge_api.oauth.server import OAuthServer, resource_metadata, server_metadata
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.model import (
     AnyOperation,
@@ -93,8 +93,7 @@ class ClientAnswer(BaseModel, extra="forbid"):
 
 async def describe_server(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the metadata of the authorization server."""
-    issuer = service[OAuthServer].issuer
-    return _public(server_metadata(issuer, agent_auth(issuer)))
+    return _public(server_metadata(service[OAuthServer].issuer))
 
 
 async def describe_resource(

@@ -5,7 +5,7 @@ decision. Two requests that would use the same code or token at once meet in the
 the other finds a conflict, reads again, and sees a replay.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -55,7 +55,7 @@ from edge_api.oauth.client import (
     read_context,
 )
 from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
-from edge_api.oauth.consents import Consents
+from edge_api.oauth.consents import Consents, Pairs
 from edge_api.oauth.request import AuthRequest, ConsentCsrf
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
@@ -75,7 +75,6 @@ from edge_api.settings import Settings
 _ATTEMPTS: Final = 3
 """Attempts to decide a request when writes conflict."""
 
-Pairs = Sequence[tuple[str, str]]
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
 _PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
     "authorization_code": ("code", AUTHORIZATION_CODES),
@@ -257,7 +256,7 @@ class OAuthServer:
 _NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
 
 
-def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any]:
+def server_metadata(issuer: Issuer) -> dict[str, Any]:
     """Return the metadata of the server (RFC 8414, section 2)."""
     url = issuer.url
     return {
@@ -279,11 +278,11 @@ def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
         "service_documentation": f"{url}/auth.md",
-        "agent_auth": agent_auth,
+        "agent_auth": _agent_auth(issuer),
     }
 
 
-def agent_auth(issuer: Issuer) -> dict[str, Any]:
+def _agent_auth(issuer: Issuer) -> dict[str, Any]:
     """Return the metadata for agents without an account, with the members of auth.md."""
     requests, claims = f"{issuer.url}{REQUEST_ACCESS}", f"{issuer.url}{CLAIM_CREDENTIAL}"
     return {
