@@ -143,10 +143,6 @@ class AccessDecisions:
         (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
         return result.rows
 
-    async def count_pending(self) -> int:
-        """Return the number of pending requests."""
-        return await _count_pending(self._store, self._clock())
-
     async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
         """Approve a request, so that its claim token fetches the credential; return it changed.
 
@@ -287,7 +283,7 @@ class AccessRequests:
         return ACCESS_REQUESTS.new_row(given, timestamp, partial(new_id, now))
 
     async def _store_row(self, row: Row) -> None:
-        if await _count_pending(self._store, self._clock()) >= MAX_PENDING:
+        if await count_pending(self._store, self._clock()) >= MAX_PENDING:
             headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
             message = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", message, headers=headers)
@@ -372,7 +368,8 @@ def not_expired(now: str) -> Where:
     return (Filter("expires_at", "gt", now),)
 
 
-async def _count_pending(store: Store, now: datetime) -> int:
+async def count_pending(store: Store, now: datetime) -> int:
+    """Return the number of requests that wait for a decision."""
     where = (Filter("status", "eq", "pending"), *not_expired(format_instant(now)))
     (result,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
     return result.total or 0

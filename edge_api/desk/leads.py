@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
-from edge_api.access.service import AccessDecisions
+from edge_api.access.service import count_pending
 from edge_api.admin.filters import to_csv
 from edge_api.admin.privacy import Privacy, export_person
 from edge_api.admin.rows import Rows
@@ -48,7 +48,7 @@ async def overview(visit: Visit) -> Values:
         days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
         waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
     if visit.may_use(""):
-        pending = await AccessDecisions(store, clock).count_pending()
+        pending = await count_pending(store, clock())
         waiting.append((pending, "request{} for access", "/desk/access/"))
     if visit.may_use(EMAIL_SEND_LOG.name):
         (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))

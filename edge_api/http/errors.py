@@ -19,10 +19,6 @@ _log = logging.getLogger(__name__)
 _TITLE: Final = "This did not work"
 
 
-def _plain(problem: Problem) -> dict[str, str]:
-    return {"error": problem.message}
-
-
 def _postgrest(problem: Problem) -> dict[str, str | None]:
     """Return the members of PostgREST's errors too, unless the credential is invalid."""
     if problem.code == "unauthenticated":
@@ -50,12 +46,9 @@ def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict
 
 
 _MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
-    "plain": _plain,
     "postgrest": _postgrest,
     "oauth": _oauth,
     "jsonrpc": jsonrpc_error,
-    "page": _plain,  # for want of a page
-    "form": _plain,
 }
 
 
@@ -67,7 +60,8 @@ def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> Pre
         *API_HEADERS,
         *problem.headers.items(),
     ]
-    body = orjson.dumps(_MEMBERS[error_format](problem))
+    members = _MEMBERS.get(error_format)
+    body = orjson.dumps(members(problem) if members else {"error": problem.message})
     return PreparedResponse(problem.status, headers, body)
 
 

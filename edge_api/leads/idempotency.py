@@ -125,7 +125,5 @@ class Idempotency:
             "created_at": format_instant(now),
             "expires_at": format_instant(now + self._retention),
         }
-        return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
-
-    def _expired(self) -> tuple[Filter, ...]:
-        return (Filter("expires_at", "lte", format_instant(self._clock())),)
+        expired = (Filter("expires_at", "lte", row["created_at"]),)
+        return Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
