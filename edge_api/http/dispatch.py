@@ -22,15 +22,17 @@ from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
 from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
 from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response
-from edge_api.http.errors import error_page, error_response, report_internal_error
 from edge_api.http.headers import STRICT_TRANSPORT
 from edge_api.http.response import (
     PreparedResponse,
     Request,
     assign_request_id,
+    error_page,
+    error_response,
     header_lines,
     joined_header,
     move_limit_headers,
+    report_internal_error,
 )
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat

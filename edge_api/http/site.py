@@ -116,13 +116,10 @@ class SitePages:
 
     async def _closest_addresses(self, path: str) -> bytes:
         """Return Markdown with links to the addresses that are closest to a missing one."""
-        closest = await asyncio.to_thread(self._find_closest, path)
+        closest = await asyncio.to_thread(lambda: self._suggester.find(path, _MAX_SUGGESTIONS))
         lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
         return near.encode()
-
-    def _find_closest(self, path: str) -> list[str]:
-        return self._suggester.find(path, _MAX_SUGGESTIONS)
 
     @cached_property
     def _suggester(self) -> PathSuggester:

@@ -47,9 +47,14 @@ from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.response import PreparedResponse, Request, joined_header, move_limit_headers
+from edge_api.http.response import (
+    PreparedResponse,
+    Request,
+    joined_header,
+    jsonrpc_error,
+    move_limit_headers,
+)
 from edge_api.mcp.operations import ID_RANGE, MAX_BATCH, MAX_ID_LEN
 from edge_api.mcp.transport import Caller, Event, EventQueue, Message, ResponseStream
 from edge_api.operation.negotiation import media_weight

@@ -208,20 +208,6 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
     return {**client, "kind": "document", "auth_method": method, "jwks": jwks}
 
 
-def registration_response(row: Row, issued_at: int) -> Mapping[str, Any]:
-    """Return the answer to a registration (RFC 7591, section 3.2.1)."""
-    return {
-        "client_id": row["id"],
-        "client_id_issued_at": issued_at,
-        "client_name": row["name"],
-        "redirect_uris": row["redirect_uris"].split(),
-        "token_endpoint_auth_method": row["auth_method"],
-        "grant_types": row["grant_types"].split(),
-        "response_types": ["code"],
-        "scope": row["scopes"],
-    }
-
-
 def check_keys(jwks: Any) -> None:
     """Raise Problem unless `jwks` is a set of public keys (RFC 7517, section 5)."""
     keys = jwks.get("keys") if isinstance(jwks, dict) else None

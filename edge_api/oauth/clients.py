@@ -32,7 +32,6 @@ from edge_api.oauth.client import (
     is_document_id,
     public_client,
     read_metadata,
-    registration_response,
 )
 from edge_api.oauth.request import redirect_uri_error
 from edge_api.outbox import run_unless_conflict
@@ -210,7 +209,16 @@ class Clients:
         """
         checked = read_metadata(metadata, self._schemes)
         row = await self.add_unvetted(public_client(str(uuid4()), checked))
-        return registration_response(row, int(self._clock().timestamp()))
+        return {
+            "client_id": row["id"],
+            "client_id_issued_at": int(self._clock().timestamp()),
+            "client_name": row["name"],
+            "redirect_uris": row["redirect_uris"].split(),
+            "token_endpoint_auth_method": row["auth_method"],
+            "grant_types": row["grant_types"].split(),
+            "response_types": ["code"],
+            "scope": row["scopes"],
+        }
 
     async def rotate(self, client_id: str) -> Row:
         """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
