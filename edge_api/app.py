@@ -56,8 +56,7 @@ from edge_api.open_store import open_rate_limits, open_store
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
-from edge_api.operation.result import Document
-from edge_api.operation.service import ApiDocuments, Service
+from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.settings import Settings

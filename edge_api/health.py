@@ -116,8 +116,8 @@ class Health:
         build, error = self.builds.current, self.builds.error
         if build is None:
             return Check("fail", error or "no build is loaded")
-        facts = {"build_id": build.build_id, "posts": build.count}
-        if build.site_url != self.builds.site_url:
+        facts = {"build_id": build.head.build_id, "posts": build.head.count}
+        if build.head.site_url != self.builds.site_url:
             return Check("fail", "the build was made for another SITE_URL", facts)
         return Check("warn" if error else "pass", error, facts)
 

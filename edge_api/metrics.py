@@ -20,12 +20,10 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
 from edge_api.health import SEVERITY, Health
-from edge_api.http.request import Request
-from edge_api.http.response import AnyResponse
+from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import AnyOperation, Operation, OperationRequest, SuccessResponse
-from edge_api.operation.result import OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.settings import is_loopback
 
@@ -149,7 +147,7 @@ async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
 def _age_gauges(service: Service) -> Iterator[Gauge]:
     build, now = service[BuildManager].current, service.clock()
     if build is not None:
-        yield "edge_posts", "Posts of the build that is served.", {}, float(build.count)
+        yield "edge_posts", "Posts of the build that is served.", {}, float(build.head.count)
         age = (now - build.head.built_for).total_seconds()
         yield "edge_build_age_seconds", "Age of the build that is served.", {}, age
     replica = read_result(service.settings, "replica")

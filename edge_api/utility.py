@@ -20,8 +20,7 @@ from edge_api.operation.model import (
     cacheable,
     output_schema,
 )
-from edge_api.operation.result import JSON, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.schema import paths
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings
@@ -196,7 +195,7 @@ CATALOG_LINK = (
 def self_description(operations: Sequence[AnyOperation], settings: Settings, version: str) -> Json:
     """Return the answer of `GET /api/public/v1/`."""
     origin = settings.site_url
-    oauth = server_metadata(Issuer(origin), {})
+    oauth = server_metadata(Issuer(origin))
     return {
         "name": "Public API",
         "version": version,

@@ -3,20 +3,24 @@
 The answers use the members of auth.md's first generation.
 """
 
+from collections.abc import Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, TypeAdapter
 
-from edge_api.access.input import (
+from edge_api.access.service import (
+    CLAIM_REPEAT_WINDOW,
     AccessRequestInput,
+    AccessRequests,
     RequestedType,
     read_access_form,
     request_schema,
+    requested_type,
 )
-from edge_api.access.service import CLAIM_REPEAT_WINDOW, AccessRequests, ClaimResult, requested_type
-from edge_api.auth.keys import KeyType
+from edge_api.auth.keys import IssuedKey, KeyType
 from edge_api.db.problems import Problem
+from edge_api.db.table import Row
 from edge_api.operation.forms import BODY as FORM_BODY
 from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
 from edge_api.operation.input import FormErrors
@@ -28,8 +32,7 @@ from edge_api.operation.model import (
     SuccessResponse,
     output_schema,
 )
-from edge_api.operation.result import HTML, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
@@ -111,14 +114,12 @@ async def register(
 
 async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -> OperationResult:
     """Return the credential, or 202 while the request is pending."""
-    claimed = await service[AccessRequests].claim(request.body.claim_token)
-    if claimed.issued:
-        return OperationResult(_claimed_credentials(claimed))
+    row, keys = await service[AccessRequests].claim(request.body.claim_token)
+    if keys:
+        return OperationResult(_claimed_credentials(row, keys))
     next_step = "Nobody has decided yet: send the claim token again later."
     headers = {"Retry-After": str(CLAIM_RETRY_AFTER_SECONDS)}
-    return OperationResult(
-        _registration(service, claimed.row, next_step), status=202, headers=headers
-    )
+    return OperationResult(_registration(service, row, next_step), status=202, headers=headers)
 
 
 def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict[str, Any]:
@@ -135,7 +136,7 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
     }
 
 
-def _claimed_credentials(claimed: ClaimResult) -> dict[str, Any]:
+def _claimed_credentials(row: Row, keys: Sequence[IssuedKey]) -> dict[str, Any]:
     credentials = [
         {
             "credential": issued.secret,
@@ -143,10 +144,10 @@ def _claimed_credentials(claimed: ClaimResult) -> dict[str, Any]:
             "credential_expires": issued.row["expires_at"],
             "scopes": issued.row["scopes"].split(),
         }
-        for issued in claimed.issued
+        for issued in keys
     ]
     return {
-        "registration_id": claimed.row["id"],
+        "registration_id": row["id"],
         "registration_type": "anonymous",
         "status": "claimed",
         **credentials[0],

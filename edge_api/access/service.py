@@ -1,18 +1,20 @@
-"""Access requests: stored, decided by the operator, and claimed once.
+"""Access requests: their input in two formats, their decision by the operator, and their claim.
 
-Their sender gets a claim token. After the approval it fetches the credential, which is made then
-and not stored: it is derived from the token and the service's secret, so that a client whose answer
-was lost gets the same one again within ten minutes.
+The second format is a registration of auth.md's first generation: its type is `anonymous`, and
+`requested_credential_type` names the credential. The sender gets a claim token, which fetches the
+credential after the approval. That is derived then from token and secret, and not stored.
 """
 
 import asyncio
 import hmac
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Final
+from typing import Annotated, Any, Final, Literal, get_args
 
-from edge_api.access.input import AccessRequestInput, RequestedType
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
+
 from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
 from edge_api.auth.rate_limits import Limiter, Quota
@@ -22,11 +24,105 @@ from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
-from edge_api.db.tables import CREDENTIALS
+from edge_api.db.tables import CREDENTIALS, MAX_EMAIL_LENGTH
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.queue import Outbox
+from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
 from edge_api.outbox import run_unless_conflict
-from edge_api.schema.credentials import UNVETTED_SCOPES
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, UNVETTED_SCOPES, Scope
+
+RequestedType = Literal["api_key", "access_token", "both"]
+ANONYMOUS: Final = "anonymous"
+UNNAMED_AGENT: Final = "An agent that gave no name"
+UNSTATED_PURPOSE: Final = "Nothing was said about the purpose."
+
+_NAME = TextRule(100)
+_PURPOSE = TextRule(2000, multiline=True)
+
+
+class AccessRequestInput(BaseModel, strict=True, frozen=True):
+    """A request for a credential."""
+
+    type: Literal["api_key", "access_token", "both", "anonymous"]
+    requested_credential_type: RequestedType = "api_key"
+    name: Annotated[str, AfterValidator(_NAME.clean)]
+    email: Annotated[str, AfterValidator(check_email)] | None = None
+    purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
+    filled_honeypot: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _add_defaults(cls, given: Any) -> Any:
+        """Add the members that anonymous agents do not send."""
+        if isinstance(given, Mapping) and given.get("type") == ANONYMOUS:
+            return {"name": UNNAMED_AGENT, "purpose": UNSTATED_PURPOSE, **given}
+        return given
+
+    @property
+    def credential_types(self) -> tuple[KeyType, ...]:
+        """The requested credential, or one for each audience."""
+        requested = self.requested_credential_type if self.type == ANONYMOUS else self.type
+        return ("api_key", "access_token") if requested == "both" else (requested,)
+
+    @property
+    def requested_scopes(self) -> tuple[Scope, ...]:
+        """The requested scopes; an access token needs `mcp`."""
+        is_for_mcp = "access_token" in self.credential_types
+        scopes = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
+        return tuple(scope for scope in SCOPES if scope in scopes)
+
+
+def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
+    """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
+    given = {name: text for name, text in normalize_newlines(fields).items() if name != "scopes"}
+    return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
+
+
+def request_schema() -> dict[str, Any]:
+    """Return the JSON Schema of both forms."""
+    members = {
+        "name": _NAME.json_schema("Who asks: a person, or a program."),
+        "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),
+        "email": {
+            "type": ["string", "null"],
+            "format": "email",
+            "minLength": 3,
+            "maxLength": MAX_EMAIL_LENGTH,
+            "description": "Where the person who decides may ask back.",
+        },
+        "scopes": {
+            "type": ["array", "null"],
+            "items": {"enum": list(SCOPES)},
+            "minItems": 1,
+            "maxItems": len(SCOPES),
+            "description": "What the credential is to be able to do, or the default.",
+        },
+    }
+    credential = {
+        "enum": list(get_args(RequestedType)),
+        "description": "For the REST API, for MCP, or one credential for each.",
+    }
+    return {
+        "anyOf": [
+            {
+                "title": "In plain words",
+                "type": "object",
+                "required": ["type", "name", "purpose"],
+                "properties": {"type": credential, **members},
+            },
+            {
+                "title": "In the words of auth.md",
+                "type": "object",
+                "required": ["type"],
+                "properties": {
+                    "type": {"const": ANONYMOUS},
+                    "requested_credential_type": credential,
+                    **members,
+                },
+            },
+        ]
+    }
 
 
 class AccessDecisions:
@@ -46,10 +142,6 @@ class AccessDecisions:
         where = not_expired(format_instant(self._clock()))
         (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
         return result.rows
-
-    async def count_pending(self) -> int:
-        """Return the number of pending requests."""
-        return await _count_pending(self._store, self._clock())
 
     async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
         """Approve a request, so that its claim token fetches the credential; return it changed.
@@ -117,14 +209,6 @@ class StoredRequest:
     quota: Quota | None  # the sender's remaining requests; `None` without a limit
 
 
-@dataclass(frozen=True, slots=True)
-class ClaimResult:
-    """The result of a claim."""
-
-    row: Row
-    issued: tuple[IssuedKey, ...]  # none while it is pending
-
-
 class AccessRequests:
     """The requests in one store; credentials are derived from `secret`."""
 
@@ -160,25 +244,25 @@ class AccessRequests:
             raise
         return StoredRequest(row, token, await self._limiter.peek(_LIMIT, address))
 
-    async def claim(self, token: str) -> ClaimResult:
-        """Return the credentials of an approved request; none while it is pending.
+    async def claim(self, token: str) -> tuple[Row, tuple[IssuedKey, ...]]:
+        """Return a request and, if it is approved, its credentials; none while it is pending.
 
         Raises Problem `not_found` for an unknown or expired token, `forbidden` for a denied
         request, and `conflict` after `CLAIM_REPEAT_WINDOW` since the first claim.
         """
         row = await self._find(token)
         if row["status"] == "pending":
-            return ClaimResult(row, ())
+            return row, ()
         if row["status"] == "approved":
             try:
-                return ClaimResult(row, await self._issue_credentials(row, token))
+                return row, await self._issue_credentials(row, token)
             except Problem as problem:  # another claim, or a denial, was faster
                 if problem.code != "conflict":
                     raise
             row = await self._find(token)
         if row["status"] == "denied":
             raise Problem("forbidden", "This request was denied")
-        return ClaimResult(row, await self._reissue_credentials(row, token))
+        return row, await self._reissue_credentials(row, token)
 
     def _row(self, request: AccessRequestInput, claim_digest: str) -> Row:
         now = self._clock()
@@ -199,7 +283,7 @@ class AccessRequests:
         return ACCESS_REQUESTS.new_row(given, timestamp, partial(new_id, now))
 
     async def _store_row(self, row: Row) -> None:
-        if await _count_pending(self._store, self._clock()) >= MAX_PENDING:
+        if await count_pending(self._store, self._clock()) >= MAX_PENDING:
             headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
             message = "Too many requests for access wait for a decision: try again another day"
             raise Problem("unavailable", message, headers=headers)
@@ -281,7 +365,8 @@ def not_expired(now: str) -> Where:
     return (Filter("expires_at", "gt", now),)
 
 
-async def _count_pending(store: Store, now: datetime) -> int:
+async def count_pending(store: Store, now: datetime) -> int:
+    """Return the number of requests that wait for a decision."""
     where = (Filter("status", "eq", "pending"), *not_expired(format_instant(now)))
     (result,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
     return result.total or 0

@@ -52,8 +52,7 @@ from edge_api.operation.model import (
     SuccessResponse,
     Tool,
 )
-from edge_api.operation.result import JSON, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import JSON, OperationResult, Service
 
 PREFIX: Final = "/api/public/v1/admin"
 PATH = f"{PREFIX}/{{table}}"

@@ -39,8 +39,7 @@ from edge_api.db.types import (
 from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.operation.model import OperationRequest
 from edge_api.operation.negotiation import media_weight, preferences
-from edge_api.operation.result import JSON, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import JSON, OperationResult, Service
 
 READ_TIMEOUT_SECONDS: Final = 5.0
 """Time limit of a read: many times what a million rows need for an order without an index."""

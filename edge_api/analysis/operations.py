@@ -36,8 +36,7 @@ from edge_api.operation.model import (
     Tool,
     ToolHints,
 )
-from edge_api.operation.result import OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/analyze"

@@ -6,6 +6,7 @@ Shared by them: options, parsers of values, and the printing of rows.
 import argparse
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -65,6 +66,17 @@ def print_list(
         )
     else:
         print(empty_message)
+
+
+def print_secret(
+    lines: Sequence[str], members: Mapping[str, Any], note: str, *, as_json: bool
+) -> None:
+    """Print what is shown once: one JSON object, or lines with a note on standard error."""
+    if as_json:
+        print(json.dumps(members, ensure_ascii=False))
+    else:
+        print(*lines, sep="\n")
+        sys.stderr.write(f"{note}\n")
 
 
 def _cell(row: Mapping[str, Any], column: str | Callable[[Mapping[str, Any]], str]) -> str:

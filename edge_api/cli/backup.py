@@ -5,7 +5,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
@@ -35,17 +34,6 @@ class Backup:
     key: Path | None  # the copy of the secret key
     removed: Sequence[Path]
 
-    def as_json(self) -> dict[str, Any]:
-        """Return it as `backup --json` prints it."""
-        return {
-            "file": str(self.path),
-            "bytes": self.path.stat().st_size,
-            "schema_version": self.contents.schema_version,
-            "rows": dict(self.contents.rows),
-            "secret_key": str(self.key) if self.key else None,
-            "removed": [str(path) for path in self.removed],
-        }
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
@@ -71,7 +59,15 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     folder = BackupFolder(arguments.to or store.parent / BACKUPS)
     backup = make_backup(store, key, folder, arguments.keep)
     if arguments.json:
-        print(json.dumps(backup.as_json(), indent=2))
+        printed = {
+            "file": str(backup.path),
+            "bytes": backup.path.stat().st_size,
+            "schema_version": backup.contents.schema_version,
+            "rows": dict(backup.contents.rows),
+            "secret_key": str(backup.key) if backup.key else None,
+            "removed": [str(path) for path in backup.removed],
+        }
+        print(json.dumps(printed, indent=2))
     else:
         print(*_summary(backup, settings), sep="\n")
     return 0

@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +15,12 @@ from edge_api.cli import (
     minute_column,
     parse_words,
     print_list,
+    print_secret,
 )
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.oauth.authlib_server import AUTH_METHODS, GRANT_TYPES
-from edge_api.oauth.clients import Clients, NewClient, RegisteredClient
+from edge_api.oauth.clients import Clients, NewClient
 from edge_api.open_store import command_store
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
@@ -124,16 +124,14 @@ def _read_keys(path: str | None) -> Any:
         raise Problem("invalid", f"{path} is no JSON: give it a JWK set") from None
 
 
-def _show(registered: RegisteredClient, *, as_json: bool) -> None:
-    row, secret = registered.row, registered.secret
-    if as_json:
-        members = {"client_id": row["id"], "client_secret": secret}
-        print(json.dumps({**members, **_to_json(row)}, ensure_ascii=False))
+def _show(row: Row, *, as_json: bool) -> None:
+    secret = row["secret"]
+    members = {"client_id": row["id"], "client_secret": secret, **_to_json(row)}
+    if secret is None and not as_json:
+        print(row["id"])
         return
-    print(row["id"])
-    if secret:
-        print(secret)
-        sys.stderr.write("The secret is shown this once: keep it where secrets are kept.\n")
+    note = "The secret is shown this once: keep it where secrets are kept."
+    print_secret((row["id"], secret), members, note, as_json=as_json)
 
 
 def _to_json(row: Row) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ssl import cert_time_to_seconds
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from edge_api.access.service import AccessDecisions
+from edge_api.access.service import count_pending
 from edge_api.app import Assembly, assemble
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
@@ -164,8 +164,7 @@ def check_units(shown: str) -> Iterator[str]:
 
 
 async def _pending_requests(assembly: Assembly) -> list[str]:
-    decisions = AccessDecisions(assembly.service.store, assembly.service.clock)
-    count = await decisions.count_pending()
+    count = await count_pending(assembly.service.store, assembly.service.clock())
     if not count:
         return []
     what = "1 request for access waits" if count == 1 else f"{count} requests for access wait"

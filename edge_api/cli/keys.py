@@ -1,8 +1,6 @@
 """`keys`: issue, list, rotate and revoke API keys and access tokens."""
 
 import argparse
-import json
-import sys
 from typing import Any
 
 from edge_api.auth.actor import system_clock
@@ -17,6 +15,7 @@ from edge_api.cli import (
     minute_column,
     parse_words,
     print_list,
+    print_secret,
 )
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_timestamp
@@ -100,16 +99,17 @@ def _instant(text: str) -> str:
 
 def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
     row = issued.row
-    if as_json:
-        members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
-        word_lists = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-        print(json.dumps({"key": issued.secret, **members, **word_lists}, ensure_ascii=False))
-        return
-    print(issued.secret)
-    note = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
-    sys.stderr.write(f"{note}\nIt is shown this once: keep it where secrets are kept.\n")
+    members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
+    about = f"id {row['id']}, scopes {row['scopes']}, expires {row['expires_at'] or 'never'}"
+    note = f"{about}\nIt is shown this once: keep it where secrets are kept."
+    shown = {"key": issued.secret, **members, **_word_lists(row)}
+    print_secret((issued.secret,), shown, note, as_json=as_json)
+
+
+def _word_lists(row: Row) -> dict[str, Any]:
+    return {name: row[name] and row[name].split() for name in ("scopes", "tables")}
 
 
 def _to_json(row: Row, now: str) -> dict[str, Any]:
-    word_lists = {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-    return {**{name: row[name] for name in _MEMBERS}, **word_lists, "state": key_state(row, now)}
+    members = {name: row[name] for name in _MEMBERS}
+    return {**members, **_word_lists(row), "state": key_state(row, now)}

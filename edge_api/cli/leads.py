@@ -18,7 +18,7 @@ from edge_api.cli import (
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.leads.service import LeadQuery, find_leads
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
@@ -59,8 +59,8 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
 async def _list(store: Store, arguments: argparse.Namespace) -> None:
     statuses = tuple(arguments.status or (each for each in _STATUSES if each != "spam"))
     query = LeadQuery(arguments.search, statuses, limit=arguments.limit)
-    found = await find_leads(store, query)
-    print_list(found.rows, _COLUMNS, "no lead is like that", as_json=arguments.json)
+    found, _ = await find_leads(store, query)
+    print_list(found, _COLUMNS, "no lead is like that", as_json=arguments.json)
 
 
 async def _show(store: Store, arguments: argparse.Namespace) -> None:

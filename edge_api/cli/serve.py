@@ -21,7 +21,7 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
-from edge_api.cli.supervisor import INHERITED, ControlSocket, InheritedFds, Supervisor
+from edge_api.cli.supervisor import INHERITED, Supervisor
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
 from edge_api.db.query import Store
 from edge_api.health import Health
@@ -78,7 +78,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     workers = "processes that serve; more than 1 needs PostgreSQL (default: 1)"
     parser.add_argument("--workers", type=int, default=1, help=workers)
-    parser.add_argument(INHERITED, type=InheritedFds.read, help=argparse.SUPPRESS)
+    parser.add_argument(INHERITED, type=_inherited, help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -87,8 +87,8 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if refusal:
         sys.stderr.write(f"--workers: {refusal}\n")
         return 2
-    inherited: InheritedFds | None = arguments.inherited
-    configure_logging(settings.log_format, inherited.number if inherited else None)
+    inherited: tuple[int, ...] | None = arguments.inherited
+    configure_logging(settings.log_format, inherited[0] if inherited else None)
     raise_descriptor_limit()
     if inherited is None and (error := check_dotenv_permissions()):
         _log.warning("%s", error)
@@ -135,6 +135,11 @@ def _maildir(text: str) -> str:
         return check_relay(f"maildir:{text}")
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
+
+
+def _inherited(text: str) -> tuple[int, ...]:
+    number, announce, control, first, *more = map(int, text.split(","))
+    return number, announce, control, first, *more
 
 
 def _port(text: str) -> int:
@@ -211,38 +216,49 @@ def ask_system(*command: str) -> str:
 
 
 async def _serve_worker(
-    inherited: InheritedFds, arguments: argparse.Namespace, settings: Settings
+    inherited: tuple[int, ...], arguments: argparse.Namespace, settings: Settings
 ) -> int:
     """Serve on the inherited sockets until SIGTERM or retirement. Returns 0, or 2."""
     try:
-        end, sockets = inherited.open_sockets()
+        _, announce, *descriptors = inherited
+        for each in descriptors:
+            os.set_inheritable(each, False)  # noqa: FBT003  the standard library's own form
+        end, *sockets = (socket.socket(fileno=each) for each in descriptors)
+        reader, writer = await asyncio.open_connection(sock=end)
     except OSError:
         sys.stderr.write("--inherited: only the supervisor of --workers gives it\n")
         return 2
-    ending, control = handle_signals(), await ControlSocket.open(end)
+    ending = handle_signals()
     async with assemble(settings, exclusive=True) as assembly:
-        report = await assembly.service[Health].report()
-        control.report_ready(str(report.get("error", "")))
-        if not await control.wait_activation():
-            control.close()
-            return 0
-        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
-        if inherited.announce:
-            await print_startup(assembly, arguments, server.port)
-        retiring = asyncio.create_task(_stop_when_retired(control, server, ending))
-        await serve_until(ending, server, assembly.service[Health].start_draining)
-        retiring.cancel()
-    control.close()
+        error = str((await assembly.service[Health].report()).get("error", ""))
+        writer.write(f"{' '.join(error.splitlines())}\n".encode())
+        if await _read_control(reader, 1):
+            server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
+            if announce:
+                await print_startup(assembly, arguments, server.port)
+            retiring = asyncio.create_task(_stop_when_retired(reader, server, ending))
+            await serve_until(ending, server, assembly.service[Health].start_draining)
+            retiring.cancel()
+    writer.close()
     return 0
 
 
-async def _stop_when_retired(control: ControlSocket, server: Server, ending: asyncio.Event) -> None:
+async def _read_control(reader: asyncio.StreamReader, size: int = -1) -> bytes:
+    """Return what the supervisor sends: nothing when it closes its end, or dies."""
+    with suppress(OSError):
+        return await reader.read(size)
+    return b""
+
+
+async def _stop_when_retired(
+    reader: asyncio.StreamReader, server: Server, ending: asyncio.Event
+) -> None:
     """Stop accepting connections when the supervisor retires this worker.
 
     Connections that were accepted have all the time of the drain, and the port is free for the
     next supervisor.
     """
-    await control.wait_closed()
+    await _read_control(reader)
     server.stop_accepting()
     ending.set()
 

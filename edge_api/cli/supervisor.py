@@ -16,88 +16,15 @@ from asyncio.subprocess import Process
 from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Final, Self
 
 from edge_api.metrics import mark_worker_dead
 
 INHERITED: Final = "--inherited"
-"""The option of workers, which only the supervisor uses."""
+"""The option of workers, which only the supervisor uses. Its value has the number of the worker,
+1 if it prints the startup message, and the file descriptors of the control and listening sockets.
+"""
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class InheritedFds:
-    """The file descriptors that a worker inherits."""
-
-    number: int  # from 1 on
-    announce: bool  # whether it prints the startup message
-    control: int
-    sockets: tuple[int, ...]
-
-    def as_options(self) -> list[str]:
-        """Return the option for the worker's command line."""
-        numbers = (self.number, int(self.announce), self.control, *self.sockets)
-        return [INHERITED, ",".join(map(str, numbers))]
-
-    @classmethod
-    def read(cls, text: str) -> Self:
-        """Parse the value of the option. Raises ValueError."""
-        number, announce, control, first, *more = map(int, text.split(","))
-        return cls(number, bool(announce), control, (first, *more))
-
-    def open_sockets(self) -> tuple[socket.socket, list[socket.socket]]:
-        """Return the control socket and the listening ones, not inheritable. Raises OSError."""
-        descriptors = (self.control, *self.sockets)
-        for descriptor in descriptors:
-            os.set_inheritable(descriptor, False)  # noqa: FBT003  the standard library's own form
-        control, *sockets = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-        return control, sockets
-
-
-class ControlSocket:
-    """One end of the control connection between supervisor and worker.
-
-    The worker reports once that it can serve, and waits for its activation. When the supervisor
-    closes its end, or dies, the worker is retired.
-    """
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader = reader
-        self._writer = writer
-
-    @classmethod
-    async def open(cls, end: socket.socket) -> Self:
-        """Return the connection of a socket."""
-        return cls(*await asyncio.open_connection(sock=end))
-
-    def report_ready(self, error: str) -> None:
-        """Report that this worker can serve, and its error, if any."""
-        self._writer.write(f"{' '.join(error.splitlines())}\n".encode())
-
-    async def read_report(self) -> str | None:
-        """Wait for the worker's report; return its error, or `None` if it ends first."""
-        line = await self._reader.readline()
-        return line.decode().strip() if line.endswith(b"\n") else None
-
-    def activate(self) -> None:
-        """Let the worker accept connections."""
-        self._writer.write(b"\n")
-
-    async def wait_activation(self) -> bool:
-        """Wait for the activation; return `False` if the supervisor closes the connection."""
-        with suppress(OSError):
-            return bool(await self._reader.read(1))
-        return False
-
-    async def wait_closed(self) -> None:
-        """Wait until the other side closes its end, or dies."""
-        with suppress(OSError):  # unread data, when it died
-            await self._reader.read()
-
-    def close(self) -> None:
-        """Close this end."""
-        self._writer.close()
 
 
 START_SECONDS: Final = 90.0
@@ -107,15 +34,25 @@ STOP_SECONDS: Final = 30.0
 
 
 class WorkerProcess:
-    """A process of `serve` that has inherited the listening sockets."""
+    """A process of `serve` that has inherited the listening sockets, and a control socket.
 
-    def __init__(self, number: int, process: Process, control: ControlSocket) -> None:
+    It reports there once that it can serve, and waits for its activation. When the supervisor
+    closes its end, or dies, the worker is retired.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        process: Process,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
         self.number = number
         self.error: str | None = None
         """Its reported error, empty if it has none; `None` until it has reported."""
         self._is_active = False
         self._process = process
-        self._control = control
+        self._reader, self._writer = reader, writer
         self._started_at = time.monotonic()
 
     @classmethod
@@ -131,14 +68,15 @@ class WorkerProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             descriptors = tuple(each.fileno() for each in sockets)
-            inheritance = InheritedFds(number, announce, theirs.fileno(), descriptors)
+            inherited = (number, int(announce), theirs.fileno(), *descriptors)
+            option = (INHERITED, ",".join(map(str, inherited)))
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "edge_api", *argv, *inheritance.as_options()),
+                *(sys.executable, "-m", "edge_api", *argv, *option),
                 stdin=asyncio.subprocess.DEVNULL,
                 pass_fds=(theirs.fileno(), *descriptors),
                 process_group=0,
             )
-        return cls(number, process, await ControlSocket.open(ours))
+        return cls(number, process, *await asyncio.open_connection(sock=ours))
 
     @property
     def name(self) -> str:
@@ -169,16 +107,19 @@ class WorkerProcess:
         """Wait until it can serve, has ended, or took too long."""
         try:
             async with asyncio.timeout(START_SECONDS):
-                self.error = await self._control.read_report()
+                line = await self._reader.readline()
         except TimeoutError:
+            line = b""
             self.kill()
-        if not self.is_ready:
+        if not line.endswith(b"\n"):
             await self.wait()
+            return
+        self.error = line.decode().strip()
 
     def activate(self) -> None:
         """Let it accept connections from now on."""
         self._is_active = True
-        self._control.activate()
+        self._writer.write(b"\n")
         _log.info("%s serves%s", self.name, self.error and f", but: {self.error}")
 
     def stop(self) -> None:
@@ -186,11 +127,11 @@ class WorkerProcess:
         with suppress(ProcessLookupError):
             self._process.send_signal(signal.SIGTERM)
         if not self._is_active:  # it waits for its activation
-            self._control.close()
+            self.retire()
 
     def retire(self) -> None:
         """Let it stop accepting connections, finish its requests, and end."""
-        self._control.close()
+        self._writer.close()
 
     def kill(self) -> None:
         """End it now."""
@@ -200,7 +141,7 @@ class WorkerProcess:
     async def wait(self) -> int:
         """Wait for its end; return the exit status, negative for a signal."""
         status = await self._process.wait()
-        self._control.close()
+        self.retire()
         mark_worker_dead(self._process.pid)
         return status
 

@@ -1,8 +1,6 @@
 """`webhooks`: the endpoints that are notified of events, and their undelivered events."""
 
 import argparse
-import json
-import sys
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +16,7 @@ from edge_api.cli import (
     add_json,
     add_list,
     print_list,
+    print_secret,
 )
 from edge_api.db.table import Row
 from edge_api.open_store import command_store
@@ -142,13 +141,9 @@ def _hours(text: str) -> timedelta:
 
 
 def _show(endpoint: Row, *, as_json: bool) -> None:
-    if as_json:
-        members = {name: endpoint[name] for name in ("id", "url", "secret")}
-        print(json.dumps(members, ensure_ascii=False))
-        return
-    print(endpoint["id"])
-    print(endpoint["secret"])
-    sys.stderr.write("The secret is shown this once: give it to the receiver, which checks it.\n")
+    members = {name: endpoint[name] for name in ("id", "url", "secret")}
+    note = "The secret is shown this once: give it to the receiver, which checks it."
+    print_secret((endpoint["id"], endpoint["secret"]), members, note, as_json=as_json)
 
 
 def _events(number: int) -> str:

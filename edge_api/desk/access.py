@@ -39,8 +39,7 @@ from edge_api.mail.queue import Outbox, OutboxAdmin
 from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import AnyOperation
-from edge_api.operation.result import Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
 from edge_api.schema.paths import DESK
 

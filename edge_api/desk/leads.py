@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
-from edge_api.access.service import AccessDecisions
+from edge_api.access.service import count_pending
 from edge_api.admin.filters import to_csv
 from edge_api.admin.privacy import Privacy, export_person
 from edge_api.admin.rows import Rows
@@ -18,9 +18,9 @@ from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health
-from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.leads.service import LeadQuery, find_leads
 from edge_api.operation.input import FormErrors
-from edge_api.operation.result import JSON, OperationResult
+from edge_api.operation.service import JSON, OperationResult
 from edge_api.outbox import GIVEN_UP
 
 STATUSES: Final = LEADS.columns["status"].choices
@@ -48,7 +48,7 @@ async def overview(visit: Visit) -> Values:
         days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
         waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
     if visit.may_use(""):
-        pending = await AccessDecisions(store, clock).count_pending()
+        pending = await count_pending(store, clock())
         waiting.append((pending, "request{} for access", "/desk/access/"))
     if visit.may_use(EMAIL_SEND_LOG.name):
         (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))
@@ -82,26 +82,26 @@ def read_query(visit: Visit, limit: int) -> LeadQuery:
 async def inbox(visit: Visit) -> Values:
     """Return a page of leads."""
     query = read_query(visit, PAGE_SIZE)
-    found = await find_leads(visit.service.store, query)
+    found, has_more = await find_leads(visit.service.store, query)
     page = query.offset // PAGE_SIZE + 1
     return {
-        "leads": found.rows,
+        "leads": found,
         "statuses": STATUSES,
         "chosen": [text for name, text in visit.pairs if name == "status"],
         "q": query.search,
         "order": visit.query.get("order", "newest"),
         "page": page,
         "before": page - 1 if page > 1 else None,
-        "after": page + 1 if found.has_more else None,
-        "picked": [row["id"] for row in found.rows if "pick" in visit.query] or visit.chosen("id"),
+        "after": page + 1 if has_more else None,
+        "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
     }
 
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return the leads that the inbox's filters find, as CSV."""
-    found = await find_leads(visit.service.store, read_query(visit, MAX_CSV_ROWS))
+    found, _ = await find_leads(visit.service.store, read_query(visit, MAX_CSV_ROWS))
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
-    text = to_csv(LEADS.readable, found.rows)
+    text = to_csv(LEADS.readable, found)
     return OperationResult(text.encode(), headers=headers, media_type="text/csv; charset=utf-8")
 
 
@@ -153,7 +153,7 @@ async def _find_next(visit: Visit, row: Row) -> str | None:
     at_once = (Filter("created_at", "eq", at), Filter("id", way, row["id"]))
     for beyond in (at_once, (Filter("created_at", way, at),)):
         query = replace(query, beyond=beyond, offset=0)
-        if found := (await find_leads(visit.service.store, query)).rows:
+        if found := (await find_leads(visit.service.store, query))[0]:
             return str(found[0]["id"])
     return None
 

@@ -32,8 +32,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors, normalize_newlines
 from edge_api.operation.model import AnyOperation, Body, Method, Operation, OperationRequest, page
-from edge_api.operation.result import FORM, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,

@@ -10,8 +10,7 @@ from edge_api.auth.client_address import client_address
 from edge_api.auth.rate_limits import AUTHENTICATED, Quota
 from edge_api.db.problems import Problem
 from edge_api.health import Health
-from edge_api.http.request import HeaderFields, Request
-from edge_api.http.response import move_limit_headers
+from edge_api.http.response import HeaderFields, Request, move_limit_headers
 from edge_api.operation.model import AnyOperation, authorise
 from edge_api.operation.service import Service
 

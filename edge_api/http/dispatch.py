@@ -21,12 +21,19 @@ from edge_api.db.problems import Code, Problem
 from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
 from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
-from edge_api.http.conditional import DocumentResponses
-from edge_api.http.endpoint import Endpoint, options_response, preflight_response
-from edge_api.http.errors import error_page, error_response, report_internal_error
-from edge_api.http.headers import transport_headers
-from edge_api.http.request import Request, assign_request_id, joined_header
-from edge_api.http.response import PreparedResponse, header_lines, move_limit_headers
+from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response
+from edge_api.http.headers import STRICT_TRANSPORT
+from edge_api.http.response import (
+    PreparedResponse,
+    Request,
+    assign_request_id,
+    error_page,
+    error_response,
+    header_lines,
+    joined_header,
+    move_limit_headers,
+    report_internal_error,
+)
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import Service
@@ -110,7 +117,8 @@ class App:
         self._pages = service.pages
         self._health = service[Health]
         self._observers = observers
-        self._headers = transport_headers(service.settings.site_url)
+        is_https = service.settings.site_url.startswith("https://")
+        self._headers = (STRICT_TRANSPORT,) if is_https else ()
         self._header_lines = header_lines(self._headers)
         origin = urlsplit(service.settings.site_url)
         is_loopback = service.settings.is_loopback

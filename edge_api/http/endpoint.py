@@ -1,28 +1,124 @@
 """One operation as an endpoint: decode the request, run the handler, encode the result.
 
-A body is read within limits of size and time.
+A body is read within limits of size and time. Documents have validators and content codings.
 """
 
 import asyncio
-from collections.abc import Mapping
+import gzip
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+import brotli
 import orjson
 from aiohttp import HttpVersion11, web
+from aiohttp.hdrs import ACCEPT_ENCODING, IF_NONE_MATCH
 from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel
 
 from edge_api.db.problems import Problem
+from edge_api.db.versioned_cache import SizedCache
 from edge_api.http.admission import Admitted
-from edge_api.http.conditional import DocumentResponses, compress
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, page_headers
-from edge_api.http.request import HeaderFields, Request
-from edge_api.http.response import PreparedResponse, move_limit_headers
+from edge_api.http.response import (
+    HeaderFields,
+    PreparedResponse,
+    Request,
+    joined_header,
+    move_limit_headers,
+)
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_body, check_query
-from edge_api.operation.result import FORM, Document, HtmlResult, OperationResult
-from edge_api.operation.service import Service
-from edge_api.schema.site_policy import Headers
+from edge_api.operation.negotiation import best_coding
+from edge_api.operation.service import FORM, Document, HtmlResult, OperationResult, Service
+from edge_api.schema.site_policy import Header, Headers
+
+_TAG: Final = re.compile(r'(?:W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")')
+_TAGS: Final = re.compile(rf"(?:[ \t]*+(?:{_TAG.pattern}[ \t]*+)?(?:,|\Z))*+")
+"""Possessive, so that a header of nothing but blanks costs no more than its length."""
+
+
+def etag_matches(condition: str, etag: str) -> bool:
+    """Return whether a well-formed `If-None-Match` names `etag`, compared weakly (8.8.3.2)."""
+    if condition == etag or condition.strip() == "*":
+        return True
+    is_list = _TAGS.fullmatch(condition) is not None
+    return is_list and etag.removeprefix("W/") in _TAG.findall(condition)
+
+
+COMPRESSION_THRESHOLD: Final = 1024
+"""Smaller bodies are not compressed: that would save no packet."""
+
+ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    "br": lambda body: brotli.compress(body, quality=5),
+    "gzip": lambda body: gzip.compress(body, 6, mtime=0),
+}
+"""For what is made here; a build has the time to compress harder."""
+_CODINGS: Final = tuple(ENCODERS)
+
+
+class DocumentResponses:
+    """The responses to requests for documents, made on first use and cached."""
+
+    def __init__(self, cache: SizedCache[PreparedResponse]) -> None:
+        self._cache = cache
+
+    async def answer(
+        self, document: Document, request: Request, common: Headers = API_HEADERS
+    ) -> PreparedResponse:
+        """Return the best form of `document` with `common`, or 304 (section 13.2)."""
+        coding = _coding(document.body, request)
+        condition = joined_header(request.headers, IF_NONE_MATCH)
+        if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
+            return PreparedResponse(304, _validators(document, coding, common))
+        cached = self._cache.get((id(document), coding))
+        return cached or await self._make(document, coding, common)
+
+    async def _make(self, document: Document, coding: str, common: Headers) -> PreparedResponse:
+        coder = ENCODERS.get(coding)
+        body = await asyncio.to_thread(coder, document.body) if coder else document.body
+        coded = [("Content-Encoding", coding)] if coding else []
+        content = [("Content-Type", document.media_type), *coded]
+        response = PreparedResponse(200, [*content, *_validators(document, coding, common)], body)
+        if document.is_cached:
+            size = len(body) + len(document.body)
+            self._cache.put((id(document), coding), response, size, owner=document)
+        return response
+
+
+def coded_etag(etag: str, coding: str) -> str:
+    """Return the validator of one coding: each is a representation of its own."""
+    return f'{etag[:-1]}-{coding}"' if coding else etag
+
+
+def _coding(body: bytes, request: Request) -> str:
+    accepted = joined_header(request.headers, ACCEPT_ENCODING)
+    if accepted is None or len(body) <= COMPRESSION_THRESHOLD:
+        return ""
+    return best_coding(accepted, _CODINGS)
+
+
+async def compress(answer: PreparedResponse, request: Request) -> PreparedResponse:
+    """Return an answer that is made for this request alone, compressed if that is worth it."""
+    if len(answer.sent_body) <= COMPRESSION_THRESHOLD:
+        return answer
+    varies = ("Vary", "Accept-Encoding")
+    coding = _coding(answer.sent_body, request)
+    if not coding:
+        return answer.with_headers(varies)
+    body = await asyncio.to_thread(ENCODERS[coding], answer.sent_body)
+    return answer.with_headers(varies, ("Content-Encoding", coding), body=body)
+
+
+def _validators(document: Document, coding: str, common: Headers) -> list[Header]:
+    return [
+        ("ETag", coded_etag(document.etag, coding)),
+        ("Cache-Control", document.cache_control),
+        ("Vary", ", ".join((*document.varies, "Accept-Encoding"))),
+        *document.headers,
+        *common,
+    ]
+
 
 _ALLOWED_HEADERS: Final = (
     "Authorization, X-API-Key, Content-Type, Idempotency-Key, Prefer, Accept, X-Request-ID, "

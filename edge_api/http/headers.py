@@ -86,8 +86,3 @@ def resource_policy(media_type: str) -> Header:
     """Return the header that lets other origins embed pictures and feeds, and no other file."""
     is_shared = media_type.startswith(("image/", "application/atom", "application/feed"))
     return ("Cross-Origin-Resource-Policy", "cross-origin") if is_shared else SAME_ORIGIN_RESOURCE
-
-
-def transport_headers(site_url: str) -> Headers:
-    """Return the header that makes browsers use https, if the site does."""
-    return (STRICT_TRANSPORT,) if site_url.startswith("https://") else ()

@@ -4,14 +4,13 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 from aiohttp import web
 
-from edge_api.http.request import Request, add_request_id
-from edge_api.http.response import PreparedResponse
+from edge_api.http.response import PreparedResponse, Request, add_request_id
 
 _TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
 
@@ -65,7 +64,7 @@ class AccessLog:
 
     def __init__(self, log_format: str) -> None:
         """`log_format` is `combined`, the format of web servers, or `json`."""
-        self._write: Callable[[Mapping[str, Any]], str] = _FORMATTERS[log_format]
+        self._write = _json if log_format == "json" else _combined
 
     def __call__(
         self, request: Request, route: str, response: web.StreamResponse, seconds: float
@@ -112,9 +111,3 @@ def _escape(character: str) -> str:
 def _json(entry: Mapping[str, Any]) -> str:
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(entry["time"]))
     return orjson.dumps({**entry, "time": at}).decode()
-
-
-_FORMATTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
-    "combined": _combined,
-    "json": _json,
-}

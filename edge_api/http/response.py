@@ -1,23 +1,103 @@
-"""A response that is serialized once: the head and the body as bytes, written together.
+"""A request with its id, and a response that is serialized once: head and body as bytes.
 
 Only the date, the request's id and its rate limit are added. It bypasses aiohttp's header
-machinery, which costs as much as everything else together.
+machinery, which costs as much as everything else together. A problem becomes a response in the
+error format of its operation.
 """
 
+import itertools
+import logging
+import re
+import secrets
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from email.utils import formatdate
 from functools import lru_cache
 from http import HTTPStatus
-from typing import Final, cast
+from types import MappingProxyType
+from typing import Any, Final, cast
 
+import orjson
 from aiohttp import HttpVersion11, web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_request import BaseRequest
-from multidict import CIMultiDict
+from multidict import CIMultiDict, CIMultiDictProxy, istr
 
-from edge_api.http.request import Request
+from edge_api.db.problems import Problem
+from edge_api.http.headers import API_HEADERS, PAGE_HEADERS
+from edge_api.operation.model import ErrorFormat
+from edge_api.operation.negotiation import prefers_markdown
+from edge_api.operation.service import HTML, JSON, MARKDOWN, NO_STORE, PageRenderer, escape
 from edge_api.schema.site_policy import Header, Headers
+
+
+class Request(BaseRequest):
+    """aiohttp's request with attributes, which are faster than its mapping."""
+
+    request_id = ""
+    """The id that the answer repeats."""
+    closes_connection = False
+    """Whether the connection closes after the answer, since the service is stopping."""
+    cancel_on_disconnect = False
+    """Whether its handler is cancelled when the client disconnects."""
+    origin_headers: Headers = ()
+    """Headers for every answer of this origin."""
+    limit_headers: Mapping[str, str] = MappingProxyType({})
+    """The rate-limit fields of its answer."""
+    extra_header_lines = b""
+    """Both as header lines, with others for this answer alone."""
+
+
+ID_HEADER = istr("X-Request-ID")
+_VALID_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
+_PROCESS = secrets.token_hex(4)  # tells apart the ids of different processes
+_counter = itertools.count(secrets.randbits(16))
+_current_id: ContextVar[str] = ContextVar("request_id", default="-")
+
+
+def assign_request_id(request: Request) -> None:
+    """Set the request's id: the one in its header if that is well formed, else a new one."""
+    request_id = request.headers.get(ID_HEADER)
+    if request_id is None or _VALID_ID.fullmatch(request_id) is None:
+        request_id = f"{_PROCESS}{next(_counter):08x}"
+    request.request_id = request_id
+    _current_id.set(request_id)
+
+
+def add_request_id(record: logging.LogRecord) -> bool:
+    """Put the id of the current request into a log record, as `request_id`; drop no record."""
+    record.request_id = _current_id.get()
+    return True
+
+
+class HeaderFields(Mapping[str, str]):
+    """Header fields by name, whatever its case; one on several lines is one list."""
+
+    def __init__(self, headers: CIMultiDictProxy[str]) -> None:
+        self._headers = headers
+
+    def __getitem__(self, name: str) -> str:
+        value = joined_header(self._headers, name)
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._headers)
+
+    def __len__(self) -> int:
+        return len(self._headers)
+
+
+def joined_header(headers: CIMultiDictProxy[str], name: str) -> str | None:
+    """Return every member of a list field on one line (RFC 9110, section 5.3); `None` if absent."""
+    first = headers.get(name)
+    if first is None:
+        return None
+    lines = headers.getall(name)
+    return first if len(lines) == 1 else ", ".join(lines)
+
 
 AnyResponse = web.StreamResponse
 """Any response of the service."""
@@ -180,3 +260,75 @@ class StreamedResponse(web.StreamResponse):
 @lru_cache(1)
 def _date_line(now: int) -> bytes:
     return f"Date: {formatdate(now, usegmt=True)}\r\n".encode()
+
+
+_log = logging.getLogger(__name__)
+_TITLE: Final = "This did not work"
+
+
+def _postgrest(problem: Problem) -> dict[str, str | None]:
+    """Return the members of PostgREST's errors too, unless the credential is invalid."""
+    if problem.code == "unauthenticated":
+        return {"error": problem.message}
+    return {
+        "error": problem.message,
+        "message": problem.message,
+        "code": problem.sqlstate,
+        "details": problem.details,
+        "hint": problem.hint,
+    }
+
+
+def _oauth(problem: Problem) -> dict[str, str]:
+    """Return the members of RFC 6749, section 5.2, in the characters that it allows."""
+    description = re.sub(r"[^\x20-\x21\x23-\x5b\x5d-\x7e]", "'", problem.message)
+    return {"error": problem.oauth, "error_description": description}
+
+
+def jsonrpc_error(problem: Problem, request_id: str | int | None = None) -> dict[str, Any]:
+    """Return the answer of JSON-RPC 2.0, section 5, to a request with that id, if it is known."""
+    is_ours = problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR
+    error = {"code": -32603 if is_ours else -32600, "message": problem.message}
+    return {"jsonrpc": "2.0", "id": request_id, "error": error}
+
+
+_MEMBERS: Mapping[ErrorFormat, Callable[[Problem], Mapping[str, Any]]] = {
+    "postgrest": _postgrest,
+    "oauth": _oauth,
+    "jsonrpc": jsonrpc_error,
+}
+
+
+def error_response(problem: Problem, error_format: ErrorFormat = "plain") -> PreparedResponse:
+    """Return the answer that reports a problem to the client."""
+    headers = [
+        ("Content-Type", JSON),
+        ("Cache-Control", NO_STORE),
+        *API_HEADERS,
+        *problem.headers.items(),
+    ]
+    members = _MEMBERS.get(error_format)
+    body = orjson.dumps(members(problem) if members else {"error": problem.message})
+    return PreparedResponse(problem.status, headers, body)
+
+
+def report_internal_error(error: BaseException) -> Problem:
+    """Log an unexpected exception with its trace; return a problem without details."""
+    _log.error("internal error", exc_info=error)
+    return Problem("internal")
+
+
+async def error_page(pages: PageRenderer, problem: Problem, accepted: str = "") -> PreparedResponse:
+    """Return the error as a page, as Markdown if `accepted` prefers that, or else as JSON."""
+    media_type = MARKDOWN if prefers_markdown(accepted) else HTML
+    try:
+        if media_type == MARKDOWN:
+            body = f"# {_TITLE}\n\n{escape(problem.message)}.\n".encode()
+        else:
+            body = await pages.render("notice", _TITLE, sentences=[f"{problem.message}."])
+    except Problem:
+        return error_response(problem)
+    own = (("Content-Type", media_type), *problem.headers.items(), ("Vary", "Accept"))
+    return PreparedResponse(
+        problem.status, (*own, ("Cache-Control", NO_STORE), *PAGE_HEADERS), body
+    )

@@ -21,8 +21,7 @@ from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import report_internal_error
-from edge_api.http.request import Request
+from edge_api.http.response import Request, report_internal_error
 
 KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""

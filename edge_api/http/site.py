@@ -16,8 +16,7 @@ from edge_api.db.versioned_cache import SingleFlight, SizedCache
 from edge_api.http.endpoint import encode, options_response, preflight_response
 from edge_api.http.headers import PAGE_HEADERS, SHARED_HEADERS
 from edge_api.http.pages import Reference
-from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse
+from edge_api.http.response import PreparedResponse, Request, joined_header
 from edge_api.http.static import (
     SHORT_LIVED,
     Representation,
@@ -31,11 +30,10 @@ from edge_api.http.static import (
 )
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.journal.site_files import PathSuggester, SiteFile
-from edge_api.leads.input import start_message
 from edge_api.leads.operations import CONTACT
+from edge_api.leads.service import start_message
 from edge_api.operation.negotiation import best_coding, prefers_markdown
-from edge_api.operation.result import NEGOTIATED, HtmlResult, escape
-from edge_api.operation.service import Service
+from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import CONTACT_FORM
 from edge_api.schema.paths import SEARCH, SHARED
@@ -124,13 +122,10 @@ class SitePages:
 
     async def _closest_addresses(self, path: str) -> bytes:
         """Return Markdown with links to the addresses that are closest to a missing one."""
-        closest = await asyncio.to_thread(self._find_closest, path)
+        closest = await asyncio.to_thread(lambda: self._suggester.find(path, _MAX_SUGGESTIONS))
         lines = [f"- [{escape(each)}]({quote(each)})" for each in closest]
         near = "\n".join(["", "## The closest addresses", "", *lines, ""]) if lines else ""
         return near.encode()
-
-    def _find_closest(self, path: str) -> list[str]:
-        return self._suggester.find(path, _MAX_SUGGESTIONS)
 
     @cached_property
     def _suggester(self) -> PathSuggester:

@@ -13,12 +13,11 @@ from urllib.parse import quote
 from aiohttp import web
 
 from edge_api.db.problems import Problem
-from edge_api.http.conditional import ENCODERS, etag_matches, parse_range, range_applies
+from edge_api.http.endpoint import ENCODERS, etag_matches
 from edge_api.http.headers import ANY_ORIGIN, API_LINKS, resource_policy
-from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse, StreamedResponse
+from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, WELL_KNOWN, SiteFile
-from edge_api.operation.result import NEGOTIATED, REVALIDATE
+from edge_api.operation.service import NEGOTIATED, REVALIDATE
 from edge_api.schema.site_policy import (
     FEEDS,
     SITE_HEADERS,
@@ -134,6 +133,31 @@ def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
     """Return the address of a page, given its path without the slash or with `index.html`."""
     folder = path.removesuffix(INDEX_HTML) if path.endswith(f"/{INDEX_HTML}") else f"{path}/"
     return quote(folder) if folder in files else None
+
+
+_RANGE: Final = re.compile(r"bytes=[ \t]*([0-9]*)-([0-9]*)", re.IGNORECASE)
+_MAX_DIGITS: Final = 18  # no file is longer; Python refuses to read numbers of thousands of digits
+
+
+def range_applies(condition: str | None, etag: str) -> bool:
+    """Return whether an `If-Range` is absent, or the same strong validator (section 13.1.5)."""
+    return condition is None or (condition.strip() == etag and not etag.startswith("W/"))
+
+
+def parse_range(header: str, size: int) -> range | None:
+    """Return the positions among `size` bytes that a `Range` asks for (section 14.1.2).
+
+    They are empty where there are none; `None` for another unit, broken syntax and several ranges.
+    """
+    match = _RANGE.fullmatch(header.strip())
+    if match is None or match.groups() == ("", ""):
+        return None
+    first, last = (int(digits.lstrip("0")[:_MAX_DIGITS] or 0) for digits in match.groups())
+    if not match[1]:
+        return range(max(size - last, 0), size)
+    if match[2] and last < first:
+        return None
+    return range(first, min(last + 1, size) if match[2] else size)
 
 
 MAX_IN_MEMORY_BYTES: Final = 1024 * 1024

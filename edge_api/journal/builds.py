@@ -20,7 +20,7 @@ from edge_api.db.problems import Problem, format_validation_error
 from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.journal.posts import Entry, Posts, make_entry
 from edge_api.journal.site_files import HOME, SiteFile, list_site
-from edge_api.operation.result import Document
+from edge_api.operation.service import Document
 from edge_api.schema.environment import BUILD
 from edge_api.schema.index import (
     CURRENT_LINK,
@@ -179,21 +179,6 @@ class Build:
     """Cached pages of the list and search results of this build."""
 
     @property
-    def build_id(self) -> str:
-        """The id that site and index share."""
-        return self.head.build_id
-
-    @property
-    def site_url(self) -> str:
-        """The origin that the build was made for."""
-        return self.head.site_url
-
-    @property
-    def count(self) -> int:
-        """The number of posts."""
-        return len(self.posts.entries)
-
-    @property
     def newest_slug(self) -> str | None:
         """The slug of the newest post."""
         return self.posts.entries[0].cursor.slug if self.posts.entries else None
@@ -282,9 +267,10 @@ class BuildManager:
             self._report(f"the newest build is not served: {reason}", trace)
             return
         self._swap(build)
-        _log.info("serving build %s with %d posts", build.build_id, build.count)
-        is_ours = build.site_url == self.site_url
-        self._report("" if is_ours else f"the build was made for {build.site_url}: build again")
+        head = build.head
+        _log.info("serving build %s with %d posts", head.build_id, head.count)
+        is_ours = head.site_url == self.site_url
+        self._report("" if is_ours else f"the build was made for {head.site_url}: build again")
 
     async def _open(self, folder: Path) -> Build:
         previous = self.current.posts.entries if self.current else ()

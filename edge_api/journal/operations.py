@@ -29,8 +29,7 @@ from edge_api.operation.model import (
     object_schema,
     output_schema,
 )
-from edge_api.operation.result import Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.index import MAX_QUERY_LENGTH, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
 
@@ -119,7 +118,7 @@ async def get_post(service: Service, request: OperationRequest[None, None]) -> O
 async def _list_page(build: Build, query: ListQuery) -> Document:
     found = None
     if query.q is not None:
-        found = frozenset(await build.search.find(query.q, build.count))
+        found = frozenset(await build.search.find(query.q, build.head.count))
     after = PostCursor(*query.cursor.split("_", 1)) if query.cursor else None
     wanted = build.posts.select(after, query.tag, query.since, found)
     entries = wanted[: query.limit]

@@ -1,6 +1,7 @@
 """Search for readers: the page of results, and the same as data. Both share one rate limit."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -24,7 +25,7 @@ from edge_api.operation.model import (
     output_schema,
 )
 from edge_api.operation.negotiation import prefers_markdown
-from edge_api.operation.result import (
+from edge_api.operation.service import (
     HTML,
     MARKDOWN,
     NEGOTIATED,
@@ -32,11 +33,11 @@ from edge_api.operation.result import (
     Document,
     HtmlResult,
     OperationResult,
+    Service,
     escape,
 )
-from edge_api.operation.service import Service
 from edge_api.schema import paths
-from edge_api.schema.index import MAX_QUERY_LENGTH, Segments
+from edge_api.schema.index import MAX_QUERY_LENGTH, SearchHit, Segments
 from edge_api.schema.site_policy import Headers
 
 PAGE_SIZE: Final = 10
@@ -51,30 +52,6 @@ _UNPRINTABLE: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
-    """A post that matches: a `SearchHit` and what a list says of it."""
-
-    slug: str
-    title: Segments
-    snippet: Segments
-    url: str
-    published_at: str
-    """As in lists of posts."""
-    minutes: int
-    tags: tuple[str, ...]
-
-    @property
-    def published(self) -> datetime:
-        """The instant of publication."""
-        return datetime.fromisoformat(self.published_at)
-
-    @property
-    def path(self) -> str:
-        """The address of the post from the root."""
-        return urlsplit(self.url).path
-
-
-@dataclass(frozen=True, slots=True)
 class Results:
     """One page of results."""
 
@@ -83,7 +60,7 @@ class Results:
     page: int
     pages: int
     """At least one, which may be empty."""
-    results: tuple[Result, ...]
+    results: tuple[Mapping[str, Any], ...]
     """Those with all the words; where they are few, followed by the nearest ones."""
     suggestion: str | None = None
     """The words in a more frequent spelling."""
@@ -131,12 +108,21 @@ async def find_results(build: Build, words: str, page: int = 1, size: int = PAGE
     pages = max(1, -(-found.total // size))
     if page > pages:
         return await find_results(build, words, pages, size)
-    summaries = (build.posts.summary(hit.slug) for hit in found.hits)
-    results = tuple(
-        Result(*hit, post["url"], post["published_at"], post["readingMinutes"], tuple(post["tags"]))
-        for hit, post in zip(found.hits, summaries, strict=True)
-    )
+    results = tuple(_describe(hit, build.posts.summary(hit.slug)) for hit in found.hits)
     return Results(words, found.total, page, pages, results, found.suggestion)
+
+
+def _describe(hit: SearchHit, post: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a post that matches, with what lists say of it."""
+    return {
+        **hit._asdict(),
+        "url": post["url"],
+        "path": urlsplit(post["url"]).path,
+        "published_at": post["published_at"],
+        "published": datetime.fromisoformat(post["published_at"]),
+        "minutes": post["readingMinutes"],
+        "tags": post["tags"],
+    }
 
 
 def clean_words(text: str) -> str:
@@ -278,16 +264,16 @@ async def _make_answer(build: Build, query: SearchQuery) -> Document:
     return Document(orjson.dumps(answer), cache_control=REVALIDATE, is_cached=False)
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result(result: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "slug": result.slug,
-        "title": "".join(segment.text for segment in result.title),
-        "title_parts": _pieces(result.title),
-        "snippet": _pieces(result.snippet),
-        "url": result.url,
-        "published_at": result.published_at,
-        "reading_minutes": result.minutes,
-        "tags": result.tags,
+        "slug": result["slug"],
+        "title": "".join(segment.text for segment in result["title"]),
+        "title_parts": _pieces(result["title"]),
+        "snippet": _pieces(result["snippet"]),
+        "url": result["url"],
+        "published_at": result["published_at"],
+        "reading_minutes": result["minutes"],
+        "tags": result["tags"],
     }
 
 
@@ -390,10 +376,8 @@ def _sentence(results: Results, site_url: str) -> str:
     return f"{results.summary}{page_label}"
 
 
-def _line(result: Result) -> str:
-    title = "".join(segment.text for segment in result.title)
-    pieces = (
-        f"**{escape(text)}**" if is_match else escape(text) for text, is_match in result.snippet
-    )
-    day = f"{result.published:%Y-%m-%d}"
-    return f"- [{escape(title)}]({result.url}{MARKDOWN_INDEX}) ({day}): {''.join(pieces)}"
+def _line(result: Mapping[str, Any]) -> str:
+    title = "".join(segment.text for segment in result["title"])
+    pieces = (f"**{escape(text)}**" if match else escape(text) for text, match in result["snippet"])
+    address, day = f"{result['url']}{MARKDOWN_INDEX}", f"{result['published']:%Y-%m-%d}"
+    return f"- [{escape(title)}]({address}) ({day}): {''.join(pieces)}"

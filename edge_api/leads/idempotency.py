@@ -117,15 +117,14 @@ class Idempotency:
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()
+        timestamp = format_instant(now)
         row = {
             "id": claim.id,
             "request_digest": claim.request_digest,
             "status": self._status,
             "response": response,
-            "created_at": format_instant(now),
+            "created_at": timestamp,
             "expires_at": format_instant(now + self._retention),
         }
-        return Delete(IDEMPOTENCY_KEYS, self._expired()), Insert(IDEMPOTENCY_KEYS, [row])
-
-    def _expired(self) -> tuple[Filter, ...]:
-        return (Filter("expires_at", "lte", format_instant(self._clock())),)
+        expired = (Filter("expires_at", "lte", timestamp),)
+        return Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])

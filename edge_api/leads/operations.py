@@ -8,8 +8,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapt
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import parse_integer
-from edge_api.leads.input import LeadInput, read_form
-from edge_api.leads.service import Created, Leads, Sender
+from edge_api.leads.service import Created, LeadInput, Leads, Sender, read_form
 from edge_api.operation.forms import BODY as FORM_BODY
 from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
 from edge_api.operation.input import FormErrors
@@ -25,8 +24,7 @@ from edge_api.operation.model import (
     output_schema,
 )
 from edge_api.operation.negotiation import prefers_json
-from edge_api.operation.result import OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
 
 PATH: Final = "/api/public/v1/leads"

@@ -67,84 +67,6 @@ DUE_AFTER_PAUSE: Final = timedelta(seconds=30)
 _log = logging.getLogger(__name__)
 
 
-class DeliveryLog(Claims):
-    """Logs how each claim of one dispatcher ends. Every method raises Problem `unavailable`."""
-
-    async def sent(self, entry: Row) -> None:
-        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
-
-        If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
-        that names its recipient.
-        """
-        unchanged, where = {"lease": entry["lease"]}, outbox.where_id(entry["id"])
-        exists = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
-        log_entry = log_insert(entry, "sent", self._clock())
-        if not await outbox.run_unless_conflict(self._store, exists, log_entry, _delete(entry)):
-            await self._store.run(_delete(entry))
-
-    async def suppressed(self, entry: Row, reason: str) -> None:
-        """Log why it must not be sent; delete the entry."""
-        now = self._clock()
-        await self._write_and_delete(entry, log_insert(entry, "suppressed", now, reason))
-
-    async def failed(
-        self, entry: Row, reason: str, retry_at: datetime | None, status: str = "failed"
-    ) -> None:
-        """Log that the relay refused it; it is due `retry_at`, or dead if that is `None`."""
-        now = self._clock()
-        values = outbox.failed_values(EMAIL_OUTBOX, entry, retry_at, now)
-        log_entries = [log_insert(entry, status, now, reason)]
-        if retry_at is None:
-            message = f"given up at attempt {values['attempts']}: {reason}"
-            log_entries.append(log_insert(entry, "dlq", now + _TIME_STEP, message))
-        await self._write(entry, values, *log_entries)
-
-    async def dead(self, entry: Row, reason: str) -> None:
-        """Give it up without an attempt, until an operator queues it again."""
-        now = self._clock()
-        log_entry = log_insert(entry, "dlq", now, reason)
-        await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), log_entry)
-
-    async def bounced(self, entry: Row, reason: str) -> None:
-        """Suppress the address; delete the entry, or keep it dead if it must not get lost."""
-        now, address = self._clock(), entry["recipient_email"]
-        queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
-        if not await is_suppressed(self._store, address):
-            queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
-        if retry_for(entry):
-            queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
-            await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
-        else:
-            await self._write_and_delete(entry, *queries)
-
-    async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
-        """Pause all sending; the attempt does not count.
-
-        After the pause the others go first: the relay may refuse only this message.
-        """
-        now = self._clock()
-        values = {
-            **outbox.released_values(EMAIL_OUTBOX),
-            "due_at": format_instant(until + DUE_AFTER_PAUSE),
-        }
-        pausing = await pause(self._store, until, now)
-        await self._write(entry, values, log_insert(entry, status, now, reason), pausing)
-
-    async def _write_and_delete(self, entry: Row, *queries: Query) -> None:
-        await self._write(entry, {"lease": entry["lease"]}, *queries, _delete(entry))
-
-    async def _write(self, entry: Row, values: Row, *queries: Query) -> None:
-        change = self.update(entry, values)
-        if not await outbox.run_unless_conflict(self._store, change, *queries):
-            _log.warning(
-                "mail %s: another dispatcher has claimed it; nothing is recorded here", entry["id"]
-            )
-
-
-def _delete(entry: Row) -> Delete:
-    return Delete(EMAIL_OUTBOX, outbox.where_id(entry["id"]))
-
-
 RATE_LIMIT_PAUSE: Final = timedelta(seconds=60)
 LOGIN_PAUSE: Final = timedelta(minutes=5)
 MAX_RECORD_ATTEMPTS: Final = 60
@@ -178,8 +100,11 @@ class Connection(AsyncExitStack):
         await self._session.send(sender, recipient, message)
 
 
-class Delivery(DeliveryLog):
-    """Delivers entries that it has claimed; `sender` is the address on the envelope."""
+class Delivery(Claims):
+    """Delivers entries that it has claimed, and logs how each claim ends.
+
+    `sender` is the address on the envelope. Every method raises Problem `unavailable`.
+    """
 
     def __init__(self, store: Store, clock: Clock, composer: MessageComposer, sender: str) -> None:
         super().__init__(store, clock)
@@ -189,7 +114,7 @@ class Delivery(DeliveryLog):
     async def deliver(self, entry: Row, state: Row, connection: Connection) -> bool:
         """Deliver an entry, as far as possible now; return whether the batch may go on.
 
-        Raises Problem `unavailable`; then the entry is left to the end of its lease.
+        If it raises, the entry is left to the end of its lease.
         """
         leased = await self.ensure_lease(entry, MIN_LEASE)
         if leased is None:
@@ -265,6 +190,80 @@ class Delivery(DeliveryLog):
         _log.warning("mail is paused until %s: %s", until.isoformat(), reason)
         await self.paused(entry, status, reason, until)
         return False
+
+    async def sent(self, entry: Row) -> None:
+        """Log that the relay has accepted it, even if another has claimed the entry; delete it.
+
+        If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
+        that names its recipient.
+        """
+        unchanged, where = {"lease": entry["lease"]}, outbox.where_id(entry["id"])
+        exists = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
+        log_entry = log_insert(entry, "sent", self._clock())
+        if not await outbox.run_unless_conflict(self._store, exists, log_entry, _delete(entry)):
+            await self._store.run(_delete(entry))
+
+    async def suppressed(self, entry: Row, reason: str) -> None:
+        """Log why it must not be sent; delete the entry."""
+        now = self._clock()
+        await self._write_and_delete(entry, log_insert(entry, "suppressed", now, reason))
+
+    async def failed(
+        self, entry: Row, reason: str, retry_at: datetime | None, status: str = "failed"
+    ) -> None:
+        """Log that the relay refused it; it is due `retry_at`, or dead if that is `None`."""
+        now = self._clock()
+        values = outbox.failed_values(EMAIL_OUTBOX, entry, retry_at, now)
+        log_entries = [log_insert(entry, status, now, reason)]
+        if retry_at is None:
+            message = f"given up at attempt {values['attempts']}: {reason}"
+            log_entries.append(log_insert(entry, "dlq", now + _TIME_STEP, message))
+        await self._write(entry, values, *log_entries)
+
+    async def dead(self, entry: Row, reason: str) -> None:
+        """Give it up without an attempt, until an operator queues it again."""
+        now = self._clock()
+        log_entry = log_insert(entry, "dlq", now, reason)
+        await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), log_entry)
+
+    async def bounced(self, entry: Row, reason: str) -> None:
+        """Suppress the address; delete the entry, or keep it dead if it must not get lost."""
+        now, address = self._clock(), entry["recipient_email"]
+        queries: list[Query] = [log_insert(entry, "bounced", now, reason)]
+        if not await is_suppressed(self._store, address):
+            queries.append(suppression(address, "bounce", now, {"message_id": entry["id"]}))
+        if retry_for(entry):
+            queries.append(log_insert(entry, "dlq", now + _TIME_STEP, f"given up: {reason}"))
+            await self._write(entry, outbox.dead_values(EMAIL_OUTBOX, now), *queries)
+        else:
+            await self._write_and_delete(entry, *queries)
+
+    async def paused(self, entry: Row, status: str, reason: str, until: datetime) -> None:
+        """Pause all sending; the attempt does not count.
+
+        After the pause the others go first: the relay may refuse only this message.
+        """
+        now = self._clock()
+        values = {
+            **outbox.released_values(EMAIL_OUTBOX),
+            "due_at": format_instant(until + DUE_AFTER_PAUSE),
+        }
+        pausing = await pause(self._store, until, now)
+        await self._write(entry, values, log_insert(entry, status, now, reason), pausing)
+
+    async def _write_and_delete(self, entry: Row, *queries: Query) -> None:
+        await self._write(entry, {"lease": entry["lease"]}, *queries, _delete(entry))
+
+    async def _write(self, entry: Row, values: Row, *queries: Query) -> None:
+        change = self.update(entry, values)
+        if not await outbox.run_unless_conflict(self._store, change, *queries):
+            _log.warning(
+                "mail %s: another dispatcher has claimed it; nothing is recorded here", entry["id"]
+            )
+
+
+def _delete(entry: Row) -> Delete:
+    return Delete(EMAIL_OUTBOX, outbox.where_id(entry["id"]))
 
 
 def next_attempt(entry: Row, now: datetime, minimum: timedelta = timedelta()) -> datetime | None:

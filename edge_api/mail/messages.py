@@ -35,7 +35,7 @@ from edge_api.db.email_address import Mailbox, parse_mailbox
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
 from edge_api.db.tables import LEADS
-from edge_api.leads.input import SPAM_THRESHOLD
+from edge_api.leads.service import SPAM_THRESHOLD
 
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""

@@ -20,6 +20,8 @@ from edge_api.mail.suppressions import (
     Feedback,
     Status,
     UnsubscribeLinks,
+    is_suppressed,
+    mask,
 )
 from edge_api.net.signatures import SIGNATURE_HEADERS, is_signed
 from edge_api.operation.model import (
@@ -33,8 +35,7 @@ from edge_api.operation.model import (
     check_body,
     page,
 )
-from edge_api.operation.result import HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import HtmlResult, OperationResult, Service
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
 
@@ -47,27 +48,27 @@ async def show_unsubscribe(
 ) -> OperationResult:
     """Show a confirmation, or a notice that this was done or cannot be."""
     try:
-        subscriber = await service[UnsubscribeLinks].subscriber(_token(request))
+        address = await service[UnsubscribeLinks].subscriber(_token(request))
     except Problem as problem:
         return await _refuse(service, problem)
-    if subscriber.is_suppressed:
-        return await _render_done(service, subscriber.masked, "Already unsubscribed")
+    if await is_suppressed(service.store, address):
+        return await _render_done(service, address, "Already unsubscribed")
     action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
-    title, address = "Unsubscribe", subscriber.masked
-    return await _page(service, "unsubscribe", title, action=action, address=address)
+    masked = mask(address)
+    return await _page(service, "unsubscribe", "Unsubscribe", action=action, address=masked)
 
 
 async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
     """Unsubscribe at once; the sender and the body do not matter (RFC 8058)."""
     links, token = service[UnsubscribeLinks], _token(request)
     try:
-        subscriber = await links.subscriber(token)
+        address = await links.subscriber(token)
         is_new = await links.unsubscribe(token)
     except Problem as problem:
         return await _refuse(service, problem)
     title = "You are unsubscribed" if is_new else "Already unsubscribed"
     try:
-        return await _render_done(service, subscriber.masked, title)
+        return await _render_done(service, address, title)
     except Problem:  # it was done, though no build is there to say so in the look of the site
         return HtmlResult(f"{title}.\n".encode(), headers=_PAGE_HEADERS, media_type=_PLAIN)
 
@@ -76,8 +77,8 @@ def _token(request: OperationRequest[Any, Any]) -> str:
     return dict(request.pairs).get("token", "")
 
 
-async def _render_done(service: Service, masked: str, title: str) -> HtmlResult:
-    sentences = [f"Nothing more is mailed to {masked} by this site."]
+async def _render_done(service: Service, address: str, title: str) -> HtmlResult:
+    sentences = [f"Nothing more is mailed to {mask(address)} by this site."]
     return await _page(service, "notice", title, sentences=sentences)
 
 

@@ -23,7 +23,7 @@ from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildRefusal, read_head
-from edge_api.leads.input import SPAM_THRESHOLD
+from edge_api.leads.service import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DEFAULT_TEMPLATES,

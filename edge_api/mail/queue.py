@@ -282,14 +282,10 @@ def undeliverable_reason(address: str) -> str | None:
         return f"The address is longer than {MAX_ADDRESS_LENGTH} octets"
     if len(mailbox.local_part.encode()) > MAX_LOCAL_PART_LENGTH:
         return f"The address has more than {MAX_LOCAL_PART_LENGTH} octets before the @"
-    if _is_reserved(mailbox.domain.lower()):
+    labels = mailbox.domain.lower().split(".")
+    if any(".".join(labels[start:]) in _RESERVED for start in range(len(labels))):
         return "The address is in a domain that is reserved and receives no mail"
     return None
-
-
-def _is_reserved(domain: str) -> bool:
-    labels = domain.split(".")
-    return any(".".join(labels[start:]) in _RESERVED for start in range(len(labels)))
 
 
 class OutboxAdmin:

@@ -5,7 +5,6 @@ bounce or a complaint. Each report takes effect once, however often it is sent.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_hex
@@ -81,19 +80,11 @@ _TOKEN_BYTES: Final = 32
 _MIN_MASKED_LENGTH: Final = 3  # characters of a local part; of a shorter one nothing is shown
 
 
-@dataclass(frozen=True, slots=True)
-class Subscriber:
-    """The address that an unsubscribe link belongs to."""
-
-    address: str
-    is_suppressed: bool
-
-    @property
-    def masked(self) -> str:
-        """Return the address in a form that its owner knows and others cannot complete."""
-        local, _, domain = self.address.rpartition("@")
-        first = local[:1] if len(local) >= _MIN_MASKED_LENGTH else ""
-        return f"{first}\u2026@{domain}"
+def mask(address: str) -> str:
+    """Return an address in a form that its owner knows and others cannot complete."""
+    local, _, domain = address.rpartition("@")
+    first = local[:1] if len(local) >= _MIN_MASKED_LENGTH else ""
+    return f"{first}\u2026@{domain}"
 
 
 class UnsubscribeLinks:
@@ -110,12 +101,12 @@ class UnsubscribeLinks:
         row = await self._find("email", folded) or await self._make(folded)
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
-    async def subscriber(self, token: str) -> Subscriber:
-        """Return the subscriber of a token; nothing is changed. Raises Problem `not_found`."""
+    async def subscriber(self, token: str) -> str:
+        """Return the address of a token; nothing is changed. Raises Problem `not_found`."""
         row = await self._find("token", token)
         if row is None:
             raise Problem("not_found", "There is no such link")
-        return Subscriber(row["email"], await is_suppressed(self._store, row["email"]))
+        return str(row["email"])
 
     async def unsubscribe(self, token: str) -> bool:
         """Suppress the address of a token; return whether it was mailed until now.
@@ -123,11 +114,11 @@ class UnsubscribeLinks:
         One transaction stores the use of the token and the suppression. If an administrator deletes
         the suppression, the token works again. Raises Problem `not_found`.
         """
-        subscriber, now = await self.subscriber(token), self._clock()
+        address, now = await self.subscriber(token), self._clock()
         unused = (Filter("token", "eq", token), Filter("used_at", "is", None))
         use = Update(EMAIL_UNSUBSCRIBE_TOKENS, {"used_at": format_instant(now)}, unused)
-        insert = suppression(subscriber.address, "unsubscribe", now)
-        return await suppress(self._store, subscriber.address, insert, use)
+        insert = suppression(address, "unsubscribe", now)
+        return await suppress(self._store, address, insert, use)
 
     async def _find(self, column: Literal["email", "token"], value: str) -> Row | None:
         where = (Filter(column, "eq", value),)

@@ -41,16 +41,9 @@ _STAGES: Final[Mapping[Stage, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class SmtpTimeouts:
-    """Time limits for a relay, in seconds."""
-
-    envelope: float = 30.0  # for opening a connection with its login, and for each envelope
-    data: float = 600.0
-    """For a message (RFC 5321, section 4.5.3.2.6): after an earlier end the relay may have it, and
-    it is sent twice."""
-
-
+TIMEOUTS: Final = (30.0, 600.0)
+"""Seconds for opening a connection with its login, and for each envelope; and for a message (RFC
+5321, section 4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice."""
 _QUIT_SECONDS: Final = 2.0
 _CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
@@ -69,10 +62,10 @@ class SmtpSession:
     """
 
     def __init__(
-        self, relay: SmtpRelay, ssl: SSLContext, timeouts: SmtpTimeouts = SmtpTimeouts()
+        self, relay: SmtpRelay, ssl: SSLContext, timeouts: tuple[float, float] = TIMEOUTS
     ) -> None:
         self._relay = relay
-        self._timeouts = timeouts
+        self._envelope_seconds, self._data_seconds = timeouts
         self._stage: Stage = "connect"
         self._used = False  # whether this connection has begun a message
         self._has_open_transaction = False  # whether the last message was begun and not ended
@@ -88,7 +81,7 @@ class SmtpSession:
         )
 
     async def __aenter__(self) -> Self:
-        async with self._translate_errors(self._timeouts.envelope):
+        async with self._translate_errors(self._envelope_seconds):
             await self._open()
         return self
 
@@ -102,11 +95,11 @@ class SmtpSession:
     async def send(self, sender: str, recipient: str, message: EmailMessage) -> None:
         """Send the message to one recipient; return once it is accepted. Raises Refused."""
         outgoing = _Outgoing(_mailbox("sender", sender), _mailbox("recipient", recipient), message)
-        async with self._translate_errors(self._timeouts.envelope):
+        async with self._translate_errors(self._envelope_seconds):
             octets, encoding = await self._begin(outgoing)
             self._stage = "recipient"
             await self._client.rcpt(outgoing.recipient.address, encoding=encoding)
-        async with self._translate_errors(self._timeouts.data):
+        async with self._translate_errors(self._data_seconds):
             self._stage = "data"
             await self._client.data(octets)
             self._has_open_transaction = False

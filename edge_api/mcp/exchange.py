@@ -47,14 +47,18 @@ from multidict import CIMultiDictProxy
 from pydantic import ValidationError
 
 from edge_api.db.problems import Problem
-from edge_api.http.errors import jsonrpc_error
 from edge_api.http.headers import API_HEADERS
-from edge_api.http.request import Request, joined_header
-from edge_api.http.response import PreparedResponse, move_limit_headers
+from edge_api.http.response import (
+    PreparedResponse,
+    Request,
+    joined_header,
+    jsonrpc_error,
+    move_limit_headers,
+)
 from edge_api.mcp.operations import ID_RANGE, MAX_BATCH, MAX_ID_LEN
 from edge_api.mcp.transport import Caller, Event, EventQueue, Message, ResponseStream
 from edge_api.operation.negotiation import media_weight
-from edge_api.operation.result import JSON, NO_STORE
+from edge_api.operation.service import JSON, NO_STORE
 
 DEFAULT_VERSION: Final = "2025-03-26"
 """The revision of a client without the header (2025-06-18, transports)."""

@@ -27,8 +27,7 @@ from edge_api.operation.model import (
     cacheable,
     object_schema,
 )
-from edge_api.operation.result import JSON, Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import JSON, Document, OperationResult, Service
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
 from edge_api.settings import is_loopback
 

@@ -24,8 +24,7 @@ from edge_api.operation.model import (
     object_schema,
 )
 from edge_api.operation.openapi import non_null_schema
-from edge_api.operation.result import Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import Document, OperationResult, Service
 from edge_api.schema.credentials import Scope
 
 ParameterLocation = Literal["path", "query", "pairs", "body", "header"]

@@ -35,9 +35,14 @@ from edge_api.db.internal_tables import (
 from edge_api.db.query import Delete, Filter, Insert, Query, RowCount, Update
 from edge_api.db.table import Row, Table
 from edge_api.db.types import format_instant
-from edge_api.oauth.client import Client, client_actor
+from edge_api.oauth.client import (
+    Client,
+    InvalidTargetError,
+    TokenContext,
+    assertion_digest,
+    client_actor,
+)
 from edge_api.oauth.request import AuthRequest
-from edge_api.oauth.token_context import InvalidTargetError, TokenContext, assertion_digest
 from edge_api.schema.credentials import SCOPES
 
 REFRESH_TOKEN_LIFETIME: Final = timedelta(days=30)

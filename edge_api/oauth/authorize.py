@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from edge_api.db.problems import Problem
-from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
+from edge_api.oauth.consents import ConsentRequest, ErrorRedirect, Pairs
 from edge_api.oauth.operations import Form
 from edge_api.oauth.request import csp_source, display_host, is_loopback, is_nonce
 from edge_api.oauth.server import OAuthServer
@@ -25,12 +25,9 @@ from edge_api.operation.model import (
     object_schema,
     page,
 )
-from edge_api.operation.result import FORM, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
-
-Pairs = Sequence[tuple[str, str]]
 
 _ANSWER_FIELDS: Final = ("api_key", "granted", "decision", "seal")
 """Members of the form that are no parameters of the authorization request."""

@@ -32,7 +32,6 @@ from edge_api.oauth.client import (
     is_document_id,
     public_client,
     read_metadata,
-    registration_response,
 )
 from edge_api.oauth.request import redirect_uri_error
 from edge_api.outbox import run_unless_conflict
@@ -86,14 +85,6 @@ class NewClient:
             raise Problem("invalid", "A client that acts for itself must authenticate")
         if self.auth_method == "private_key_jwt":
             check_keys(self.jwks)
-
-
-@dataclass(frozen=True, slots=True)
-class RegisteredClient:
-    """A new client: its row, and its secret, to be shown once, if it has one."""
-
-    row: Row
-    secret: str | None
 
 
 class Clients:
@@ -188,8 +179,11 @@ class Clients:
             row = await self._find_document(client_id, row)
         return Client(row) if row else None
 
-    async def register(self, new: NewClient) -> RegisteredClient:
-        """Store a client of the operator. Raises Problem `invalid`, naming what is wrong."""
+    async def register(self, new: NewClient) -> Row:
+        """Store a client of the operator; return it with its `secret`, shown once, or None.
+
+        Raises Problem `invalid`, naming what is wrong.
+        """
         new.check(self._schemes)
         secret = mint("client_secret") if new.auth_method in SECRET_METHODS else None
         given = {
@@ -204,7 +198,7 @@ class Clients:
             "scopes": " ".join(new.scopes),
             "jwks": new.jwks,
         }
-        return RegisteredClient(await self.add(given, OPERATOR), secret)
+        return {**await self.add(given, OPERATOR), "secret": secret}
 
     async def register_dynamic(self, metadata: Any) -> Mapping[str, Any]:
         """Store a public client that registers itself; return the answer (RFC 7591, 3.2.1).
@@ -213,9 +207,18 @@ class Clients:
         """
         checked = read_metadata(metadata, self._schemes)
         row = await self.add_unvetted(public_client(str(uuid4()), checked))
-        return registration_response(row, int(self._clock().timestamp()))
+        return {
+            "client_id": row["id"],
+            "client_id_issued_at": int(self._clock().timestamp()),
+            "client_name": row["name"],
+            "redirect_uris": row["redirect_uris"].split(),
+            "token_endpoint_auth_method": row["auth_method"],
+            "grant_types": row["grant_types"].split(),
+            "response_types": ["code"],
+            "scope": row["scopes"],
+        }
 
-    async def rotate(self, client_id: str) -> RegisteredClient:
+    async def rotate(self, client_id: str) -> Row:
         """Replace a client's secret. Raises Problem `not_found`, `invalid` or `conflict`."""
         row = await self.require_row(client_id)
         if row["auth_method"] not in SECRET_METHODS:
@@ -223,7 +226,7 @@ class Clients:
         secret = mint("client_secret")
         values = {"secret_digest": hash_secret(secret), "secret_last_four": last_four(secret)}
         await self.change(client_id, "rotate", values, OPERATOR)
-        return RegisteredClient({**row, **values}, secret)
+        return {**row, **values, "secret": secret}
 
     async def revoke(self, client_id: str) -> None:
         """Revoke a client and all that it was granted. Raises Problem `not_found`."""

@@ -20,9 +20,8 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Insert, Store
 from edge_api.db.types import format_instant
 from edge_api.oauth.authlib_server import UNKNOWN_CLIENT, AuthorizationServer
-from edge_api.oauth.client import Client, client_actor
+from edge_api.oauth.client import Client, FindClient, TokenContext, client_actor, oauth_problem
 from edge_api.oauth.request import KNOWN_PARAMETERS, MAX_VALUE_LENGTH, AuthRequest, is_loopback
-from edge_api.oauth.token_context import FindClient, TokenContext, oauth_problem
 from edge_api.schema.paths import AUDIENCES
 
 Pairs = Sequence[tuple[str, str]]

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field, TypeAdapter
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI
-from edge_api.oauth.server import OAuthServer, agent_auth, resource_metadata, server_metadata
+from edge_api.oauth.server import OAuthServer, resource_metadata, server_metadata
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.model import (
     AnyOperation,
@@ -22,8 +22,7 @@ from edge_api.operation.model import (
     object_schema,
     output_schema,
 )
-from edge_api.operation.result import FORM, Document, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, Document, OperationResult, Service
 from edge_api.schema.paths import (
     AUDIENCES,
     JWKS,
@@ -94,8 +93,7 @@ class ClientAnswer(BaseModel, extra="forbid"):
 
 async def describe_server(service: Service, _: OperationRequest[None, None]) -> OperationResult:
     """Return the metadata of the authorization server."""
-    issuer = service[OAuthServer].issuer
-    return _public(server_metadata(issuer, agent_auth(issuer)))
+    return _public(server_metadata(service[OAuthServer].issuer))
 
 
 async def describe_resource(
@@ -112,13 +110,13 @@ async def publish_keys(service: Service, _: OperationRequest[None, None]) -> Ope
 
 async def issue_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Issue an access token, and perhaps a refresh token."""
-    tokens = service[OAuthServer].tokens
-    return OperationResult(await tokens.issue(form_pairs(request.body), request.headers))
+    server = service[OAuthServer]
+    return OperationResult(await server.issue(form_pairs(request.body), request.headers))
 
 
 async def revoke_token(service: Service, request: OperationRequest[None, Form]) -> OperationResult:
     """Revoke a token."""
-    await service[OAuthServer].tokens.revoke(form_pairs(request.body), request.headers)
+    await service[OAuthServer].revoke(form_pairs(request.body), request.headers)
     return OperationResult({})
 
 

@@ -5,8 +5,7 @@ decision. Two requests that would use the same code or token at once meet in the
 the other finds a conflict, reads again, and sees a replay.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -45,18 +44,19 @@ from edge_api.oauth.authlib_server import (
     UNKNOWN_CLIENT,
     AuthorizationServer,
 )
-from edge_api.oauth.client import Fetch, client_actor
-from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
-from edge_api.oauth.consents import Consents
-from edge_api.oauth.request import AuthRequest, ConsentCsrf
-from edge_api.oauth.token_context import (
+from edge_api.oauth.client import (
     BASIC,
+    Fetch,
     TokenContext,
     basic_client,
+    client_actor,
     client_ids,
     oauth_problem,
     read_context,
 )
+from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delete_clients
+from edge_api.oauth.consents import Consents, Pairs
+from edge_api.oauth.request import AuthRequest, ConsentCsrf
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import (
@@ -75,78 +75,12 @@ from edge_api.settings import Settings
 _ATTEMPTS: Final = 3
 """Attempts to decide a request when writes conflict."""
 
-Pairs = Sequence[tuple[str, str]]
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
 _PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
     "authorization_code": ("code", AUTHORIZATION_CODES),
     "refresh_token": ("refresh_token", REFRESH_TOKENS),
 }
 """The parameter with the stored secret of a grant type, and the table that has its digest."""
-
-
-@dataclass(frozen=True, slots=True)
-class TokenEndpoint:
-    """The token endpoint and the revocation endpoint."""
-
-    issuer: Issuer
-    store: Store
-    clock: Clock
-    clients: Clients
-    keys: SigningKeys
-
-    async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
-        """Return the answer to a token request (RFC 6749, 5.1). Raises Problem (5.2)."""
-        return await self._run(pairs, headers, _issue)
-
-    async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
-        """Revoke a refresh token's grant, or an access token (RFC 7009, 2). Raises Problem."""
-        text = dict(pairs).get("token", "")
-        verification_keys = await self.keys.verification_keys() if is_jwt(text) else None
-        token = read(text, self.issuer.url, verification_keys) if verification_keys else None
-        await self._run(pairs, headers, partial(_revoke, token), ("token", REFRESH_TOKENS))
-
-    async def _run(
-        self,
-        pairs: Pairs,
-        headers: Mapping[str, str],
-        decide: Decide,
-        presented: tuple[str, Table] | None = None,
-    ) -> Row:
-        for _ in range(_ATTEMPTS):
-            request = AuthRequest(pairs, headers)
-            source = presented or _PRESENTED.get(request.payload.grant_type)
-            context = await self._read_context(request, source)
-            server = AuthorizationServer(self.issuer, context, await self.keys.signing_key())
-            outcome = _attempt(server, request, decide)
-            final = _final_queries(context, request, outcome)
-            if await run_unless_conflict(self.store, *server.queries, *final):
-                if isinstance(outcome, Problem):
-                    raise outcome
-                return outcome
-        raise Problem("unavailable", "Others use this at the same moment: try again")
-
-    async def _read_context(
-        self, request: AuthRequest, presented: tuple[str, Table] | None
-    ) -> TokenContext:
-        """Return the context, after fetching the client's document if stale. Raises Problem.
-
-        A document is only fetched for a code or token of its client: otherwise anybody could make
-        this service send requests.
-        """
-        load = partial(
-            read_context, self.store, self.clock, self.clients.look_up, request, presented
-        )
-        context = await load()
-        owner = context.clients.get(context.grant["client_id"]) if context.grant else None
-        if owner is None or not owner.needs_refetch(context.timestamp):
-            return context
-        try:
-            await self.clients.find(owner.client_id)
-        except Problem as problem:
-            if problem.code != "invalid":
-                raise
-            raise Problem("unauthenticated", problem.message, oauth="invalid_client") from None
-        return await load()
 
 
 def _attempt(server: AuthorizationServer, request: AuthRequest, decide: Decide) -> Row | Problem:
@@ -249,12 +183,65 @@ class OAuthServer:
         self.issuer = Issuer(settings.site_url)
         self.clients = Clients(store, clock, fetch, settings.redirect_schemes)
         self.keys = SigningKeys(store, clock, secret)
-        self.tokens = TokenEndpoint(self.issuer, store, clock, self.clients, self.keys)
         self.consents = Consents(self.issuer, store, clock, self.clients.find)
         self.csrf = ConsentCsrf(secret)
         self.token_validator = AccessTokenValidator(self.issuer, store, self.keys)
         self._store = store
         self._clock = clock
+
+    async def issue(self, pairs: Pairs, headers: Mapping[str, str]) -> Row:
+        """Return the answer to a token request (RFC 6749, 5.1). Raises Problem (5.2)."""
+        return await self._run(pairs, headers, _issue)
+
+    async def revoke(self, pairs: Pairs, headers: Mapping[str, str]) -> None:
+        """Revoke a refresh token's grant, or an access token (RFC 7009, 2). Raises Problem."""
+        text = dict(pairs).get("token", "")
+        verification_keys = await self.keys.verification_keys() if is_jwt(text) else None
+        token = read(text, self.issuer.url, verification_keys) if verification_keys else None
+        await self._run(pairs, headers, partial(_revoke, token), ("token", REFRESH_TOKENS))
+
+    async def _run(
+        self,
+        pairs: Pairs,
+        headers: Mapping[str, str],
+        decide: Decide,
+        presented: tuple[str, Table] | None = None,
+    ) -> Row:
+        for _ in range(_ATTEMPTS):
+            request = AuthRequest(pairs, headers)
+            source = presented or _PRESENTED.get(request.payload.grant_type)
+            context = await self._read_context(request, source)
+            server = AuthorizationServer(self.issuer, context, await self.keys.signing_key())
+            outcome = _attempt(server, request, decide)
+            final = _final_queries(context, request, outcome)
+            if await run_unless_conflict(self._store, *server.queries, *final):
+                if isinstance(outcome, Problem):
+                    raise outcome
+                return outcome
+        raise Problem("unavailable", "Others use this at the same moment: try again")
+
+    async def _read_context(
+        self, request: AuthRequest, presented: tuple[str, Table] | None
+    ) -> TokenContext:
+        """Return the context, after fetching the client's document if stale. Raises Problem.
+
+        A document is only fetched for a code or token of its client: otherwise anybody could make
+        this service send requests.
+        """
+        load = partial(
+            read_context, self._store, self._clock, self.clients.look_up, request, presented
+        )
+        context = await load()
+        owner = context.clients.get(context.grant["client_id"]) if context.grant else None
+        if owner is None or not owner.needs_refetch(context.timestamp):
+            return context
+        try:
+            await self.clients.find(owner.client_id)
+        except Problem as problem:
+            if problem.code != "invalid":
+                raise
+            raise Problem("unauthenticated", problem.message, oauth="invalid_client") from None
+        return await load()
 
     async def maintain(self) -> None:
         """Rotate signing keys, and delete idle clients. Raises Problem."""
@@ -269,7 +256,7 @@ class OAuthServer:
 _NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
 
 
-def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any]:
+def server_metadata(issuer: Issuer) -> dict[str, Any]:
     """Return the metadata of the server (RFC 8414, section 2)."""
     url = issuer.url
     return {
@@ -291,11 +278,11 @@ def server_metadata(issuer: Issuer, agent_auth: dict[str, Any]) -> dict[str, Any
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
         "service_documentation": f"{url}/auth.md",
-        "agent_auth": agent_auth,
+        "agent_auth": _agent_auth(issuer),
     }
 
 
-def agent_auth(issuer: Issuer) -> dict[str, Any]:
+def _agent_auth(issuer: Issuer) -> dict[str, Any]:
     """Return the metadata for agents without an account, with the members of auth.md."""
     requests, claims = f"{issuer.url}{REQUEST_ACCESS}", f"{issuer.url}{CLAIM_CREDENTIAL}"
     return {

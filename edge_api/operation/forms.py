@@ -9,8 +9,7 @@ from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import Body, OperationRequest
-from edge_api.operation.result import FORM, HtmlResult, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
 from edge_api.schema.page_templates import Form
 
 FormFields = dict[str, str]

@@ -13,8 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from edge_api.auth.actor import Actor
 from edge_api.auth.credentials import Authenticator
 from edge_api.db.problems import Code, Problem, format_validation_error
-from edge_api.operation.result import HTML, JSON, OperationResult
-from edge_api.operation.service import Service
+from edge_api.operation.service import HTML, JSON, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import Audience
 

@@ -15,7 +15,7 @@ from edge_api.operation.model import (
     component_ref,
     object_schema,
 )
-from edge_api.operation.result import JSON
+from edge_api.operation.service import JSON
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.paths import AUTHORIZE, DOCS, METADATA, TOKEN
 

@@ -49,7 +49,13 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
     """Return the variables by name, none if there is no file. Raises SettingsError."""
     if not path.exists():
         return {}
-    text = _read(path)
+    try:
+        text = path.read_text("utf-8")
+    except UnicodeDecodeError:
+        raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
+    except OSError as error:
+        fault = f"{path} cannot be read ({error.strerror}): run this as its owner, or let this user"
+        raise SettingsError([f"{fault} read it"]) from None
     broken = [
         f"{path}, line {binding.original.line}: write it like NAME=value"
         for binding in parse_stream(StringIO(text))
@@ -58,16 +64,6 @@ def read_dotenv(path: Path) -> Mapping[str, str]:
     if broken:
         raise SettingsError(broken)
     return {name: value or "" for name, value in dotenv_values(stream=StringIO(text)).items()}
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError:
-        raise SettingsError([f"{path} is not UTF-8; save it in that encoding"]) from None
-    except OSError as error:
-        fault = f"{path} cannot be read ({error.strerror}): run this as its owner, or let this user"
-        raise SettingsError([f"{fault} read it"]) from None
 
 
 def read_boolean(text: str) -> bool:

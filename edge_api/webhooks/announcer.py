@@ -35,7 +35,7 @@ class Announcer:
         build = self._builds.current
         if build is None or build.posts.digest == self._compared:
             return
-        if build.site_url != self._builds.site_url:  # by mistake, and every URL differs
+        if build.head.site_url != self._builds.site_url:  # by mistake, and every URL differs
             return
         (found,) = await self._store.run(Read(ANNOUNCED_POSTS))
         row = next(iter(found.rows), None)

@@ -22,8 +22,7 @@ from edge_api.auth.actor import Clock, system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
-from edge_api.http.errors import error_response
-from edge_api.http.request import Request, assign_request_id
+from edge_api.http.response import Request, assign_request_id, error_response
 from edge_api.http.server import Handler, Reject, Server, listen, start_server
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import Settings, read_settings

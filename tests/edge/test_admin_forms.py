@@ -20,7 +20,7 @@ from edge_api.admin.rows import (
     wants_count,
 )
 from edge_api.db.problems import Problem
-from edge_api.operation.result import JSON
+from edge_api.operation.service import JSON
 
 
 def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) -> RowsPage:

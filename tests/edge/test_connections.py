@@ -15,8 +15,7 @@ from typing import Any
 import pytest
 
 from edge_api.http import server as server_module
-from edge_api.http.request import Request, assign_request_id
-from edge_api.http.response import PreparedResponse
+from edge_api.http.response import PreparedResponse, Request, assign_request_id
 from edge_api.http.server import Server
 from tests.edge.conftest import reject_malformed
 from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port

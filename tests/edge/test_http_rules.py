@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from multidict import CIMultiDictProxy
 
-from edge_api.http import conditional as documents
+from edge_api.http import endpoint as documents
 from edge_api.operation.model import AnyOperation
-from edge_api.operation.result import FORM
+from edge_api.operation.service import FORM
 from edge_api.operations import OPERATIONS
 from edge_api.settings import SETTINGS
 from tests.edge.conftest import error_of

@@ -89,7 +89,7 @@ async def test_an_edge_settles_with_what_it_serves(
         gone = weakref.ref(builds.build())
 
         point_at(tmp_path, write_build(tmp_path, "build-0002", [make_post("paper")]))
-        assert await comes_true(lambda: builds.build().build_id == "build-0002")
+        assert await comes_true(lambda: builds.build().head.build_id == "build-0002")
         assert await comes_true(lambda: not is_looked_through(builds.build()))
         assert gone() is None
 

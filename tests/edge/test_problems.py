@@ -21,7 +21,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.openapi import problem_codes
-from edge_api.operation.result import FORM
+from edge_api.operation.service import FORM
 from edge_api.operations import OPERATIONS
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import EMAIL_HOOK_SECRET

@@ -6,7 +6,7 @@ from typing import get_args
 import jinja2
 import pytest
 
-from edge_api.access.input import RequestedType
+from edge_api.access.service import RequestedType
 from edge_api.db.internal_tables import AccessRequestRow
 
 FIELDS = ("name", "email", "purpose", "type")

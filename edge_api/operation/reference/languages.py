@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.reference.values import Code, Example
-from edge_api.operation.result import JSON
+from edge_api.operation.service import JSON
 
 Json = Mapping[str, Any]
 Credential = Literal["none", "key", "token", "client"]

@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from edge_api.access.input import AccessRequestInput
-from edge_api.access.service import AccessRequests
+from edge_api.access.service import AccessRequestInput, AccessRequests
 from edge_api.auth.actor import recent_entries, system_clock
 from edge_api.auth.keys import Keys
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_SESSIONS, EMAIL_OUTBOX, FORMER_ROWS

@@ -4,7 +4,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import ValidationError
 
-from edge_api.access.input import (
+from edge_api.access.service import (
     UNNAMED_AGENT,
     UNSTATED_PURPOSE,
     AccessRequestInput,

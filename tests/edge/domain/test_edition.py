@@ -61,8 +61,8 @@ async def test_a_build_is_taken_in_whole(builds: BuildManager, tmp_path: Path) -
     build = builds.build()
 
     assert builds.error == ""
-    assert (build.build_id, build.site_url) == ("build-0001", SITE_URL)
-    assert (build.count, build.newest_slug) == (2, "ink")
+    assert (build.head.build_id, build.head.site_url) == ("build-0001", SITE_URL)
+    assert (build.head.count, build.newest_slug) == (2, "ink")
     assert await build.search.find("paper", 10) == ["paper"]
     assert sorted(build.files) == ["/", "/journal/ink/", "/journal/paper/"]
     assert build.folder == folder.resolve()
@@ -73,7 +73,7 @@ async def test_a_journal_may_be_empty(builds: BuildManager, tmp_path: Path) -> N
     publish(tmp_path, "build-0001")
     await builds.refresh()
 
-    assert (builds.build().count, builds.build().newest_slug) == (0, None)
+    assert (builds.build().head.count, builds.build().newest_slug) == (0, None)
 
 
 async def test_the_next_build_takes_the_place_of_the_last(
@@ -89,7 +89,7 @@ async def test_the_next_build_takes_the_place_of_the_last(
     publish(tmp_path, "build-0002", "paper")
     await builds.refresh()
 
-    assert builds.build().build_id == "build-0002"
+    assert builds.build().head.build_id == "build-0002"
     assert await builds.build().search.find("paper", 10) == ["paper"]
 
 
@@ -126,14 +126,14 @@ async def test_a_bad_build_leaves_the_old_one(
     point_at(tmp_path, bad)
     await builds.refresh()
 
-    assert builds.build().build_id == "build-0001"
+    assert builds.build().head.build_id == "build-0001"
     assert await builds.build().search.find("ink", 10) == ["ink"]
     assert builds.error.startswith("the newest build is not served: ")
     assert str(tmp_path) not in builds.error
 
     publish(tmp_path, "build-0003", "thread")
     await builds.refresh()
-    assert (builds.build().build_id, builds.error) == ("build-0003", "")
+    assert (builds.build().head.build_id, builds.error) == ("build-0003", "")
 
 
 def spoil(folder: Path, damage: str) -> None:
@@ -180,7 +180,7 @@ async def test_a_build_fixed_in_its_place_is_taken(builds: BuildManager, tmp_pat
         shutil.rmtree(folder)
         whole.rename(folder)
         await builds.refresh()
-        assert (builds.build().build_id, builds.error) == (f"build-{damage}", "")
+        assert (builds.build().head.build_id, builds.error) == (f"build-{damage}", "")
 
 
 async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path: Path) -> None:
@@ -189,11 +189,11 @@ async def test_a_vanished_link_leaves_the_edition(builds: BuildManager, tmp_path
     await builds.refresh()
     (tmp_path / CURRENT_LINK).unlink()
     await builds.refresh()
-    assert (builds.build().build_id, builds.error) == ("build-0001", NO_BUILD)
+    assert (builds.build().head.build_id, builds.error) == ("build-0001", NO_BUILD)
 
     point_at(tmp_path, folder)
     await builds.refresh()
-    assert (builds.build().build_id, builds.error) == ("build-0001", "")
+    assert (builds.build().head.build_id, builds.error) == ("build-0001", "")
 
 
 @pytest.mark.parametrize("part", ["", "site"])
@@ -216,14 +216,14 @@ async def test_a_lost_build_gives_way_to_the_one_before(
     for _ in range(3):
         await builds.refresh()
 
-    assert builds.build().build_id == "build-0001"
+    assert builds.build().head.build_id == "build-0001"
     assert builds.error.startswith("the newest build is not served: " if part else LOST)
     told = [line.message for line in caplog.records if line.levelno > logging.INFO]
     assert told == [builds.error]
 
     publish(tmp_path, "build-0003", "thread")
     await builds.refresh()
-    assert (builds.build().build_id, builds.error) == ("build-0003", "")
+    assert (builds.build().head.build_id, builds.error) == ("build-0003", "")
 
 
 async def test_a_lost_build_without_another_is_no_build(
@@ -243,7 +243,7 @@ async def test_a_folder_may_stand_in_for_the_link(builds: BuildManager, tmp_path
     write_build(tmp_path, "build-0001", [make_post("ink")]).rename(tmp_path / CURRENT_LINK)
     await builds.refresh()
 
-    assert builds.build().build_id == "build-0001"
+    assert builds.build().head.build_id == "build-0001"
 
 
 async def test_a_build_for_another_site_is_told_of(builds: BuildManager, tmp_path: Path) -> None:
@@ -251,7 +251,7 @@ async def test_a_build_for_another_site_is_told_of(builds: BuildManager, tmp_pat
     publish(tmp_path, "build-0001", "ink", site_url="https://other.test")
     await builds.refresh()
 
-    assert builds.build().site_url == "https://other.test"
+    assert builds.build().head.site_url == "https://other.test"
     assert builds.error == "the build was made for https://other.test: build again"
 
 
@@ -301,7 +301,7 @@ async def test_a_build_is_tried_again(tmp_path: Path, fault: Exception, told: st
     assert told in builds.error
     await builds.refresh()
 
-    assert (builds.build().build_id, builds.error) == ("build-0001", "")
+    assert (builds.build().head.build_id, builds.error) == ("build-0001", "")
     await builds.close()
 
 
@@ -323,7 +323,7 @@ async def test_a_slow_build_never_replaces_a_newer_one(tmp_path: Path) -> None:
     gate.set()
     await asyncio.gather(first, second)
 
-    assert builds.build().build_id == "build-0002"
+    assert builds.build().head.build_id == "build-0002"
     await builds.close()
 
 
@@ -339,7 +339,7 @@ async def test_the_loop_goes_on_while_a_build_is_read(builds: BuildManager, tmp_
         pipe.write(raw)
     await reading
 
-    assert builds.build().build_id == "build-0001"
+    assert builds.build().head.build_id == "build-0001"
 
 
 async def test_closing_lets_go_of_everything(tmp_path: Path) -> None:

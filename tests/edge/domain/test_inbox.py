@@ -7,8 +7,8 @@ import pytest
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update, fold
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
-from edge_api.leads import inbox
-from edge_api.leads.inbox import LeadQuery, find_leads
+from edge_api.leads import service as inbox
+from edge_api.leads.service import LeadQuery, find_leads
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.each_engine
@@ -82,11 +82,11 @@ async def test_a_search_finds_what_a_loop_finds(
             limit=7,
             offset=chance.choice((0, 7)),
         )
-        found = await find_leads(store, query)
+        found, has_more = await find_leads(store, query)
         wanted = expected(left.rows, query)
         if first > 1 or all(map(str.isascii, query.search)):  # engines fold some letters otherwise
-            assert [row["id"] for row in found.rows] == wanted[:7], query
-            assert found.has_more == (len(wanted) > 7)
+            assert [row["id"] for row in found] == wanted[:7], query
+            assert has_more == (len(wanted) > 7)
 
 
 async def test_an_erased_lead_leaves_nothing_in_the_index(store: Store) -> None:

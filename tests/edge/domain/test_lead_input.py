@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
-from edge_api.leads.input import LeadInput, read_form
+from edge_api.leads.service import LeadInput, read_form
 from edge_api.operation.input import FormErrors, TextRule
 
 GOOD = {

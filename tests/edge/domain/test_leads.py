@@ -9,8 +9,7 @@ from edge_api.auth.rate_limits import Limiter
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.tables import IDEMPOTENCY_KEYS, LEADS
-from edge_api.leads.input import LeadInput
-from edge_api.leads.service import Leads, Sender
+from edge_api.leads.service import LeadInput, Leads, Sender
 from edge_api.settings import read_settings
 
 pytestmark = pytest.mark.each_engine

@@ -105,7 +105,7 @@ async def test_a_start_does_not_wait_for_the_index(
     publish(tmp_path, "build-0001", *SLUGS)
     builds = BuildManager(tmp_path, SITE_URL, SearchOpener(prefix, 1))
     await builds.refresh()
-    assert builds.build().count == len(SLUGS)
+    assert builds.build().head.count == len(SLUGS)
     asking = asyncio.create_task(found(builds))
     await asyncio.sleep(0)
     assert not asking.done()

@@ -11,7 +11,7 @@ import pytest
 from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.leads.input import SPAM_THRESHOLD
+from edge_api.leads.service import SPAM_THRESHOLD
 from edge_api.mail.messages import MESSAGE_TYPES, compose
 from tests.edge.mail.conftest import DESK_URL, LEAD, SITE, make_envelope, notification
 

@@ -11,7 +11,7 @@ import pytest
 from edge_api.db.email_address import SmtpRelay, parse_relay
 from edge_api.mail.delivery import classify
 from edge_api.mail.messages import MailSession, Refused, Stage, Transport
-from edge_api.mail.transports import SmtpSession, SmtpTimeouts, open_transport
+from edge_api.mail.transports import SmtpSession, open_transport
 from tests.edge.edge_process import free_port
 from tests.edge.mail.conftest import make_envelope, notification
 from tests.edge.mail.relays import ANY_ADDRESS, Relay, reciting, serving
@@ -26,7 +26,7 @@ def transport(url: str, seconds: float = 10, trust: ssl.SSLContext | None = None
     """Return a transport to a relay of the test's own."""
     relay = parse_relay(url)
     assert isinstance(relay, SmtpRelay)
-    timeouts = SmtpTimeouts(seconds, seconds)
+    timeouts = (seconds, seconds)
     return partial(SmtpSession, relay, trust or ssl.create_default_context(), timeouts)
 
 

@@ -75,7 +75,7 @@ class World:
             "redirect_uris": redirects or (REDIRECT,),
             **changes,
         }
-        return str((await self.oauth.clients.register(NewClient(**order))).row["id"])
+        return str((await self.oauth.clients.register(NewClient(**order)))["id"])
 
     async def confidential_client(
         self, method: AuthMethod = "client_secret_basic"
@@ -83,7 +83,7 @@ class World:
         """Return id and secret of a new client that acts for itself."""
         order = NewClient("Robot", method, ("client_credentials",), ("posts:read", "mcp"))
         registered = await self.oauth.clients.register(order)
-        return registered.row["id"], registered.secret or ""
+        return registered["id"], registered["secret"] or ""
 
     async def ask(self, verifier: str, client_id: str, /, **changes: str) -> Any:
         """Return what comes of an authorization request."""
@@ -99,7 +99,7 @@ class World:
 
     async def token(self, headers: dict[str, str] | None = None, /, **form: str) -> dict[str, Any]:
         """Return the answer of the token endpoint."""
-        return await self.oauth.tokens.issue(tuple(form.items()), headers or {})
+        return await self.oauth.issue(tuple(form.items()), headers or {})
 
     async def redeem(self, client_id: str, code: str, verifier: str, /, **changes: str) -> Any:
         """Exchange a code."""

@@ -86,7 +86,7 @@ async def test_a_client_gets_no_more_than_it_was_registered_for(world: World) ->
 async def test_a_rotated_secret_ends_the_old_one(world: World) -> None:
     """At once."""
     client, old = await world.confidential_client()
-    new = (await world.oauth.clients.rotate(client)).secret or ""
+    new = (await world.oauth.clients.rotate(client))["secret"] or ""
 
     assert (await world.token(basic(client, new), **CREDENTIALS))["access_token"]
     late = world.token(basic(client, old), **CREDENTIALS)
@@ -104,7 +104,7 @@ async def signing_client(world: World, key: Any) -> str:
     """Return the id of a client that signs with `key`."""
     jwks = KeySet([key]).as_dict(private=False)
     order = NewClient("Signer", "private_key_jwt", ("client_credentials",), ("mcp",), jwks=jwks)
-    return str((await world.oauth.clients.register(order)).row["id"])
+    return str((await world.oauth.clients.register(order))["id"])
 
 
 def assertion(key: Any, client: str, algorithm: str = "ES256", **claims: Any) -> dict[str, str]:

@@ -360,7 +360,7 @@ async def test_a_request_shows_one_thing_for_itself(world: World) -> None:
     assert (await refusal(replayed)).oauth == "invalid_grant"
     assert (await refusal(world.authenticator.authenticate(answer["access_token"]))).status == 401
     form = {"client_id": client, "token": "unknown", "code": theirs, "refresh_token": "x"}
-    await world.oauth.tokens.revoke((*form.items(), ("grant_type", "authorization_code")), {})
+    await world.oauth.revoke((*form.items(), ("grant_type", "authorization_code")), {})
     assert "admin:write" in (await world.redeem(client, theirs, verifier))["scope"]
 
 

@@ -20,7 +20,7 @@ HIDDEN = re.compile(r'<input type="hidden" name="([^"]*)" value="([^"]*)">')
 async def known(edge: Any, *redirects: str) -> str:
     """Return the id of a client of the operator's."""
     order = NewClient("Reader", "none", GRANT_TYPES, ("posts:read",), redirects or (REDIRECT,))
-    return str((await edge.service[OAuthServer].clients.register(order)).row["id"])
+    return str((await edge.service[OAuthServer].clients.register(order))["id"])
 
 
 async def stranger(edge: Any) -> str:

@@ -62,7 +62,7 @@ async def test_a_revoked_token_is_forgotten_when_it_would_have_ended(world: Worl
     client, verifier = await world.public_client(), new_verifier()
     tokens = await world.redeem(client, await world.code(client, verifier), verifier)
     form = (("client_id", client), ("token", tokens["access_token"]))
-    await world.oauth.tokens.revoke(form, {})
+    await world.oauth.revoke(form, {})
     world.clock.move(minutes=59)
     await world.delete_expired()
     assert len(await world.rows(REVOKED_TOKENS)) == 1

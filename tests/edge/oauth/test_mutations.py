@@ -58,7 +58,7 @@ async def signed_request(edge: Any) -> Request:
     key, signs = ECKey.generate_key("P-256", auto_kid=True), ("client_credentials",)
     jwks = KeySet([key]).as_dict(private=False)
     order = NewClient("Signer", "private_key_jwt", signs, ("posts:read",), jwks=jwks)
-    client = (await edge.service[OAuthServer].clients.register(order)).row["id"]
+    client = (await edge.service[OAuthServer].clients.register(order))["id"]
     issuer = edge.service[OAuthServer].issuer.url
     form = {"grant_type": "client_credentials", **assertion(key, client, aud=issuer)}
     return "POST", f"{OAUTH}/token", {"data": form}
@@ -195,9 +195,9 @@ async def test_thousands_of_spoiled_requests(edge: Any, seed: int) -> None:
     order = NewClient("Robot", "client_secret_basic", ("client_credentials",), ("posts:read",))
     robot = await edge.service[OAuthServer].clients.register(order)
     public = NewClient("App", "none", ("authorization_code",), ("posts:read",), (REDIRECT,))
-    client = (await edge.service[OAuthServer].clients.register(public)).row["id"]
+    client = (await edge.service[OAuthServer].clients.register(public))["id"]
     sound = [
-        *sound_requests(basic(robot.row["id"], robot.secret), client),
+        *sound_requests(basic(robot["id"], robot["secret"]), client),
         await signed_request(edge),
         await sealed_request(edge, client),
     ]

@@ -18,7 +18,7 @@ async def robot(edge: Any, *scopes: str) -> dict[str, str]:
     """Return the header by which a new client authenticates that acts for itself."""
     order = NewClient("Robot", "client_secret_basic", ("client_credentials",), scopes)
     registered = await edge.service[OAuthServer].clients.register(order)
-    return basic(registered.row["id"], registered.secret)
+    return basic(registered["id"], registered["secret"])
 
 
 async def token(edge: Any, *scopes: str, **form: str) -> str:

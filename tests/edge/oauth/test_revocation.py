@@ -14,7 +14,7 @@ async def connected(world: World) -> tuple[str, dict[str, Any]]:
 async def revoke(world: World, client: str, token: str, **more: str) -> None:
     """Take a token back."""
     form = {"client_id": client, "token": token, **more}
-    await world.oauth.tokens.revoke(tuple(form.items()), {})
+    await world.oauth.revoke(tuple(form.items()), {})
 
 
 async def test_a_refresh_token_ends_with_all_that_its_grant_gave(world: World) -> None:
@@ -44,7 +44,7 @@ async def test_a_client_that_acts_for_itself_takes_its_token_back(world: World) 
     client, secret = await world.confidential_client()
     header = basic(client, secret)
     token = (await world.token(header, grant_type="client_credentials"))["access_token"]
-    await world.oauth.tokens.revoke((("token", token),), header)
+    await world.oauth.revoke((("token", token),), header)
 
     assert (await refusal(world.authenticator.authenticate(token))).status == 401
 

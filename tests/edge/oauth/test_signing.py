@@ -137,7 +137,7 @@ async def test_a_strange_head_is_no_fault_of_ours(world: World, head: object) ->
     deep = f"{encode(json.dumps(head))}.{encode('[' * 5900)}.{signature}"
 
     assert (await refusal(world.authenticator.authenticate(text))).status == 401
-    await world.oauth.tokens.revoke((("client_id", client), ("token", text)), {})
+    await world.oauth.revoke((("client_id", client), ("token", text)), {})
     for assertion in (asserted, deep):
         form = {
             "grant_type": "client_credentials",

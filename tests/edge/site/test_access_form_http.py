@@ -64,8 +64,8 @@ async def test_a_form_becomes_a_request(edge: Any) -> None:
         None,
         "Show posts.\nOn our wall.",
     )
-    claimed = await edge.service[AccessRequests].claim(token)
-    assert claimed.row["id"] == row["id"]
+    claimed, _ = await edge.service[AccessRequests].claim(token)
+    assert claimed["id"] == row["id"]
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from edge_api.http.conditional import etag_matches, parse_range, range_applies
+from edge_api.http.endpoint import etag_matches
+from edge_api.http.static import parse_range, range_applies
 
 pytestmark = pytest.mark.one_engine
 

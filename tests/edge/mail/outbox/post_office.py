@@ -14,7 +14,7 @@ from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from edge_api.db.types import format_instant
 from edge_api.mail.dispatcher import Mailing, make_mailing
-from edge_api.mail.transports import SmtpSession, SmtpTimeouts
+from edge_api.mail.transports import SmtpSession
 from edge_api.settings import Settings, read_settings
 from tests.edge.domain.conftest import MovableClock
 from tests.edge.mail.outbox.scripted_relay import Relay
@@ -129,7 +129,7 @@ def open_office(
     place = parse_relay(settings.smtp_url) if settings.smtp_url else None
     transport = None
     if relay is not None and isinstance(place, SmtpRelay):
-        timeouts = SmtpTimeouts(relay.patience, relay.patience)
+        timeouts = (relay.patience, relay.patience)
         transport = partial(SmtpSession, place, create_default_context(), timeouts)
     mailing = make_mailing(settings, store, clock, SECRET, transport)
     return PostOffice(store, clock, settings, mailing)
