@@ -25,7 +25,6 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, make_head, read_records
 from site_build.build.manifest import (
     EMPTY,
     Entry,
@@ -38,12 +37,15 @@ from site_build.build.manifest import (
 from site_build.build.targets import (
     FileTarget,
     ImageTarget,
+    IndexFile,
     Result,
     Target,
     TargetContext,
     TemplateTarget,
     TextTarget,
     group_targets,
+    make_head,
+    read_records,
 )
 from site_build.build.text_targets import (
     list_full_texts,
