@@ -20,8 +20,7 @@ from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
 from site_build.images.encode import ChangedError, Form, Picture, encode, reduce_original
 from site_build.images.lettering import Font, read_font
-from site_build.images.measure import UNSHOWN
-from site_build.images.responsive import ImageSet
+from site_build.images.responsive import UNSHOWN, ImageSet
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 

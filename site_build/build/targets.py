@@ -37,8 +37,7 @@ from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.sources import Texts
 from site_build.errors import BuildError
 from site_build.images.encode import clean
-from site_build.images.measure import is_picture
-from site_build.images.responsive import ImageSet, link_markdown
+from site_build.images.responsive import ImageSet, is_picture, link_markdown
 from site_build.markup.sanitize import sanitize
 from site_build.site import Document, Site, list_former_slugs, list_moves
 from site_build.template_objects import InputDigest, UnknownValueError

@@ -14,8 +14,7 @@ from edge_api.schema import paths
 from site_build import addresses
 from site_build.addresses import SourceRules
 from site_build.errors import Diagnostic
-from site_build.images.measure import MeasuredImages
-from site_build.images.responsive import resolve
+from site_build.images.responsive import MeasuredImages, resolve
 from site_build.site import Document
 from site_build.text import make_slug
 

@@ -26,8 +26,7 @@ from site_build.content.sources import (
     stamp,
 )
 from site_build.errors import Diagnostic
-from site_build.images.measure import MeasuredImages
-from site_build.images.responsive import ImageSet
+from site_build.images.responsive import ImageSet, MeasuredImages
 from site_build.markup.convert import HOUSE, Dialect
 from site_build.progress import Request
 from site_build.site import Document

@@ -22,9 +22,7 @@ from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
 from site_build.content.document import LARGEST_FILE, read_document
 from site_build.errors import BuildError, Diagnostic, find_fix
-from site_build.images.measure import LARGEST_FILE as LARGEST_PICTURE
-from site_build.images.measure import Measured, is_picture, measure
-from site_build.images.responsive import ImageSet
+from site_build.images.responsive import LARGEST_PICTURE, ImageSet, Measured, is_picture, measure
 from site_build.markup.convert import Conversion, Dialect
 from site_build.parallel import map_unordered
 from site_build.progress import Request
