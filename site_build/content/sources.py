@@ -7,7 +7,6 @@ which `Texts` reads when a page needs them.
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -154,22 +153,19 @@ _MEASURES = "measure"
 
 
 def measure_pictures(
-    content: Path, files: Sequence[str], jobs: int, cache: Cache | None = None, code: str = ""
+    content: Path, files: Sequence[str], jobs: int, cache: Cache, code: str
 ) -> dict[str, Measured]:
     """Return the measures of pictures by path; `code`, the program, is part of their cache keys."""
     paths = [path for path in files if is_picture(path)]
-    keys, known = {}, {}
-    if cache:
-        digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
-        keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
-        known = cache.recall(_MEASURES, keys, Measured)
+    digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
+    keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
+    known = cache.recall(_MEASURES, keys, Measured)
     unknown = [path for path in paths if path not in known]
     fresh = {
         unknown[at]: each for at, each in map_unordered(partial(_measure, content), unknown, jobs)
     }
-    if cache:
-        cache.put(_MEASURES, [(keys[path], each) for path, each in fresh.items() if each.is_read])
-        cache.keep_only(_MEASURES, keys.values())
+    cache.put(_MEASURES, [(keys[path], each) for path, each in fresh.items() if each.is_read])
+    cache.keep_only(_MEASURES, keys.values())
     return {path: known.get(path) or fresh[path] for path in paths}
 
 
@@ -183,8 +179,6 @@ def _measure(content: Path, path: str) -> Measured:
 
 TEXTS = "text"
 _READINGS = "reading"
-_REMEMBERED = 4
-"""Texts kept in memory: a post's page, alternate and record are made one after the other."""
 
 
 class Reading(NamedTuple):
@@ -226,7 +220,6 @@ class Texts:
         self._cache = cache
         self._code = code
         self._dialect = dialect
-        self._remembered: OrderedDict[bytes, Text] = OrderedDict()
         self.asked: dict[str, None] = {}
         """Paths of the documents asked for, in order; whoever looks into it clears it before."""
 
@@ -237,14 +230,7 @@ class Texts:
     def read(self, document: Document) -> Text:
         """Return the document's text; raises BuildError when its file is no longer as checked."""
         self.asked[document.path] = None
-        key = self.key(document)
-        text = self._remembered.get(key)
-        text = text or self._cache.fetch(TEXTS, key, partial(self._convert, document))
-        self._remembered[key] = text
-        self._remembered.move_to_end(key)
-        if len(self._remembered) > _REMEMBERED:
-            self._remembered.popitem(last=False)
-        return text
+        return self._cache.fetch(TEXTS, self.key(document), partial(self._convert, document))
 
     def _convert(self, document: Document) -> Text:
         path = document.path
