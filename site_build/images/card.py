@@ -205,23 +205,17 @@ _LAST_BLOCK = b"\x03\x00"
 def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:
     """Return a picture whose pixels are numbers of `colours`: red, green and blue, up to 255."""
     head = struct.pack(">2I5B", *numbers.size, 8, _INDEXED, 0, 0, 0)
-    packed = _pack(_subtract_rows(numbers), (numbers.width + 1) * _STRIP)
+    width, height = numbers.size
+    filtered = Image.new("L", (width + 1, height), _UP)
+    filtered.paste(numbers.crop((0, 0, width, 1)), (1, 0))
+    below = numbers.crop((0, 1, width, height))
+    filtered.paste(ImageChops.subtract_modulo(below, numbers), (1, 1))
+    rows, strip = filtered.tobytes(), (width + 1) * _STRIP
+    # A stream of zlib (RFC 1950) made of parts, each a whole number of bytes long.
+    strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
+    packed = b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
     chunks = ((b"IHDR", head), (b"PLTE", bytes(colours)), (b"IDAT", packed), (b"IEND", b""))
     return SIGNATURE + b"".join(frame_chunk(*chunk) for chunk in chunks)
-
-
-def _subtract_rows(numbers: Image.Image) -> bytes:
-    width, height = numbers.size
-    rows = Image.new("L", (width + 1, height), _UP)
-    rows.paste(numbers.crop((0, 0, width, 1)), (1, 0))
-    rows.paste(ImageChops.subtract_modulo(numbers.crop((0, 1, width, height)), numbers), (1, 1))
-    return rows.tobytes()
-
-
-def _pack(rows: bytes, strip: int) -> bytes:
-    """Return a stream of zlib (RFC 1950) made of parts, each a whole number of bytes long."""
-    strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
-    return b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
 
 
 @lru_cache(maxsize=64)  # Fifty kilobytes each; what all cards have is asked for all the time.
