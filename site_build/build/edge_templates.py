@@ -122,8 +122,14 @@ def find_edge_templates(
             each / name for each in (folders[: folders.index(own) + 1] if is_form else folders)
         )
         path = next((path for path in paths if path.is_file()), None)
-        if path is not None:
-            sources[name] = _read(path, locate, fixed)
+        if path is None:
+            continue
+        try:
+            written = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
+        source = _ASSET.sub(lambda asked: locate(asked[2]), written)
+        sources[name] = _check(path, source, *fixed.items())
     return EdgeTemplates(sources)
 
 
@@ -138,15 +144,6 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
         name: (given, ()) for name, given in REFERENCE.items()
     }
     return {**forms, **pages, **reference}
-
-
-def _read(path: Path, locate: Locate, fixed: Mapping[str, str]) -> str:
-    """Return the source of a template that the edge can render; raises BuildError."""
-    try:
-        written = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
-    return _check(path, _ASSET.sub(lambda asked: locate(asked[2]), written), *fixed.items())
 
 
 @lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.

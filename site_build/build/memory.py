@@ -22,7 +22,6 @@ from site_build.build.targets import (
 )
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.library import ContentLibrary, list_changed
-from site_build.content.sources import Content
 from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
@@ -94,8 +93,11 @@ class PreviewBuild(SiteBuild):
         self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
         """Take what was read and checked; raises BuildError for what the edge cannot show."""
-        public = replace(known, content=_publish_drafts(known.content))
-        super().__init__(request, identity, style, public)
+        # Drafts are posts like all others.
+        found = known.content.documents
+        public = (replace(each, draft=False) if each.draft else each for each in found)
+        content = replace(known.content, documents=tuple(public))
+        super().__init__(request, identity, style, replace(known, content=content))
 
     def _take_others(self) -> None:
         """Take nothing: other files are looked for when asked for."""
@@ -146,9 +148,3 @@ class _Lines(dict[str, Line]):
         line = self._targets[slug].make(self._context)
         self[slug] = make_line(slug, "", line, line)
         return self[slug]
-
-
-def _publish_drafts(content: Content) -> Content:
-    """Return the same with drafts as posts like all others."""
-    public = (replace(each, draft=False) if each.draft else each for each in content.documents)
-    return replace(content, documents=tuple(public))
