@@ -309,9 +309,4 @@ def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conv
         raise
 
 
-def render(document: Document, markdown: str) -> LexborHTMLParser:
-    """Return the page of `document` with `markdown` for its text; raises what `convert` raises."""
-    return LexborHTMLParser(convert(document, markdown).html)
-
-
 _converter = cache(Converter)
