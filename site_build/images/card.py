@@ -4,7 +4,6 @@ Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the 
 values alone, and nothing of posts.
 """
 
-import hashlib
 import math
 import struct
 import zlib
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from PIL import Image, ImageChops, ImageDraw, features
 
+from site_build.cache import make_key
 from site_build.images import lettering, strip
 from site_build.images.lettering import Font, Pen, fit, keep_writable, line_height, write_line
 from site_build.images.strip import SIGNATURE, frame_chunk
@@ -86,8 +86,7 @@ class Card:
 
 def digest_card(card: Card, font: Font) -> bytes:
     """Return the digest of all that makes the card what it is."""
-    said = repr((card, font.digest, _fingerprint())).encode()
-    return hashlib.blake2b(said, digest_size=20).digest()
+    return make_key(card, font.digest, _fingerprint())
 
 
 def has_title(card: Card, font: Font) -> bool:
@@ -141,15 +140,11 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 
 
 @cache
-def _fingerprint() -> str:
+def _fingerprint() -> bytes:
     """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
-    digest = hashlib.blake2b(version("pillow").encode(), digest_size=20)
-    for library in ("freetype2", "raqm"):
-        digest.update(f"{library} {features.version(library)}\n".encode())
-    digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
-    for source in (__file__, lettering.__file__, strip.__file__):
-        digest.update(Path(source).read_bytes())
-    return digest.hexdigest()
+    libraries = version("pillow"), features.version("freetype2"), features.version("raqm")
+    code = [Path(each).read_bytes() for each in (__file__, lettering.__file__, strip.__file__)]
+    return make_key(libraries, zlib.ZLIB_RUNTIME_VERSION, code)
 
 
 def choose_hue(slug: str) -> int:

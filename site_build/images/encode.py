@@ -18,6 +18,7 @@ from typing import Literal
 from PIL import Image, ImageCms, ImageOps, ImageSequence, features
 
 from site_build import addresses
+from site_build.cache import make_key
 from site_build.errors import BuildError
 from site_build.images.strip import strip_metadata
 from site_build.text import make_slug
@@ -104,11 +105,8 @@ def _digest(picture: Picture) -> str:
 @cache
 def _fingerprint() -> str:
     """Return the digest of the way forms are made: the code and the libraries."""
-    digest = hashlib.sha256(version("pillow").encode())
-    for codec in KINDS:
-        digest.update(f"{codec} {features.version(codec)}\n".encode())
-    digest.update(Path(__file__).read_bytes())
-    return digest.hexdigest()
+    codecs = [features.version(codec) for codec in KINDS]
+    return make_key(version("pillow"), codecs, Path(__file__).read_bytes()).hex()
 
 
 _QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
