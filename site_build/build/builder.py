@@ -232,7 +232,7 @@ class SiteBuild:
             build_id=build_id,
             built_for=now,
             posts=len(lines),
-            files=sum(entry.count_forms() for entry in entries),
+            files=sum(sum(map(bool, entry.mtimes)) for entry in entries),
             size=sum(sum(entry.sizes) for entry in entries),
             sources=self.content.sources,
             hits=self.content.hits,

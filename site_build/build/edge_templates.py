@@ -152,12 +152,21 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
     given, samples = _list_wanted()[path.name]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     try:
-        asked = meta.find_undeclared_variables(environment.parse(source))
+        tree = environment.parse(source)
+        asked = meta.find_undeclared_variables(tree)
         source = "".join(text for name, text in fixed if name in asked) + source
-        _check_names(path, environment, source, given)
         template = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise _explain(path, error.lineno, error.message) from error
+    if any(True for _ in meta.find_referenced_templates(tree)):
+        raise BuildError(
+            f"{path} takes in another template, which the edge does not have; write it out there"
+        )
+    if foreign := asked - {*given, *dict(fixed)} - environment.globals.keys():
+        raise BuildError(
+            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
+            f"{', '.join(given)}; do without"
+        )
     for sample in samples:
         try:
             template.render(sample)
@@ -167,22 +176,6 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
             lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
             raise _explain(path, lines[-1] if lines else None, str(error)) from error
     return source
-
-
-def _check_names(path: Path, environment: Environment, source: str, given: Sequence[str]) -> None:
-    """Raise BuildError when the template asks for what only the build has."""
-    tree = environment.parse(source)
-    if any(True for _ in meta.find_referenced_templates(tree)):
-        raise BuildError(
-            f"{path} takes in another template, which the edge does not have; write it out there"
-        )
-    asked = meta.find_undeclared_variables(tree)
-    foreign = asked - set(given) - environment.globals.keys()
-    if foreign:
-        raise BuildError(
-            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
-            f"{', '.join(given)}; do without"
-        )
 
 
 def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:

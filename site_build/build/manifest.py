@@ -84,10 +84,6 @@ class Entry(NamedTuple):
         """Yield the path of each form."""
         return (f"{self.path}{stamp.suffix}" for stamp in self.list_stamps())
 
-    def count_forms(self) -> int:
-        """Return how many files there are of this one."""
-        return len(self.mtimes) - list(self.mtimes).count(0)
-
 
 class Line(NamedTuple):
     """One post's line in the posts index."""

@@ -5,7 +5,7 @@ while its author fixes it. It knows no pages.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -135,22 +135,19 @@ class ContentLibrary:
 
     def collect(self) -> Content:
         """Return what can be shown; of files that want the same address, the first."""
-        shown: dict[tuple[str, str], tuple[str, Reading]] = {}
-        for path, reading in sorted(self._good.items()):
+        shown: dict[tuple[str, str], Reading] = {}
+        for _, reading in sorted(self._good.items()):
             if document := reading.document:
-                shown.setdefault((document.kind, document.slug), (path, reading))
-        return self._make_content(dict(shown.values()))
-
-    def _make_content(self, readings: Mapping[str, Reading]) -> Content:
+                shown.setdefault((document.kind, document.slug), reading)
         rules, files = self._dialect.rules, self._listing.files
-        documents, facts = _list_facts(readings.values())
+        documents, facts = _list_facts(shown.values())
         paths = list_targets(documents, files, rules)
         links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
         pictures = {path: each.picture for path, each in self._album.items() if each.picture}
         return Content(
             tuple(documents),
-            {each.path: readings[each.path].minutes for each in documents},
-            {each.path: readings[each.path].terms for each in documents},
+            {each.path: self._good[each.path].minutes for each in documents},
+            {each.path: self._good[each.path].terms for each in documents},
             rules.list_paths(files),
             ImageSet(pictures, list_shown(documents, facts, self._album, paths), links),
             len(self._readings),
