@@ -19,10 +19,9 @@ from site_build.content.sources import (
     Listing,
     Reading,
     Stamp,
+    Texts,
     list_folder,
     measure_pictures,
-    read_source,
-    read_sources,
     stamp,
 )
 from site_build.errors import Diagnostic
@@ -43,12 +42,11 @@ class ContentLibrary:
         self._request = request
         self._code, self._dialect = code, dialect
         self._cache, self._links = Cache(request.cache), LinkMemory()
+        self._texts = Texts(request.content, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
         with self._cache:
-            self._readings, self._hits = read_sources(
-                request, self._listing.sources, self._cache, code, dialect
-            )
+            self._readings, self._hits = self._texts.examine_all(self._listing.sources, request)
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
         self._stamps |= self._list_unread()
@@ -82,11 +80,8 @@ class ContentLibrary:
             if path not in self._readings or stamps[path] != self._stamps.get(path)
         ]
         self._hits = len(listing.sources) - len(changed)
-        fresh = {}
         with self._cache:
-            for path in changed:
-                given = self._request.content, self._cache, self._code, self._dialect
-                fresh[path] = read_source(*given, path)
+            fresh = {path: self._texts.examine(path) for path in changed}
             before = {path: self._stamps[path] for path in self._listing.files}
             if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)

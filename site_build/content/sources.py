@@ -206,14 +206,8 @@ class Text:
     conversion: Conversion
 
 
-def _make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
-    """Return the key for the text of a document on one site, as the program `code` makes it."""
-    # Where pages stand changes no text.
-    return make_key(code, dialect._replace(rules=SourceRules()), document.path, document.digest)
-
-
 class Texts:
-    """Texts by document, through the cache."""
+    """Source files and their texts, read through the cache."""
 
     def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content = content
@@ -225,7 +219,45 @@ class Texts:
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        return _make_text_key(self._code, self._dialect, document)
+        # Where pages stand changes no text.
+        dialect = self._dialect._replace(rules=SourceRules())
+        return make_key(self._code, dialect, document.path, document.digest)
+
+    def examine_all(self, paths: Sequence[str], request: Request) -> tuple[dict[str, Reading], int]:
+        """Return what each source file says, in the order of `paths`, and how many were known."""
+        reader = make_key(self._code, self._dialect._replace(site_url=""))
+        keys = {path: make_key(reader, path, digest_file(self._content, path)) for path in paths}
+        known = self._cache.recall(_READINGS, keys, Reading)
+        unknown = [path for path in paths if path not in known]
+        readings = dict(known)
+        fresh = []
+        request.observer.begin("reading", len(unknown))
+        for index, reading in map_unordered(self.examine, unknown, request.jobs):
+            readings[unknown[index]] = reading
+            if reading.digest:
+                fresh.append((make_key(reader, unknown[index], reading.digest), reading))
+            request.observer.advance()
+        self._cache.put(_READINGS, fresh)
+        kept = (make_key(reader, path, each.digest) for path, each in readings.items())
+        self._cache.keep_only(_READINGS, kept)
+        return {path: readings[path] for path in paths}, len(known)
+
+    def examine(self, path: str) -> Reading:
+        """Read and examine one file; its text goes into the cache, where pages look for it."""
+        try:
+            raw = read_bytes(self._content, path)
+        except OSError as refusal:
+            return Reading(None, None, (explain_refusal(path, refusal),))
+        document, findings = read_document(path, raw, self._dialect.rules)
+        if document is None:
+            return Reading(None, None, tuple(findings), hashlib.sha256(raw).hexdigest())
+        facts, conversion = analyse(document, self._dialect)
+        if conversion:
+            text = Text(document.markdown, conversion)
+            self._cache.put(TEXTS, [(self.key(document), text)])
+        about = reading_minutes(document.markdown), count_terms(document)
+        light = replace(document, markdown="")
+        return Reading(light, facts, tuple(findings), document.digest, *about)
 
     def read(self, document: Document) -> Text:
         """Return the document's text; raises BuildError when its file is no longer as checked."""
@@ -272,44 +304,3 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
     except OSError as error:
         sentence = f"the content folder {content} cannot be read: {error.strerror}"
         raise BuildError(sentence) from error
-
-
-def read_sources(
-    request: Request, paths: tuple[str, ...], cache: Cache, code: str, dialect: Dialect
-) -> tuple[dict[str, Reading], int]:
-    """Return what each source file says, in the order of `paths`, and how many the cache knew."""
-    content, observer = request.content, request.observer
-    reader = make_key(code, dialect._replace(site_url=""))
-    keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
-    known = cache.recall(_READINGS, keys, Reading)
-    unknown = [path for path in paths if path not in known]
-    readings = dict(known)
-    fresh = []
-    observer.begin("reading", len(unknown))
-    read = partial(read_source, content, cache, code, dialect)
-    for index, reading in map_unordered(read, unknown, request.jobs):
-        readings[unknown[index]] = reading
-        if reading.digest:
-            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
-        observer.advance()
-    cache.put(_READINGS, fresh)
-    kept = (make_key(reader, path, each.digest) for path, each in readings.items())
-    cache.keep_only(_READINGS, kept)
-    return {path: readings[path] for path in paths}, len(known)
-
-
-def read_source(content: Path, cache: Cache, code: str, dialect: Dialect, path: str) -> Reading:
-    """Read and examine one file; its text goes into the cache, where pages look for it."""
-    try:
-        raw = read_bytes(content, path)
-    except OSError as refusal:
-        return Reading(None, None, (explain_refusal(path, refusal),))
-    document, findings = read_document(path, raw, dialect.rules)
-    if document is None:
-        return Reading(None, None, tuple(findings), hashlib.sha256(raw).hexdigest())
-    facts, conversion = analyse(document, dialect)
-    if conversion:
-        text = Text(document.markdown, conversion)
-        cache.put(TEXTS, [(_make_text_key(code, dialect, document), text)])
-    about = reading_minutes(document.markdown), count_terms(document)
-    return Reading(replace(document, markdown=""), facts, tuple(findings), document.digest, *about)
