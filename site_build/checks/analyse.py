@@ -14,12 +14,12 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.checks.complexity import find_excess
 from site_build.checks.facts import Facts, Reference
 from site_build.checks.raw_markup import (
     ATTRIBUTE,
     Marked,
     clean,
+    find_excess,
     find_flaws,
     find_unterminated,
     strip_marks,

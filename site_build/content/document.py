@@ -17,7 +17,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.addresses import SourceRules
 from site_build.checks.analyse import convert
-from site_build.checks.complexity import find_excess
+from site_build.checks.raw_markup import find_excess
 from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.content.head import (
     HANDLER,
