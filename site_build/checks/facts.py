@@ -87,7 +87,6 @@ class UrlMap:
     """Lists and files that are no documents."""
     files: Mapping[str, str]
     """Files that are published as they are, by their paths in small letters."""
-    rules: SourceRules
 
     def answers(self, path: str) -> bool:
         """Return whether something that is no document answers at `path`, or may."""
@@ -145,7 +144,6 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
         aliases={alias.path: at for at, each in found.items() for alias in each.aliases},
         others=_FIXED.union(EDGE, feeds, groups, published, where.list_overviews(), where.lists),
         files={file.casefold(): file for file in published},
-        rules=rules,
     )
 
 

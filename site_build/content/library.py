@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from site_build.cache import Cache
-from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
+from site_build.checks.cross import CrossCheck, find_repeated_slugs
 from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
 from site_build.content.sources import (
     GONE,
@@ -41,7 +41,7 @@ class ContentLibrary:
         """
         self._request = request
         self._code, self._dialect = code, dialect
-        self._cache, self._links = Cache(request.cache), LinkMemory()
+        self._cache, self._cross = Cache(request.cache), CrossCheck(dialect.rules)
         self._texts = Texts(request.content, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
@@ -121,11 +121,9 @@ class ContentLibrary:
         readings = self._readings.values()
         documents, facts = _list_facts(readings)
         findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
-        rules, complete = self._dialect.rules, len(documents) == len(readings)
-        findings += cross_check(
-            documents, facts, files, now, rules, complete=complete, memory=self._links
-        )
-        findings += judge_pictures(documents, facts, self._album, rules.list_paths(files))
+        complete, paths = len(documents) == len(readings), self._dialect.rules.list_paths(files)
+        findings += self._cross.check(documents, facts, files, now, complete=complete)
+        findings += judge_pictures(documents, facts, self._album, paths)
         return tuple(sorted(findings))
 
     def collect(self) -> Content:
