@@ -18,7 +18,7 @@ from site_build.build.targets import FileTarget, ImageTarget, Target
 from site_build.cache import make_key
 from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
-from site_build.images.encode import encode, reduce_original
+from site_build.images.encode import encode
 from site_build.images.lettering import Font, read_font
 from site_build.images.responsive import UNSHOWN, ImageSet
 from site_build.site import Document, Identity, Site
@@ -73,7 +73,7 @@ def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> 
     for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
         path, picture = files[source], image_set.pictures.get(source)
         if picture and picture.is_reduced:
-            make = partial(reduce_original, content / picture.path, picture)
+            make = partial(encode, content / picture.path, picture)
             yield ImageTarget(path, make_key(picture.reduced_key), make)
         else:
             yield FileTarget(path, content / source)

@@ -11,11 +11,11 @@ import os
 import re
 import traceback
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import count
 from pathlib import Path
 
@@ -101,11 +101,11 @@ class IndexFile:
         """Write the index: the head, then the lines in their order; return where they are now."""
         partial = self._folder / f".{INDEX_FILE}"
         placed = {}
-        with partial.open("wb") as target, _Sources() as sources:
+        with partial.open("wb") as target:
             target.write(INDEX_START + head.model_dump_json().encode() + INDEX_SEPARATOR)
             offset = target.tell()
-            for number, line in enumerate(lines, start=1):
-                target.write(sources.read(line) + (b",\n" if number < len(lines) else b"\n"))
+            for number, (line, data) in enumerate(zip(lines, _read_lines(lines), strict=True), 1):
+                target.write(data + (b",\n" if number < len(lines) else b"\n"))
                 placed[line.slug] = line._replace(source="", offset=offset)
                 offset += line.length + len(b",\n")
             target.write(INDEX_END)
@@ -128,24 +128,18 @@ def make_line(slug: str, key: str, line: bytes, source: str | bytes, offset: int
 @lru_cache(maxsize=2)
 def read_records(lines: tuple[Line, ...]) -> tuple[PostRecord, ...]:
     """Return the records of a few lines; the forms of a feed are made one after the other."""
-    with _Sources() as sources:
-        return tuple(PostRecord.model_validate_json(sources.read(line)) for line in lines)
+    return tuple(map(PostRecord.model_validate_json, _read_lines(lines)))
 
 
-class _Sources(ExitStack):
-    """The files that lines lie in, each opened once."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._open: dict[str, int] = {}
-
-    def read(self, line: Line) -> bytes:
-        if isinstance(line.source, bytes):
-            return line.source
-        if line.source not in self._open:
-            self._open[line.source] = os.open(line.source, os.O_RDONLY)
-            self.callback(os.close, self._open[line.source])
-        return os.pread(self._open[line.source], line.length, line.offset)
+def _read_lines(lines: Iterable[Line]) -> Iterator[bytes]:
+    """Yield lines of the index; each file that they lie in is opened once."""
+    with ExitStack() as opened:
+        find = cache(lambda path: opened.enter_context(Path(path).open("rb")).fileno())
+        for line in lines:
+            if isinstance(line.source, bytes):
+                yield line.source
+            else:
+                yield os.pread(find(line.source), line.length, line.offset)
 
 
 @dataclass(frozen=True, slots=True)

@@ -129,8 +129,14 @@ _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
 """Modes that colour profiles are made for."""
 
 
-def encode(source: Path, picture: Picture, form: Form) -> bytes:
-    """Return the bytes of a form of the picture in `source`; raises BuildError and OSError."""
+def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
+    """Return the bytes of a form of the picture in `source`, or of its reduced original.
+
+    That is upright, has its colour profile and no other metadata; what moves still moves. Raises
+    BuildError and OSError.
+    """
+    if form is None:
+        return _encode_original(_read(source, picture), picture)
     image = _resize(develop(source, picture), (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
@@ -154,15 +160,6 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
         return strip_metadata(data)
     except (OSError, ValueError, RecursionError):
         return b"" if picture is None else _encode_original(data, picture)
-
-
-def reduce_original(source: Path, picture: Picture) -> bytes:
-    """Return the picture in `source` in the size that is published, in its own format.
-
-    It is upright, has its colour profile and no other metadata; what moves still moves. Raises
-    BuildError and OSError.
-    """
-    return _encode_original(_read(source, picture), picture)
 
 
 def _encode_original(data: bytes, picture: Picture) -> bytes:
