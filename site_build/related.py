@@ -137,7 +137,10 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
     """
     order = sorted(posts, key=lambda post: (-post.published.timestamp(), post.slug))
     vectors = _weigh([terms[post.path] for post in order])
-    holders = _index(vectors)
+    holders: defaultdict[int, Vector] = defaultdict(list)
+    for number, vector in enumerate(vectors):
+        for term, weight in vector:
+            holders[term].append((number, weight))
     return {
         post.path: tuple(order[each].path for each in _find_closest(number, vector, holders))
         for number, (post, vector) in enumerate(zip(order, vectors, strict=True))
@@ -174,14 +177,6 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
         shares = zip(names, weights, strict=True)
         vectors.append([(name, weight / length) for name, weight in shares if name in followed])
     return vectors
-
-
-def _index(vectors: Sequence[Vector]) -> Holders:
-    holders: defaultdict[int, Vector] = defaultdict(list)
-    for number, vector in enumerate(vectors):
-        for term, weight in vector:
-            holders[term].append((number, weight))
-    return holders
 
 
 def _find_bound(sizes: Mapping[int, int], steps: int) -> int:
