@@ -11,7 +11,7 @@ from site_build.build.assets import FONT, design_card, find_font
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
-from site_build.content.sources import explain_refusal, list_content, read_bytes
+from site_build.content.sources import explain_refusal, list_folder, read_bytes
 from site_build.errors import BuildError, Diagnostic
 from site_build.images.card import SIZE, draw_card, has_title
 from site_build.pelican_plugin.settings import identify, load_settings
@@ -71,7 +71,7 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnost
     known: list[str] = []
     findings: list[Diagnostic] = []
     rules = find_dialect(content).rules
-    for path in list_content(content, rules).sources:
+    for path in list_folder(content, rules).sources:
         try:
             post, found = read_document(path, read_bytes(content, path), rules)
         except OSError as refusal:

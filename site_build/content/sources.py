@@ -31,7 +31,6 @@ from site_build.site import Document
 _FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
 """Of texts that Pelican builds."""
-_RULES = SourceRules()
 
 Stamp = tuple[int, int, int, int]
 GONE: Stamp = (0, 0, 0, 0)
@@ -50,11 +49,15 @@ class Listing:
     """Whether a file is a symbolic link: what changes its text then goes by another path."""
 
 
-def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
-    """Return what is in `folder`, dot files left out; raises OSError for an unreadable folder."""
+def list_folder(content: Path, rules: SourceRules) -> Listing:
+    """Return what is in a content folder but dot files; raises BuildError if it cannot be read."""
     sources, files, findings, has_links = [], [], [], False
-    os.scandir(folder).close()
-    for path, fault, is_link in _walk(folder):
+    try:
+        os.scandir(content).close()
+    except OSError as error:
+        sentence = f"the content folder {content} cannot be read: {error.strerror}"
+        raise BuildError(sentence) from error
+    for path, fault, is_link in _walk(content):
         has_links |= is_link
         if fault:
             findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
@@ -295,12 +298,3 @@ class Content:
     sources: int
     hits: int
     """Source files that the cache knew."""
-
-
-def list_folder(content: Path, rules: SourceRules) -> Listing:
-    """Return what is in the content folder; raises BuildError when it cannot be read."""
-    try:
-        return list_content(content, rules)
-    except OSError as error:
-        sentence = f"the content folder {content} cannot be read: {error.strerror}"
-        raise BuildError(sentence) from error

@@ -13,13 +13,12 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from errno import EIO
 from pathlib import Path
 
 import pytest
 
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
-from site_build.content import sources
+from site_build.content import library
 from site_build.errors import BuildError, ContentError
 from site_build.releases.release import build
 from site_build.releases.watcher import (
@@ -312,11 +311,11 @@ def test_content_that_a_look_cannot_read_is_refused(
     """The build after the look meets the same error, and is tried again."""
 
     def fail(*_: object) -> None:
-        raise OSError(EIO, "Input/output error")
+        raise BuildError("Input/output error")
 
     watchman.act(DAWN)
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "list_content", fail)
+        patch.setattr(library, "list_folder", fail)
         assert watchman.act(DAWN + 600 * SECOND) == ["refused"]
         assert "Input/output error" in watchman.publisher.failure
 
