@@ -379,6 +379,7 @@ SPAN = re.compile(
 CODE = ("`", "``", "```", "x", " ", "\\", "\n", "\n\n", "\n \t\n")
 
 
+@pytest.mark.size("test", grows=True)
 @settings(max_examples=scaled(test=200, ci=2_000))
 @given(st.lists(st.sampled_from(CODE), max_size=25).map(lambda pieces: f"x{''.join(pieces)}"))
 def test_code_spans_are_those_of_the_plain_definition(markdown: str) -> None:
