@@ -1,10 +1,8 @@
 """What is wrong with an author's markup: HTML, and what no converter gets through in sensible time.
 
-Marks in a text tell where each part was written. It takes the page as text, since a parser has
-fixed it already. What Markdown makes is sound, so a fault is the author's; it is looked for again
-where they wrote it.
-Python-Markdown looks for the end of every bracket, tag and brace anew, so thousands of open ones
-in one paragraph would hold a build for hours. No text for people comes near the bounds here.
+Marks in a text tell where each part was written: a parser has fixed the page, so each fault is
+looked for again in the source. Python-Markdown looks for the end of every bracket, tag and brace
+anew, so thousands of open ones would hold a build for hours; no text for people has so many.
 """
 
 import re
