@@ -87,11 +87,10 @@ class Cache:
     def get(self, stage: str, key: bytes) -> object | None:
         """Return the value kept for `key`, or None."""
         query = "SELECT value FROM entry WHERE stage = ? AND key = ?"
-        try:
-            row = self._opened().execute(query, (stage, key)).fetchone()
-        except sqlite3.Error:
-            return None
-        return _unpack(row[0]) if row else None
+        with suppress(sqlite3.Error):
+            if row := self._opened().execute(query, (stage, key)).fetchone():
+                return _unpack(row[0])
+        return None
 
     def fetch(self, stage: str, key: bytes, make: Callable[[], _Value]) -> _Value:
         """Return the value kept for `key`, else what `make` returns, and keep that."""
@@ -118,11 +117,8 @@ class Cache:
         """Keep each value under its key; a cache that cannot be written stays as it is."""
         payloads = ((key, pickle.dumps(value, pickle.HIGHEST_PROTOCOL)) for key, value in values)
         rows = ((stage, key, _checksum(payload) + payload) for key, payload in payloads)
-        try:
-            with self._opened() as connection:
-                connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
-        except sqlite3.Error:
-            return
+        with suppress(sqlite3.Error), self._opened() as connection:
+            connection.executemany("REPLACE INTO entry VALUES (?, ?, ?)", rows)
 
     def keep_only(self, stage: str, keys: Iterable[bytes], slack: int = 0) -> None:
         """Forget what was kept under other keys, so that the file does not grow for ever.
@@ -130,17 +126,14 @@ class Cache:
         Up to `slack` results are left alone: to find the old ones takes longer than a small edit.
         """
         query = "SELECT count(*) FROM entry WHERE stage = ?"
-        try:
-            with self._opened() as connection:
-                if connection.execute(query, (stage,)).fetchone()[0] <= slack:
-                    return
-                rows = connection.execute("SELECT key FROM entry WHERE stage = ?", (stage,))
-                gone = {key for (key,) in rows}.difference(keys)
-                connection.executemany(
-                    "DELETE FROM entry WHERE stage = ? AND key = ?", ((stage, key) for key in gone)
-                )
-        except sqlite3.Error:
-            return
+        with suppress(sqlite3.Error), self._opened() as connection:
+            if connection.execute(query, (stage,)).fetchone()[0] <= slack:
+                return
+            rows = connection.execute("SELECT key FROM entry WHERE stage = ?", (stage,))
+            gone = {key for (key,) in rows}.difference(keys)
+            connection.executemany(
+                "DELETE FROM entry WHERE stage = ? AND key = ?", ((stage, key) for key in gone)
+            )
 
 
 def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:

@@ -141,22 +141,20 @@ def _collect(workers: dict[Connection, BaseProcess]) -> Iterator[tuple[int, R]]:
     busy = set(workers)
     while busy:
         for receiver in cast("list[Connection]", wait(busy)):
-            message = _receive(receiver, workers[receiver])
+            process = workers[receiver]
+            try:
+                message: object = receiver.recv()
+            except EOFError:
+                process.join()
+                code = process.exitcode or 0
+                end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+                raise BuildError(
+                    f"a process of the build died ({end}); is there memory enough? "
+                    "Try again with --jobs 1"
+                ) from None
             if isinstance(message, Exception):
                 raise message
             if message is None:
                 busy.discard(receiver)
             else:
                 yield cast("tuple[int, R]", message)
-
-
-def _receive(receiver: Connection, process: BaseProcess) -> object:
-    try:
-        return receiver.recv()
-    except EOFError:
-        process.join()
-        code = process.exitcode or 0
-        end = signal.Signals(-code).name if code < 0 else f"exit status {code}"
-        raise BuildError(
-            f"a process of the build died ({end}); is there memory enough? Try again with --jobs 1"
-        ) from None

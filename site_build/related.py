@@ -30,7 +30,10 @@ _IN_TITLE, _IN_DESCRIPTION, _AS_TAG = 3, 2, 4
 _COUNT_BITS: Final = 8
 LARGEST_COUNT: Final = (1 << _COUNT_BITS) - 1
 
-_FENCE: Final = re.compile(r" {0,3}(?P<mark>`{3,}|~{3,})")
+_CODE: Final = re.compile(
+    r"^ {0,3}(?P<mark>`{3,}+|~{3,}+).*(?:\n.*)*?(?:\n {0,3}(?P=mark).*|\Z)", re.MULTILINE
+)
+"""A block of code, which ends at the latest with the text."""
 _NOISE: Final = re.compile(r"\]\([^)\s]*|https?://\S+|<[^<>]*>|`[^`\n]*`|&#?\w{1,10};")
 _WORD: Final = re.compile(r"[^\W\d_]{4,40}|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,40}")
 _DENSE: Final = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
@@ -44,7 +47,7 @@ NO_TERMS: Final[Terms] = array("Q")
 
 def count_terms(document: Document) -> Terms:
     """Return the terms of a post and their counts, the most frequent first."""
-    counts = Counter(_list_words("\n".join(_list_prose(document.markdown))))
+    counts = Counter(_list_words(_CODE.sub("", document.markdown)))
     for text, weight in ((document.title, _IN_TITLE), (document.description, _IN_DESCRIPTION)):
         for word in _list_words(text):
             counts[word] += weight
@@ -60,19 +63,6 @@ def unpack(terms: Terms) -> tuple[list[int], list[int]]:
     """Return the numbers of the terms, and their counts from 1 to LARGEST_COUNT."""
     counts = [term & LARGEST_COUNT for term in terms]
     return [term >> _COUNT_BITS for term in terms], counts
-
-
-def _list_prose(markdown: str) -> Iterator[str]:
-    """Yield the lines that stand in no block of code."""
-    fence = ""
-    for line in markdown.split("\n"):
-        found = _FENCE.match(line)
-        if not fence and found:
-            fence = found["mark"]
-        elif fence and found and found["mark"].startswith(fence):
-            fence = ""
-        elif not fence:
-            yield line
 
 
 def _list_words(text: str) -> list[str]:
@@ -147,7 +137,10 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
     """
     order = sorted(posts, key=lambda post: (-post.published.timestamp(), post.slug))
     vectors = _weigh([terms[post.path] for post in order])
-    holders = _index(vectors)
+    holders: defaultdict[int, Vector] = defaultdict(list)
+    for number, vector in enumerate(vectors):
+        for term, weight in vector:
+            holders[term].append((number, weight))
     return {
         post.path: tuple(order[each].path for each in _find_closest(number, vector, holders))
         for number, (post, vector) in enumerate(zip(order, vectors, strict=True))
@@ -184,14 +177,6 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
         shares = zip(names, weights, strict=True)
         vectors.append([(name, weight / length) for name, weight in shares if name in followed])
     return vectors
-
-
-def _index(vectors: Sequence[Vector]) -> Holders:
-    holders: defaultdict[int, Vector] = defaultdict(list)
-    for number, vector in enumerate(vectors):
-        for term, weight in vector:
-            holders[term].append((number, weight))
-    return holders
 
 
 def _find_bound(sizes: Mapping[int, int], steps: int) -> int:

@@ -18,10 +18,9 @@ from site_build.build.targets import FileTarget, ImageTarget, Target
 from site_build.cache import make_key
 from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
-from site_build.images.encode import ChangedError, Form, Picture, encode, reduce_original
+from site_build.images.encode import encode
 from site_build.images.lettering import Font, read_font
-from site_build.images.measure import UNSHOWN
-from site_build.images.responsive import ImageSet
+from site_build.images.responsive import UNSHOWN, ImageSet
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 
@@ -66,7 +65,7 @@ def list_pictures(content: Path, image_set: ImageSet, site: Site) -> Iterator[Ta
     """Yield a task for each form that the site's pages offer of their pictures."""
     documents = (each.path for each in site.posts + site.pages)
     for picture, form in image_set.list_forms(documents, site.identity.portrait):
-        make = partial(_encode, content, picture, form)
+        make = partial(encode, content / picture.path, picture, form)
         yield ImageTarget(form.path, make_key(form.path), make)
 
 
@@ -75,21 +74,10 @@ def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> 
     for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
         path, picture = files[source], image_set.pictures.get(source)
         if picture and picture.is_reduced:
-            yield ImageTarget(
-                path, make_key(picture.reduced_key), partial(_encode, content, picture)
-            )
+            make = partial(encode, content / picture.path, picture)
+            yield ImageTarget(path, make_key(picture.reduced_key), make)
         else:
             yield FileTarget(path, content / source)
-
-
-def _encode(content: Path, picture: Picture, form: Form | None = None) -> bytes:
-    source = content / picture.path
-    try:
-        return encode(source, picture, form) if form else reduce_original(source, picture)
-    except (ChangedError, FileNotFoundError) as error:
-        raise BuildError(
-            f"{picture.path} was changed while the site was being built; build again"
-        ) from error
 
 
 _URL = re.compile(

@@ -25,7 +25,6 @@ from site_build.build.fingerprint import (
     fingerprint_theme,
     is_fallback_template,
 )
-from site_build.build.index_file import IndexFile, make_head, read_records
 from site_build.build.manifest import (
     EMPTY,
     Entry,
@@ -38,12 +37,15 @@ from site_build.build.manifest import (
 from site_build.build.targets import (
     FileTarget,
     ImageTarget,
+    IndexFile,
     Result,
     Target,
     TargetContext,
     TemplateTarget,
     TextTarget,
     group_targets,
+    make_head,
+    read_records,
 )
 from site_build.build.text_targets import (
     list_full_texts,
@@ -225,7 +227,18 @@ class SiteBuild:
         slugs_at = {each.path: each.slug_at for each in places}
         gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
         self.findings = (*self.findings, *gone)
-        self.report = self._report(build_id)
+        entries, now = self._entries.values(), self.request.now
+        self.report = Report(
+            build_id=build_id,
+            built_for=now,
+            posts=len(lines),
+            files=sum(sum(map(bool, entry.mtimes)) for entry in entries),
+            size=sum(sum(entry.sizes) for entry in entries),
+            sources=self.content.sources,
+            hits=self.content.hits,
+            next_instant=find_next_instant(self.content.documents, now),
+            findings=self.findings,
+        )
 
     def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
         """Keep only this site's texts in the cache, and the pictures of these tasks."""
@@ -323,17 +336,3 @@ class SiteBuild:
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)
         write_manifest(request.state, self.manifest, self._before, request.before)
-
-    def _report(self, build_id: str) -> Report:
-        entries, now = self._entries.values(), self.request.now
-        return Report(
-            build_id=build_id,
-            built_for=now,
-            posts=len(self.site.posts),
-            files=sum(entry.count_forms() for entry in entries),
-            size=sum(sum(entry.sizes) for entry in entries),
-            sources=self.content.sources,
-            hits=self.content.hits,
-            next_instant=find_next_instant(self.content.documents, now),
-            findings=self.findings,
-        )

@@ -122,8 +122,14 @@ def find_edge_templates(
             each / name for each in (folders[: folders.index(own) + 1] if is_form else folders)
         )
         path = next((path for path in paths if path.is_file()), None)
-        if path is not None:
-            sources[name] = _read(path, locate, fixed)
+        if path is None:
+            continue
+        try:
+            written = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
+        source = _ASSET.sub(lambda asked: locate(asked[2]), written)
+        sources[name] = _check(path, source, *fixed.items())
     return EdgeTemplates(sources)
 
 
@@ -140,27 +146,27 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
     return {**forms, **pages, **reference}
 
 
-def _read(path: Path, locate: Locate, fixed: Mapping[str, str]) -> str:
-    """Return the source of a template that the edge can render; raises BuildError."""
-    try:
-        written = path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
-    return _check(path, _ASSET.sub(lambda asked: locate(asked[2]), written), *fixed.items())
-
-
 @lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.
 def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
     """Return the source with the values that it asks for; raises BuildError."""
     given, samples = _list_wanted()[path.name]
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     try:
-        asked = meta.find_undeclared_variables(environment.parse(source))
+        tree = environment.parse(source)
+        asked = meta.find_undeclared_variables(tree)
         source = "".join(text for name, text in fixed if name in asked) + source
-        _check_names(path, environment, source, given)
         template = environment.from_string(source)
     except TemplateSyntaxError as error:
         raise _explain(path, error.lineno, error.message) from error
+    if any(True for _ in meta.find_referenced_templates(tree)):
+        raise BuildError(
+            f"{path} takes in another template, which the edge does not have; write it out there"
+        )
+    if foreign := asked - {*given, *dict(fixed)} - environment.globals.keys():
+        raise BuildError(
+            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
+            f"{', '.join(given)}; do without"
+        )
     for sample in samples:
         try:
             template.render(sample)
@@ -170,22 +176,6 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
             lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
             raise _explain(path, lines[-1] if lines else None, str(error)) from error
     return source
-
-
-def _check_names(path: Path, environment: Environment, source: str, given: Sequence[str]) -> None:
-    """Raise BuildError when the template asks for what only the build has."""
-    tree = environment.parse(source)
-    if any(True for _ in meta.find_referenced_templates(tree)):
-        raise BuildError(
-            f"{path} takes in another template, which the edge does not have; write it out there"
-        )
-    asked = meta.find_undeclared_variables(tree)
-    foreign = asked - set(given) - environment.globals.keys()
-    if foreign:
-        raise BuildError(
-            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
-            f"{', '.join(given)}; do without"
-        )
 
 
 def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:

@@ -84,10 +84,6 @@ class Entry(NamedTuple):
         """Yield the path of each form."""
         return (f"{self.path}{stamp.suffix}" for stamp in self.list_stamps())
 
-    def count_forms(self) -> int:
-        """Return how many files there are of this one."""
-        return len(self.mtimes) - list(self.mtimes).count(0)
-
 
 class Line(NamedTuple):
     """One post's line in the posts index."""
@@ -118,22 +114,15 @@ class Manifest:
 
 EMPTY = Manifest({}, {}, None)
 
-FileState = tuple[Sequence[int], Sequence[int]]
-"""The sizes and mtimes of an entry: a file that differs in them is another one."""
-_SIZES, _MTIMES = Entry._fields.index("sizes"), Entry._fields.index("mtimes")
-
 
 def read_manifest(folder: Path) -> Manifest:
     """Return the manifest in `folder`, or an empty one when there is none that can be read."""
     head, rows = _read(folder)
     if head is None:
         return EMPTY
-    entries = (Entry(*row) for row in orjson.loads(b"[%b]" % b",".join(rows)))
     lines = (Line(*row) for row in orjson.loads(head.lines))
     index = Stamp(*orjson.loads(head.index_stamp)) if head.index_stamp else None
-    return Manifest(
-        {each.path: each for each in entries}, {each.slug: each for each in lines}, index
-    )
+    return Manifest(parse_rows(rows), {each.slug: each for each in lines}, index)
 
 
 def identify_manifest(folder: Path) -> tuple[int, ...]:
@@ -191,15 +180,10 @@ def _add_digests(so_far: bytes, rows: Iterable[bytes]) -> bytes:
     return total.to_bytes(_SUM_SIZE)
 
 
-def read_file_states(rows: Iterable[bytes]) -> dict[str, FileState]:
-    """Return how the files look of which `read_rows` gave the entries, by path."""
-    entries = map(orjson.loads, rows)
-    return {row[0]: (row[_SIZES], row[_MTIMES]) for row in entries}
-
-
-def list_forms(path: str, look: FileState) -> Iterator[str]:
-    """Yield the path of each form that a file has, by its look."""
-    return Entry(path, "", "", *look).list_paths()
+def parse_rows(rows: Iterable[bytes]) -> dict[str, Entry]:
+    """Return the entries that `read_rows` gave, by path."""
+    entries = (Entry(*row) for row in orjson.loads(b"[%b]" % b",".join(rows)))
+    return {each.path: each for each in entries}
 
 
 def write_manifest(

@@ -11,9 +11,14 @@ from pathlib import Path
 
 from site_build.build.builder import KnownContent, SiteBuild, free_memory
 from site_build.build.fingerprint import fingerprint_code
-from site_build.build.index_file import make_line
 from site_build.build.manifest import EMPTY, Line, Manifest, identify_manifest, read_manifest
-from site_build.build.targets import RecordTarget, Target, TargetContext, TemplateTarget
+from site_build.build.targets import (
+    RecordTarget,
+    Target,
+    TargetContext,
+    TemplateTarget,
+    make_line,
+)
 from site_build.build.text_targets import list_full_texts, list_records
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.errors import BuildError

@@ -11,9 +11,8 @@ from functools import partial
 from typing import NamedTuple
 
 from site_build import addresses
-from site_build.build.index_file import read_records
 from site_build.build.manifest import Entry, Line
-from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget
+from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget, read_records
 from site_build.cache import make_key
 from site_build.content.sources import Texts
 from site_build.errors import Diagnostic

@@ -14,12 +14,12 @@ from typing import Final
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from site_build.checks.complexity import find_excess
 from site_build.checks.facts import Facts, Reference
 from site_build.checks.raw_markup import (
     ATTRIBUTE,
     Marked,
     clean,
+    find_excess,
     find_flaws,
     find_unterminated,
     strip_marks,
@@ -307,11 +307,6 @@ def convert(document: Document, markdown: str, dialect: Dialect = HOUSE) -> Conv
         # Python-Markdown keeps what it was in the midst of, and would mistake the next text.
         _converter.cache_clear()
         raise
-
-
-def render(document: Document, markdown: str) -> LexborHTMLParser:
-    """Return the page of `document` with `markdown` for its text; raises what `convert` raises."""
-    return LexborHTMLParser(convert(document, markdown).html)
 
 
 _converter = cache(Converter)

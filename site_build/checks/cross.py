@@ -6,7 +6,6 @@ It works on facts alone, so it costs little and is done anew at every build.
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
@@ -49,35 +48,6 @@ _DOCUMENT = re.compile(r"(?:[a-z0-9-]+/)*[a-z0-9-]+(?:/|\.html)?")
 _TAGS = "tag"
 """How the addresses of tags begin, here and in Pelican: no post was meant."""
 _RULES = SourceRules()
-
-
-def cross_check(  # noqa: PLR0913
-    documents: Sequence[Document],
-    facts: Mapping[str, Facts],
-    files: Iterable[str],
-    now: datetime,
-    rules: SourceRules = _RULES,
-    *,
-    complete: bool = True,
-    memory: "LinkMemory | None" = None,
-) -> list[Diagnostic]:
-    """Return every finding about the texts of `documents`, their own notes included, sorted.
-
-    `facts` has the facts of each document by its path; `files` are the paths of published files
-    within the site, such as `images/plan.png`; `now` (UTC) decides which documents readers see.
-    `complete` is False where a file could not be read: a post that is missed may be that one.
-    """
-    urls = map_urls(documents, files, rules)
-    near = NearSlugs(slug for slug, at in urls.slugs.items() if not urls.documents[at].draft)
-    findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
-    findings += _find_hidden(documents)
-    findings += _find_bad_aliases(documents, urls)
-    memory = memory or LinkMemory()
-    memory.begin(documents, facts, now, (urls.others, urls.files, rules, complete))
-    for document in documents:
-        findings += facts[document.path].notes
-        findings += memory.check(_Guide(document, urls, near, facts, now, complete))
-    return sorted(findings)
 
 
 def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
@@ -156,105 +126,47 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
             yield Diagnostic(document.path, *document.series_at, "warning", message)
 
 
-@dataclass(frozen=True, slots=True)
-class _Guide:
-    """Follows the references of one document as a browser would."""
+class CrossCheck:
+    """Checks documents against each other, and follows their links as a browser would.
 
-    document: Document
-    urls: UrlMap
-    near: "NearSlugs"
-    facts: Mapping[str, Facts]
-    now: datetime
-    complete: bool
+    What it finds about the links of a document is kept while all addresses and anchors stay.
+    """
 
-    def list_broken(self) -> list[Diagnostic]:
-        """Return a finding for each reference that leads nowhere, or not where it should."""
-        return [
-            Diagnostic(self.document.path, reference.line, reference.column, "warning", message)
-            for reference in self.facts[self.document.path].references
-            if (message := self.find_fault(reference))
-        ]
+    _urls: UrlMap
+    _near: "NearSlugs"
+    _facts: Mapping[str, Facts]
+    _now: datetime
+    _complete: bool
 
-    def find_fault(self, reference: Reference) -> str | None:
-        """Return what is wrong with a reference, with the fix, or None."""
-        address = resolve_source(self.document.path, reference, self.urls.paths)
-        address, own = address or reference.address, f"/{self.document.address}"
-        try:
-            # As a browser would ask for it, from this document's page.
-            whole = f"{own}{address}" if address.startswith("#") else urljoin(own, address)
-            parts = urlsplit(whole)
-        except ValueError:
-            return f"{_quote(reference.address)} is no address; fix it"
-        path = self.urls.canonical(unquote(parts.path).removeprefix("/"))
-        target = self.urls.documents.get(path)
-        if target:
-            return self._explain_hidden(target) or self._explain_anchor(target, parts.fragment)
-        if present := self.urls.aliases.get(path):
-            address = _quote(reference.address)
-            return f"the link {address} leads to a former address; write /{present}"
-        if self.urls.answers(path) or (not self.complete and _DOCUMENT.fullmatch(path)):
-            return None
-        what = "the image or file" if reference.shown else "the link"
-        return f"{what} {_quote(reference.address)} leads nowhere; {self._guess(reference, path)}"
-
-    def _guess(self, reference: Reference, path: str) -> str:
-        """Return the fix: the address of the file or post that the author may have meant."""
-        # What answers for a path that is right among the source files.
-        source = find_source(self.document.path, reference.address)
-        if known := self.urls.paths.get(source, source if source in self.urls.others else ""):
-            return f"write /{known}"
-        if _HOST.match(reference.address):
-            return f"write https://{reference.address}"
-        # The name may differ by a slip, or by capitals alone.
-        files = self.urls.files if reference.shown else ()
-        for near in get_close_matches(path.casefold(), files, n=1, cutoff=_ALIKE):
-            return f"did you mean /{self.urls.files[near]}?"
-        last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
-        slug = make_slug(last)
-        meant = self.urls.slugs.get(last) or self.urls.slugs.get(slug)
-        if not meant and not path.startswith(_TAGS):
-            meant = self.urls.slugs.get(_find_near(slug, self.near.find(slug)) or "")
-        return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
-
-    def _explain_hidden(self, target: Document) -> str | None:
-        """Return why the readers of this document will not find `target`."""
-        if self.document.draft:
-            return None
-        if target.draft:
-            return f"the link leads to a draft, {target.path}; publish it, or take the link away"
-        if target.published > max(self.now, self.document.published):
-            day = f"{target.published:%Y-%m-%d %H:%M}"
-            return f"the link leads to {target.path}, which appears on {day} UTC; wait, or unlink"
-        return None
-
-    def _explain_anchor(self, target: Document, fragment: str) -> str | None:
-        anchors = self.facts[target.path].anchors
-        name = unquote(fragment)
-        if not name or name.casefold() == "top" or name.startswith(":~:") or name in anchors:
-            return None
-        where = "this page" if target is self.document else f"/{target.address}"
-        near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
-        fix = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
-        return f"nothing on {where} is named {_quote('#' + name)}; {fix}"
-
-
-class LinkMemory:
-    """Findings about the links of each document, kept while all addresses and anchors stay."""
-
-    def __init__(self) -> None:
+    def __init__(self, rules: SourceRules = _RULES) -> None:
+        self._rules = rules
         self._basis: object = None
         self._found: dict[str, tuple[Facts, list[Diagnostic]]] = {}
 
-    def begin(
+    def check(
         self,
-        documents: Iterable[Document],
+        documents: Sequence[Document],
         facts: Mapping[str, Facts],
+        files: Iterable[str],
         now: datetime,
-        more: tuple[object, ...],
-    ) -> None:
-        """Forget every finding if anything that a link may lead to has changed."""
+        *,
+        complete: bool = True,
+    ) -> list[Diagnostic]:
+        """Return every finding about texts, their own notes included, sorted.
+
+        `facts` come by path; `files` are published ones, such as `images/plan.png`; `now` (UTC)
+        decides what readers see. `complete` is False where a file could not be read: a post that is
+        missed may be that one.
+        """
+        urls = self._urls = map_urls(documents, files, self._rules)
+        public = (slug for slug, at in urls.slugs.items() if not urls.documents[at].draft)
+        self._near, self._facts, self._now = NearSlugs(public), facts, now
+        self._complete = complete
+        findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
+        findings += _find_hidden(documents)
+        findings += _find_bad_aliases(documents, urls)
         basis = (
-            more,
+            (urls.others, urls.files, complete),
             [
                 (
                     *(each.path, each.address, each.slug, each.aliases, facts[each.path].anchors),
@@ -266,16 +178,83 @@ class LinkMemory:
         )
         if basis != self._basis:
             self._basis, self._found = basis, {}
+        for document in documents:
+            own = facts[document.path]
+            known, found = self._found.get(document.path, (None, []))
+            if known is not own:
+                found = [
+                    Diagnostic(document.path, each.line, each.column, "warning", message)
+                    for each in own.references
+                    if (message := self._find_fault(document, each))
+                ]
+                self._found[document.path] = own, found
+            findings += [*own.notes, *found]
+        return sorted(findings)
 
-    def check(self, guide: _Guide) -> list[Diagnostic]:
-        """Return the findings about a document's links, which are looked for if it has changed."""
-        path = guide.document.path
-        facts = guide.facts[path]
-        known, found = self._found.get(path, (None, []))
-        if known is not facts:
-            found = guide.list_broken()
-            self._found[path] = facts, found
-        return found
+    def _find_fault(self, document: Document, reference: Reference) -> str | None:
+        """Return what is wrong with a reference, with the fix, or None."""
+        address = resolve_source(document.path, reference, self._urls.paths)
+        address, own = address or reference.address, f"/{document.address}"
+        try:
+            # As a browser would ask for it, from this document's page.
+            whole = f"{own}{address}" if address.startswith("#") else urljoin(own, address)
+            parts = urlsplit(whole)
+        except ValueError:
+            return f"{_quote(reference.address)} is no address; fix it"
+        path = self._urls.canonical(unquote(parts.path).removeprefix("/"))
+        target = self._urls.documents.get(path)
+        if target:
+            return self._explain_hidden(document, target) or self._explain_anchor(
+                document, target, parts.fragment
+            )
+        if present := self._urls.aliases.get(path):
+            address = _quote(reference.address)
+            return f"the link {address} leads to a former address; write /{present}"
+        if self._urls.answers(path) or (not self._complete and _DOCUMENT.fullmatch(path)):
+            return None
+        what = "the image or file" if reference.shown else "the link"
+        fix = self._guess(document, reference, path)
+        return f"{what} {_quote(reference.address)} leads nowhere; {fix}"
+
+    def _guess(self, document: Document, reference: Reference, path: str) -> str:
+        """Return the fix: the address of the file or post that the author may have meant."""
+        # What answers for a path that is right among the source files.
+        source = find_source(document.path, reference.address)
+        if known := self._urls.paths.get(source, source if source in self._urls.others else ""):
+            return f"write /{known}"
+        if _HOST.match(reference.address):
+            return f"write https://{reference.address}"
+        # The name may differ by a slip, or by capitals alone.
+        files = self._urls.files if reference.shown else ()
+        for near in get_close_matches(path.casefold(), files, n=1, cutoff=_ALIKE):
+            return f"did you mean /{self._urls.files[near]}?"
+        last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
+        slug = make_slug(last)
+        meant = self._urls.slugs.get(last) or self._urls.slugs.get(slug)
+        if not meant and not path.startswith(_TAGS):
+            meant = self._urls.slugs.get(_find_near(slug, self._near.find(slug)) or "")
+        return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
+
+    def _explain_hidden(self, document: Document, target: Document) -> str | None:
+        """Return why the readers of this document will not find `target`."""
+        if document.draft:
+            return None
+        if target.draft:
+            return f"the link leads to a draft, {target.path}; publish it, or take the link away"
+        if target.published > max(self._now, document.published):
+            day = f"{target.published:%Y-%m-%d %H:%M}"
+            return f"the link leads to {target.path}, which appears on {day} UTC; wait, or unlink"
+        return None
+
+    def _explain_anchor(self, document: Document, target: Document, fragment: str) -> str | None:
+        anchors = self._facts[target.path].anchors
+        name = unquote(fragment)
+        if not name or name.casefold() == "top" or name.startswith(":~:") or name in anchors:
+            return None
+        where = "this page" if target is document else f"/{target.address}"
+        near = _find_near(name, tuple(sorted(anchors)[:_MOST_COMPARED]))
+        fix = f"did you mean #{near}?" if near else "name a heading's anchor, or take it away"
+        return f"nothing on {where} is named {_quote('#' + name)}; {fix}"
 
 
 class NearSlugs:

@@ -14,8 +14,7 @@ from edge_api.schema import paths
 from site_build import addresses
 from site_build.addresses import SourceRules
 from site_build.errors import Diagnostic
-from site_build.images.measure import MeasuredImages
-from site_build.images.responsive import resolve
+from site_build.images.responsive import MeasuredImages, resolve
 from site_build.site import Document
 from site_build.text import make_slug
 
@@ -89,7 +88,6 @@ class UrlMap:
     """Lists and files that are no documents."""
     files: Mapping[str, str]
     """Files that are published as they are, by their paths in small letters."""
-    rules: SourceRules
 
     def answers(self, path: str) -> bool:
         """Return whether something that is no document answers at `path`, or may."""
@@ -147,7 +145,6 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
         aliases={alias.path: at for at, each in found.items() for alias in each.aliases},
         others=_FIXED.union(EDGE, feeds, groups, published, where.list_overviews(), where.lists),
         files={file.casefold(): file for file in published},
-        rules=rules,
     )
 
 

@@ -11,10 +11,10 @@ from site_build.build.assets import FONT, design_card, find_font
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
-from site_build.content.sources import explain_refusal, list_content, read_bytes
+from site_build.content.sources import explain_refusal, list_folder, read_bytes
 from site_build.errors import BuildError, Diagnostic
 from site_build.images.card import SIZE, draw_card, has_title
-from site_build.pelican_plugin.plugin import read_frame
+from site_build.pelican_plugin.settings import identify, load_settings
 from site_build.site import Document, Identity
 from site_build.text import write_instant
 
@@ -35,7 +35,8 @@ def run(arguments: argparse.Namespace) -> int:
     if post is None:
         print_findings(console, arguments.content, findings)
         return 1
-    identity, theme = read_frame(arguments.content, arguments.site_url)
+    settings = load_settings(arguments.content, arguments.site_url)
+    identity, theme = identify(settings), Path(settings["THEME"])
     font = find_font(theme)
     if font is None:
         raise BuildError(f"the theme has no font for cards; put {theme / FONT} there")
@@ -70,7 +71,7 @@ def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnost
     known: list[str] = []
     findings: list[Diagnostic] = []
     rules = find_dialect(content).rules
-    for path in list_content(content, rules).sources:
+    for path in list_folder(content, rules).sources:
         try:
             post, found = read_document(path, read_bytes(content, path), rules)
         except OSError as refusal:

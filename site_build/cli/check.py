@@ -44,6 +44,6 @@ def find_dialect(content: Path) -> Dialect:
     """Return how the site's settings have texts read; raises BuildError."""
     if not content.is_dir():
         return Dialect()  # Whoever reads the folder says that it is not there.
-    from site_build.pelican_plugin.plugin import read_dialect  # noqa: PLC0415  it takes half a second
+    from site_build.pelican_plugin import settings  # noqa: PLC0415  it takes half a second
 
-    return read_dialect(content, "")
+    return settings.read_dialect(settings.load_settings(content))

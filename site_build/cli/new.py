@@ -15,7 +15,7 @@ from site_build.addresses import SourceRules
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
-from site_build.content.sources import list_content, read_bytes
+from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
 from site_build.text import make_slug
 
@@ -81,7 +81,7 @@ def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> s
 
 def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:
     """Return the post that has `slug`, whatever its file's name."""
-    for path in list_content(content, rules).sources:
+    for path in list_folder(content, rules).sources:
         found = _SLUG.search(read_bytes(content, path)[:_HEAD])
         if found and found[1].decode() == slug and not rules.is_page(path):
             return path

@@ -16,18 +16,10 @@ from site_build import options
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_order
 from site_build.cli.terminal import count, open_console, print_findings
-from site_build.errors import ContentError
+from site_build.errors import BuildError, ContentError
 from site_build.pelican_plugin.plugin import list_sources
-from site_build.progress import Observer
-from site_build.releases.watcher import (
-    HeartbeatThread,
-    Outdated,
-    Prepared,
-    Refused,
-    ReleaseEvent,
-    Served,
-    publish,
-)
+from site_build.progress import Observer, Report
+from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, publish
 from site_build.text import write_instant
 
 
@@ -70,19 +62,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_news(console: Console, content: Path, news: ReleaseEvent) -> None:
     match news:
-        case Served(report):
+        case ReleaseEvent("served", Report() as report):
             print_findings(console, content, report.findings)
             posts = count(report.posts, "post")
             console.print(f"{report.build_id} is served, with {posts}")
-        case Prepared(report):
+        case ReleaseEvent("prepared", Report() as report):
             instant = write_instant(report.built_for)
             console.print(f"{report.build_id} is ready for {instant}")
-        case Refused(error):
+        case ReleaseEvent(error=BuildError() as error):
             then = "and the build is tried again"
             if isinstance(error, ContentError):
                 print_findings(console, content, error.findings)
                 then = "until the content is fixed"
             console.print(f"{error}; what is served stays, {then}")
-        case Outdated():
+        case _:
             console.print("the installed code has changed; it runs after a new start")
     console.file.flush()

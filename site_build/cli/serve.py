@@ -17,7 +17,8 @@ from rich.console import Console
 from site_build import options
 from site_build.cli.terminal import count, open_console
 from site_build.parallel import count_processors
-from site_build.pelican_plugin.plugin import list_sources, read_dialect
+from site_build.pelican_plugin.plugin import list_sources
+from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.preview.server import DEFAULT_PORT, Preview, listen, name_origin
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
 from site_build.progress import Observer, Request
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
         sources = list_sources(arguments.content)
         with Observer(console) as observer:
-            dialect = read_dialect(arguments.content, origin)
+            dialect = read_dialect(load_settings(arguments.content, origin))
             request = make_request(arguments, observer)
             stage = PreviewSession(request, dialect, sources[1:])
         tell = _chronicle(console, arguments.content)

@@ -28,7 +28,8 @@ from site_build.cli.terminal import count, open_console
 from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError
 from site_build.images.responsive import resolve
-from site_build.pelican_plugin.plugin import build_preview, plain_errors, read_dialect
+from site_build.pelican_plugin.plugin import build_preview, plain_errors
+from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.site import Document
 from site_build.text import write_instant
 
@@ -76,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
 def _share(arguments: argparse.Namespace, now: datetime) -> str:
     """Write a share, whole or not at all, and return what to say of it. Raises BuildError."""
     slug, output, origin = arguments.slug, arguments.output, arguments.site_url
-    request, dialect = make_request(arguments), read_dialect(arguments.content, origin)
+    settings = load_settings(arguments.content, origin)
+    request, dialect = make_request(arguments), read_dialect(settings)
     content = ContentLibrary(request, fingerprint_code(), dialect).collect()
     hidden = {each.path: each for each in content.documents if not each.is_public_at(now)}
     draft = next((each for each in hidden.values() if each.slug == slug), None)

@@ -13,9 +13,11 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
+from selectolax.lexbor import LexborHTMLParser
+
 from site_build.addresses import SourceRules
-from site_build.checks.analyse import render
-from site_build.checks.complexity import find_excess
+from site_build.checks.analyse import convert
+from site_build.checks.raw_markup import find_excess
 from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.content.head import (
     HANDLER,
@@ -48,7 +50,7 @@ def summarise(document: Document, longest: int) -> str:
     if find_excess(beginning):
         return ""
     try:
-        page = render(document, beginning)
+        page = LexborHTMLParser(convert(document, beginning).html)
     except Exception:  # noqa: BLE001 - a check of the whole text will tell what the converter said
         return ""
     for paragraph in page.css("body > p"):

@@ -5,13 +5,13 @@ while its author fixes it. It knows no pages.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
 
 from site_build.cache import Cache
-from site_build.checks.cross import LinkMemory, cross_check, find_repeated_slugs
+from site_build.checks.cross import CrossCheck, find_repeated_slugs
 from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
 from site_build.content.sources import (
     GONE,
@@ -19,15 +19,13 @@ from site_build.content.sources import (
     Listing,
     Reading,
     Stamp,
+    Texts,
     list_folder,
     measure_pictures,
-    read_source,
-    read_sources,
     stamp,
 )
 from site_build.errors import Diagnostic
-from site_build.images.measure import MeasuredImages
-from site_build.images.responsive import ImageSet
+from site_build.images.responsive import ImageSet, MeasuredImages
 from site_build.markup.convert import HOUSE, Dialect
 from site_build.progress import Request
 from site_build.site import Document
@@ -43,13 +41,12 @@ class ContentLibrary:
         """
         self._request = request
         self._code, self._dialect = code, dialect
-        self._cache, self._links = Cache(request.cache), LinkMemory()
+        self._cache, self._cross = Cache(request.cache), CrossCheck(dialect.rules)
+        self._texts = Texts(request.content, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
         with self._cache:
-            self._readings, self._hits = read_sources(
-                request, self._listing.sources, self._cache, code, dialect
-            )
+            self._readings, self._hits = self._texts.examine_all(self._listing.sources, request)
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
         self._stamps |= self._list_unread()
@@ -83,11 +80,8 @@ class ContentLibrary:
             if path not in self._readings or stamps[path] != self._stamps.get(path)
         ]
         self._hits = len(listing.sources) - len(changed)
-        fresh = {}
         with self._cache:
-            for path in changed:
-                given = self._request.content, self._cache, self._code, self._dialect
-                fresh[path] = read_source(*given, path)
+            fresh = {path: self._texts.examine(path) for path in changed}
             before = {path: self._stamps[path] for path in self._listing.files}
             if {path: stamps[path] for path in listing.files} != before:
                 self._album = self._measure(listing)
@@ -127,31 +121,26 @@ class ContentLibrary:
         readings = self._readings.values()
         documents, facts = _list_facts(readings)
         findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
-        rules, complete = self._dialect.rules, len(documents) == len(readings)
-        findings += cross_check(
-            documents, facts, files, now, rules, complete=complete, memory=self._links
-        )
-        findings += judge_pictures(documents, facts, self._album, rules.list_paths(files))
+        complete, paths = len(documents) == len(readings), self._dialect.rules.list_paths(files)
+        findings += self._cross.check(documents, facts, files, now, complete=complete)
+        findings += judge_pictures(documents, facts, self._album, paths)
         return tuple(sorted(findings))
 
     def collect(self) -> Content:
         """Return what can be shown; of files that want the same address, the first."""
-        shown: dict[tuple[str, str], tuple[str, Reading]] = {}
-        for path, reading in sorted(self._good.items()):
+        shown: dict[tuple[str, str], Reading] = {}
+        for _, reading in sorted(self._good.items()):
             if document := reading.document:
-                shown.setdefault((document.kind, document.slug), (path, reading))
-        return self._make_content(dict(shown.values()))
-
-    def _make_content(self, readings: Mapping[str, Reading]) -> Content:
+                shown.setdefault((document.kind, document.slug), reading)
         rules, files = self._dialect.rules, self._listing.files
-        documents, facts = _list_facts(readings.values())
+        documents, facts = _list_facts(shown.values())
         paths = list_targets(documents, files, rules)
         links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
         pictures = {path: each.picture for path, each in self._album.items() if each.picture}
         return Content(
             tuple(documents),
-            {each.path: readings[each.path].minutes for each in documents},
-            {each.path: readings[each.path].terms for each in documents},
+            {each.path: self._good[each.path].minutes for each in documents},
+            {each.path: self._good[each.path].terms for each in documents},
             rules.list_paths(files),
             ImageSet(pictures, list_shown(documents, facts, self._album, paths), links),
             len(self._readings),

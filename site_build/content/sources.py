@@ -7,7 +7,6 @@ which `Texts` reads when a page needs them.
 
 import hashlib
 import os
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,9 +21,7 @@ from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
 from site_build.content.document import LARGEST_FILE, read_document
 from site_build.errors import BuildError, Diagnostic, find_fix
-from site_build.images.measure import LARGEST_FILE as LARGEST_PICTURE
-from site_build.images.measure import Measured, is_picture, measure
-from site_build.images.responsive import ImageSet
+from site_build.images.responsive import LARGEST_PICTURE, ImageSet, Measured, is_picture, measure
 from site_build.markup.convert import Conversion, Dialect
 from site_build.parallel import map_unordered
 from site_build.progress import Request
@@ -34,7 +31,6 @@ from site_build.site import Document
 _FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
 """Of texts that Pelican builds."""
-_RULES = SourceRules()
 
 Stamp = tuple[int, int, int, int]
 GONE: Stamp = (0, 0, 0, 0)
@@ -53,11 +49,15 @@ class Listing:
     """Whether a file is a symbolic link: what changes its text then goes by another path."""
 
 
-def list_content(folder: Path, rules: SourceRules = _RULES) -> Listing:
-    """Return what is in `folder`, dot files left out; raises OSError for an unreadable folder."""
+def list_folder(content: Path, rules: SourceRules) -> Listing:
+    """Return what is in a content folder but dot files; raises BuildError if it cannot be read."""
     sources, files, findings, has_links = [], [], [], False
-    os.scandir(folder).close()
-    for path, fault, is_link in _walk(folder):
+    try:
+        os.scandir(content).close()
+    except OSError as error:
+        sentence = f"the content folder {content} cannot be read: {error.strerror}"
+        raise BuildError(sentence) from error
+    for path, fault, is_link in _walk(content):
         has_links |= is_link
         if fault:
             findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
@@ -156,22 +156,19 @@ _MEASURES = "measure"
 
 
 def measure_pictures(
-    content: Path, files: Sequence[str], jobs: int, cache: Cache | None = None, code: str = ""
+    content: Path, files: Sequence[str], jobs: int, cache: Cache, code: str
 ) -> dict[str, Measured]:
     """Return the measures of pictures by path; `code`, the program, is part of their cache keys."""
     paths = [path for path in files if is_picture(path)]
-    keys, known = {}, {}
-    if cache:
-        digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
-        keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
-        known = cache.recall(_MEASURES, keys, Measured)
+    digests = {path: digest_file(content, path, LARGEST_PICTURE) for path in paths}
+    keys = {path: make_key(code, path, digest) for path, digest in digests.items()}
+    known = cache.recall(_MEASURES, keys, Measured)
     unknown = [path for path in paths if path not in known]
     fresh = {
         unknown[at]: each for at, each in map_unordered(partial(_measure, content), unknown, jobs)
     }
-    if cache:
-        cache.put(_MEASURES, [(keys[path], each) for path, each in fresh.items() if each.is_read])
-        cache.keep_only(_MEASURES, keys.values())
+    cache.put(_MEASURES, [(keys[path], each) for path, each in fresh.items() if each.is_read])
+    cache.keep_only(_MEASURES, keys.values())
     return {path: known.get(path) or fresh[path] for path in paths}
 
 
@@ -185,8 +182,6 @@ def _measure(content: Path, path: str) -> Measured:
 
 TEXTS = "text"
 _READINGS = "reading"
-_REMEMBERED = 4
-"""Texts kept in memory: a post's page, alternate and record are made one after the other."""
 
 
 class Reading(NamedTuple):
@@ -214,39 +209,63 @@ class Text:
     conversion: Conversion
 
 
-def _make_text_key(code: str, dialect: Dialect, document: Document) -> bytes:
-    """Return the key for the text of a document on one site, as the program `code` makes it."""
-    # Where pages stand changes no text.
-    return make_key(code, dialect._replace(rules=SourceRules()), document.path, document.digest)
-
-
 class Texts:
-    """Texts by document, through the cache."""
+    """Source files and their texts, read through the cache."""
 
     def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
         self._content = content
         self._cache = cache
         self._code = code
         self._dialect = dialect
-        self._remembered: OrderedDict[bytes, Text] = OrderedDict()
         self.asked: dict[str, None] = {}
         """Paths of the documents asked for, in order; whoever looks into it clears it before."""
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        return _make_text_key(self._code, self._dialect, document)
+        # Where pages stand changes no text.
+        dialect = self._dialect._replace(rules=SourceRules())
+        return make_key(self._code, dialect, document.path, document.digest)
+
+    def examine_all(self, paths: Sequence[str], request: Request) -> tuple[dict[str, Reading], int]:
+        """Return what each source file says, in the order of `paths`, and how many were known."""
+        reader = make_key(self._code, self._dialect._replace(site_url=""))
+        keys = {path: make_key(reader, path, digest_file(self._content, path)) for path in paths}
+        known = self._cache.recall(_READINGS, keys, Reading)
+        unknown = [path for path in paths if path not in known]
+        readings = dict(known)
+        fresh = []
+        request.observer.begin("reading", len(unknown))
+        for index, reading in map_unordered(self.examine, unknown, request.jobs):
+            readings[unknown[index]] = reading
+            if reading.digest:
+                fresh.append((make_key(reader, unknown[index], reading.digest), reading))
+            request.observer.advance()
+        self._cache.put(_READINGS, fresh)
+        kept = (make_key(reader, path, each.digest) for path, each in readings.items())
+        self._cache.keep_only(_READINGS, kept)
+        return {path: readings[path] for path in paths}, len(known)
+
+    def examine(self, path: str) -> Reading:
+        """Read and examine one file; its text goes into the cache, where pages look for it."""
+        try:
+            raw = read_bytes(self._content, path)
+        except OSError as refusal:
+            return Reading(None, None, (explain_refusal(path, refusal),))
+        document, findings = read_document(path, raw, self._dialect.rules)
+        if document is None:
+            return Reading(None, None, tuple(findings), hashlib.sha256(raw).hexdigest())
+        facts, conversion = analyse(document, self._dialect)
+        if conversion:
+            text = Text(document.markdown, conversion)
+            self._cache.put(TEXTS, [(self.key(document), text)])
+        about = reading_minutes(document.markdown), count_terms(document)
+        light = replace(document, markdown="")
+        return Reading(light, facts, tuple(findings), document.digest, *about)
 
     def read(self, document: Document) -> Text:
         """Return the document's text; raises BuildError when its file is no longer as checked."""
         self.asked[document.path] = None
-        key = self.key(document)
-        text = self._remembered.get(key)
-        text = text or self._cache.fetch(TEXTS, key, partial(self._convert, document))
-        self._remembered[key] = text
-        self._remembered.move_to_end(key)
-        if len(self._remembered) > _REMEMBERED:
-            self._remembered.popitem(last=False)
-        return text
+        return self._cache.fetch(TEXTS, self.key(document), partial(self._convert, document))
 
     def _convert(self, document: Document) -> Text:
         path = document.path
@@ -279,53 +298,3 @@ class Content:
     sources: int
     hits: int
     """Source files that the cache knew."""
-
-
-def list_folder(content: Path, rules: SourceRules) -> Listing:
-    """Return what is in the content folder; raises BuildError when it cannot be read."""
-    try:
-        return list_content(content, rules)
-    except OSError as error:
-        sentence = f"the content folder {content} cannot be read: {error.strerror}"
-        raise BuildError(sentence) from error
-
-
-def read_sources(
-    request: Request, paths: tuple[str, ...], cache: Cache, code: str, dialect: Dialect
-) -> tuple[dict[str, Reading], int]:
-    """Return what each source file says, in the order of `paths`, and how many the cache knew."""
-    content, observer = request.content, request.observer
-    reader = make_key(code, dialect._replace(site_url=""))
-    keys = {path: make_key(reader, path, digest_file(content, path)) for path in paths}
-    known = cache.recall(_READINGS, keys, Reading)
-    unknown = [path for path in paths if path not in known]
-    readings = dict(known)
-    fresh = []
-    observer.begin("reading", len(unknown))
-    read = partial(read_source, content, cache, code, dialect)
-    for index, reading in map_unordered(read, unknown, request.jobs):
-        readings[unknown[index]] = reading
-        if reading.digest:
-            fresh.append((make_key(reader, unknown[index], reading.digest), reading))
-        observer.advance()
-    cache.put(_READINGS, fresh)
-    kept = (make_key(reader, path, each.digest) for path, each in readings.items())
-    cache.keep_only(_READINGS, kept)
-    return {path: readings[path] for path in paths}, len(known)
-
-
-def read_source(content: Path, cache: Cache, code: str, dialect: Dialect, path: str) -> Reading:
-    """Read and examine one file; its text goes into the cache, where pages look for it."""
-    try:
-        raw = read_bytes(content, path)
-    except OSError as refusal:
-        return Reading(None, None, (explain_refusal(path, refusal),))
-    document, findings = read_document(path, raw, dialect.rules)
-    if document is None:
-        return Reading(None, None, tuple(findings), hashlib.sha256(raw).hexdigest())
-    facts, conversion = analyse(document, dialect)
-    if conversion:
-        text = Text(document.markdown, conversion)
-        cache.put(TEXTS, [(_make_text_key(code, dialect, document), text)])
-    about = reading_minutes(document.markdown), count_terms(document)
-    return Reading(replace(document, markdown=""), facts, tuple(findings), document.digest, *about)

@@ -4,7 +4,6 @@ Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the 
 values alone, and nothing of posts.
 """
 
-import hashlib
 import math
 import struct
 import zlib
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from PIL import Image, ImageChops, ImageDraw, features
 
+from site_build.cache import make_key
 from site_build.images import lettering, strip
 from site_build.images.lettering import Font, Pen, fit, keep_writable, line_height, write_line
 from site_build.images.strip import SIGNATURE, frame_chunk
@@ -86,8 +86,7 @@ class Card:
 
 def digest_card(card: Card, font: Font) -> bytes:
     """Return the digest of all that makes the card what it is."""
-    said = repr((card, font.digest, _fingerprint())).encode()
-    return hashlib.blake2b(said, digest_size=20).digest()
+    return make_key(card, font.digest, _fingerprint())
 
 
 def has_title(card: Card, font: Font) -> bool:
@@ -141,15 +140,11 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 
 
 @cache
-def _fingerprint() -> str:
+def _fingerprint() -> bytes:
     """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
-    digest = hashlib.blake2b(version("pillow").encode(), digest_size=20)
-    for library in ("freetype2", "raqm"):
-        digest.update(f"{library} {features.version(library)}\n".encode())
-    digest.update(f"zlib {zlib.ZLIB_RUNTIME_VERSION}\n".encode())
-    for source in (__file__, lettering.__file__, strip.__file__):
-        digest.update(Path(source).read_bytes())
-    return digest.hexdigest()
+    libraries = version("pillow"), features.version("freetype2"), features.version("raqm")
+    code = [Path(each).read_bytes() for each in (__file__, lettering.__file__, strip.__file__)]
+    return make_key(libraries, zlib.ZLIB_RUNTIME_VERSION, code)
 
 
 def choose_hue(slug: str) -> int:
@@ -205,23 +200,17 @@ _LAST_BLOCK = b"\x03\x00"
 def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:
     """Return a picture whose pixels are numbers of `colours`: red, green and blue, up to 255."""
     head = struct.pack(">2I5B", *numbers.size, 8, _INDEXED, 0, 0, 0)
-    packed = _pack(_subtract_rows(numbers), (numbers.width + 1) * _STRIP)
+    width, height = numbers.size
+    filtered = Image.new("L", (width + 1, height), _UP)
+    filtered.paste(numbers.crop((0, 0, width, 1)), (1, 0))
+    below = numbers.crop((0, 1, width, height))
+    filtered.paste(ImageChops.subtract_modulo(below, numbers), (1, 1))
+    rows, strip = filtered.tobytes(), (width + 1) * _STRIP
+    # A stream of zlib (RFC 1950) made of parts, each a whole number of bytes long.
+    strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
+    packed = b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
     chunks = ((b"IHDR", head), (b"PLTE", bytes(colours)), (b"IDAT", packed), (b"IEND", b""))
     return SIGNATURE + b"".join(frame_chunk(*chunk) for chunk in chunks)
-
-
-def _subtract_rows(numbers: Image.Image) -> bytes:
-    width, height = numbers.size
-    rows = Image.new("L", (width + 1, height), _UP)
-    rows.paste(numbers.crop((0, 0, width, 1)), (1, 0))
-    rows.paste(ImageChops.subtract_modulo(numbers.crop((0, 1, width, height)), numbers), (1, 1))
-    return rows.tobytes()
-
-
-def _pack(rows: bytes, strip: int) -> bytes:
-    """Return a stream of zlib (RFC 1950) made of parts, each a whole number of bytes long."""
-    strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
-    return b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
 
 
 @lru_cache(maxsize=64)  # Fifty kilobytes each; what all cards have is asked for all the time.

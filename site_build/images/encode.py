@@ -9,7 +9,6 @@ has a process for each core already.
 
 import hashlib
 import io
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -19,6 +18,8 @@ from typing import Literal
 from PIL import Image, ImageCms, ImageOps, ImageSequence, features
 
 from site_build import addresses
+from site_build.cache import make_key
+from site_build.errors import BuildError
 from site_build.images.strip import strip_metadata
 from site_build.text import make_slug
 
@@ -83,22 +84,18 @@ def list_forms(picture: Picture) -> tuple[Form, ...]:
         return ()
     folder = f"{addresses.PICTURES}{_digest(picture)}"
     name = make_slug(PurePosixPath(picture.path).stem) or "picture"
+    largest = min(picture.width, WIDEST)
+    widths = [*(width for width in WIDTHS if width < largest * _NEAR), largest]
     return tuple(
         Form(f"{folder}/{name}-{width}.{kind}", kind, width, scale_height(picture, width))
         for kind in KINDS
-        for width in _list_widths(picture.width)
+        for width in widths
     )
 
 
 def scale_height(picture: Picture, width: int) -> int:
     """Return the height of the picture at that width."""
     return max(1, round(picture.height * width / picture.width))
-
-
-def _list_widths(own: int) -> Iterator[int]:
-    largest = min(own, WIDEST)
-    yield from (width for width in WIDTHS if width < largest * _NEAR)
-    yield largest
 
 
 def _digest(picture: Picture) -> str:
@@ -108,11 +105,8 @@ def _digest(picture: Picture) -> str:
 @cache
 def _fingerprint() -> str:
     """Return the digest of the way forms are made: the code and the libraries."""
-    digest = hashlib.sha256(version("pillow").encode())
-    for codec in KINDS:
-        digest.update(f"{codec} {features.version(codec)}\n".encode())
-    digest.update(Path(__file__).read_bytes())
-    return digest.hexdigest()
+    codecs = [features.version(codec) for codec in KINDS]
+    return make_key(version("pillow"), codecs, Path(__file__).read_bytes()).hex()
 
 
 _QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
@@ -135,13 +129,15 @@ _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
 """Modes that colour profiles are made for."""
 
 
-class ChangedError(Exception):
-    """The file is no longer the picture that was measured."""
+def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
+    """Return the bytes of a form of the picture in `source`, or of its reduced original.
 
-
-def encode(source: Path, picture: Picture, form: Form) -> bytes:
-    """Return the bytes of a form of the picture in `source`; raises ChangedError and OSError."""
-    image = _resize(develop(source, picture.digest), (form.width, form.height))
+    That is upright, has its colour profile and no other metadata; what moves still moves. Raises
+    BuildError and OSError.
+    """
+    if form is None:
+        return _encode_original(_read(source, picture), picture)
+    image = _resize(develop(source, picture), (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
     file = io.BytesIO()
@@ -166,15 +162,6 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
         return b"" if picture is None else _encode_original(data, picture)
 
 
-def reduce_original(source: Path, picture: Picture) -> bytes:
-    """Return the picture in `source` in the size that is published, in its own format.
-
-    It is upright, has its colour profile and no other metadata; what moves still moves. Raises
-    ChangedError and OSError.
-    """
-    return _encode_original(_read(source, picture.digest), picture)
-
-
 def _encode_original(data: bytes, picture: Picture) -> bytes:
     size, file = (picture.width, picture.height), io.BytesIO()
     with Image.open(io.BytesIO(data)) as image:
@@ -194,18 +181,18 @@ def _encode_original(data: bytes, picture: Picture) -> bytes:
     return file.getvalue()
 
 
-def _read(source: Path, digest: str) -> bytes:
-    data = source.read_bytes()
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise ChangedError
+def _read(source: Path, picture: Picture) -> bytes:
+    data = source.read_bytes() if source.exists() else b""
+    if hashlib.sha256(data).hexdigest() != picture.digest:
+        message = f"{picture.path} was changed while the site was being built; build again"
+        raise BuildError(message)
     return data
 
 
 @lru_cache(maxsize=1)
-def develop(source: Path, digest: str) -> Image.Image:
+def develop(source: Path, picture: Picture) -> Image.Image:
     """Return the picture ready to be resized; its forms are made one after the other."""
-    data = _read(source, digest)
-    with Image.open(io.BytesIO(data)) as image:
+    with Image.open(io.BytesIO(_read(source, picture))) as image:
         upright = ImageOps.exif_transpose(_deepen(image))
     plain = _convert_colours(upright)
     plain.info.clear()  # Encoders would copy profiles and notes from here.

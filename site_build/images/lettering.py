@@ -124,13 +124,8 @@ def _is_drawn(sign: str, font: Font) -> bool:
 def _find_length(text: str, font: Font) -> float:
     """Return the length of a text in multiples of the font's size; blanks count as blanks."""
     words = text.split(" ")
-    blanks = _measure_word(" ", font) * (len(words) - 1)
-    return sum(_measure_word(word, font) for word in words) + blanks
-
-
-@lru_cache(maxsize=8_192)
-def _measure_word(word: str, font: Font) -> float:
-    return open_font(font, _MEASURED_AT).getlength(word) / _MEASURED_AT
+    blank, *lengths = (_measure(word, font, _MEASURED_AT) / _MEASURED_AT for word in (" ", *words))
+    return sum(lengths) + blank * (len(words) - 1)
 
 
 def _wrap(text: str, font: Font, width: float) -> list[str]:
@@ -138,7 +133,7 @@ def _wrap(text: str, font: Font, width: float) -> list[str]:
     lines: list[str] = []
     end = 0.0  # Of the last line.
     for word in text.split():
-        longer = end + _measure_word(" ", font) + _find_length(word, font)
+        longer = end + _find_length(" ", font) + _find_length(word, font)
         if longer <= width and lines:
             lines[-1] = f"{lines[-1]} {word}"
             end = longer

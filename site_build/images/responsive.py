@@ -1,16 +1,152 @@
-"""Responsive images: dimensions, lighter forms to choose from, when to load, and links to files.
+"""Pictures of the content: how large each is and what is wrong with it, and how pages show them.
 
-It changes tags of HTML and leaves all else as it is; what a page's author has set stays.
+Whatever the bytes, `measure` answers; a picture that would fill the memory is never unpacked.
+On pages, tags of HTML get dimensions, lighter forms to choose from and when to load, and links to
+files their addresses; all else is left as it is, and what a page's author has set stays.
 """
 
+import hashlib
+import io
 import re
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from html import escape, unescape
+from pathlib import PurePosixPath
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from site_build.images.encode import KINDS, Form, Picture, list_forms, scale_height
+from PIL import ExifTags, Image, UnidentifiedImageError
+from selectolax.lexbor import LexborHTMLParser
+
+from site_build.images.encode import KINDS, LONGEST_SIDE, Form, Picture, list_forms, scale_height
+from site_build.text import shorten
+
+UNSHOWN = (".heic", ".heif", ".tif", ".tiff")
+"""Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
+_UNSHOWN_FAULT = (
+    "is of a kind that most browsers do not show, and is not published; save it as JPEG or PNG"
+)
+SUFFIXES = frozenset(
+    {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *UNSHOWN}
+)
+
+LARGEST_PICTURE = 40_000_000
+"""Bytes; no camera's picture for a page is larger."""
+MOST_PIXELS = 60_000_000
+"""Four bytes each when unpacked, and several copies of that while forms are made."""
+
+HEAVY = 2_000_000
+"""Bytes above which a picture asks its author to save it smaller."""
+
+_FORMATS = ("AVIF", "GIF", "JPEG", "PNG", "WEBP")
+"""What is opened, by the library's names."""
+_SEVERAL = "MPO"
+"""What the library calls a JPEG with further pictures behind it, which no browser shows."""
+_LYING = range(5, 9)
+"""Values of EXIF's orientation for pictures that lie on their side."""
+_DRAWING_HEAD = 65_536
+"""Bytes of a drawing in which its measures stand."""
+_NOTED_DRAWING = "the drawing has `<metadata>`, which is published; take it out, or save plain SVG"
+_LENGTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)(?:px)?\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a look at a file tells."""
+
+    picture: Picture | None
+    """None where there is none to be seen, or its measures are not told."""
+    fault: str = ""
+    """Why no page can show it, and the fix."""
+    remarks: tuple[str, ...] = ()
+    """What should be fixed, each with how."""
+    is_read: bool = True
+    """Whether the disk gave the file; if not, it may do so the next time."""
+
+
+MeasuredImages = Mapping[str, Measured]
+"""What was measured, by path within the content folder."""
+
+
+def is_picture(path: str) -> bool:
+    """Return whether a file is a picture by its name."""
+    return PurePosixPath(path).suffix.lower() in SUFFIXES
+
+
+def measure(path: str, data: bytes) -> Measured:
+    """Return the measures of the picture at `path`; never raises, whatever the bytes."""
+    digest = hashlib.sha256(data).hexdigest()
+    suffix = PurePosixPath(path).suffix.lower()
+    if suffix == ".svg":
+        return _measure_drawing(path, data, digest)
+    if suffix in UNSHOWN:
+        return Measured(None, _UNSHOWN_FAULT)
+    try:
+        with warnings.catch_warnings():
+            # What is too large is told below, by our own measure.
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+            return _measure_raster(path, data, digest)
+    except Image.DecompressionBombError:
+        return Measured(None, _explain_size("far too many"))
+    except UnidentifiedImageError:
+        return Measured(None, "is no picture that can be read; save it anew")
+    except Exception as refusal:  # noqa: BLE001 - decoders raise whatever they stumble over
+        why = shorten(str(refusal).partition("<")[0].strip(" .") or type(refusal).__name__)
+        return Measured(None, f"cannot be read ({why}); save it anew")
+
+
+def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
+    if len(data) > LARGEST_PICTURE:
+        return Measured(None, f"has more than {LARGEST_PICTURE // 1_000_000} MB; save it smaller")
+    with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+        if image.width * image.height > MOST_PIXELS:
+            return Measured(None, _explain_size(f"{image.width:,} × {image.height:,}"))  # noqa: RUF001
+        kind = "jpeg" if image.format == _SEVERAL else str(image.format).lower()
+        image.load()
+        moves = getattr(image, "is_animated", False) and image.format != _SEVERAL
+        lies = image.getexif().get(ExifTags.Base.Orientation) in _LYING
+        width, height = (image.height, image.width) if lies else image.size
+    share = min(1, LONGEST_SIDE / max(width, height))
+    size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
+    still = not moves and kind != "gif"
+    # The parts of an AVIF name each other by their offsets, so its metadata cannot be cut out.
+    is_reduced = share < 1 or kind == "avif"
+    picture = Picture(path, digest, kind, *size, still, moves, is_reduced)
+    if len(data) <= HEAVY or picture.is_reduced:
+        return Measured(picture)
+    weight = f"{len(data) / 1e6:.1f} MB; save it below {HEAVY // 1_000_000}"
+    return Measured(picture, remarks=(f"the picture weighs {weight}",))
+
+
+def _explain_size(count: str) -> str:
+    return f"has {count} pixels, which no build unpacks; save it with fewer than {MOST_PIXELS:,}"
+
+
+def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
+    """Return the measures of an SVG, where it tells them."""
+    head = data[:_DRAWING_HEAD].decode(errors="replace")
+    root = LexborHTMLParser(head).css_first("svg")
+    if root is None:
+        return Measured(None)
+    notes = [each for each in root.css("metadata") if each.text().strip()]
+    remarks = (_NOTED_DRAWING,) if notes else ()
+    told = {name.lower(): value or "" for name, value in root.attributes.items()}
+    width, height = _read_length(told.get("width", "")), _read_length(told.get("height", ""))
+    if not (width and height):
+        box = [_read_length(part) for part in re.split(r"[\s,]+", told.get("viewbox", "").strip())]
+        width, height = box[2:4] if len(box) == 4 else (0, 0)  # noqa: PLR2004 - x, y, width, height
+    if not (width and height):
+        return Measured(None, remarks=remarks)
+    size = (round(width), round(height), len(data))
+    return Measured(Picture(path, digest, "svg", *size, still=False), remarks=remarks)
+
+
+def _read_length(text: str) -> float:
+    """Return a length in pixels; 0 for what is none, or depends on the page."""
+    found = _LENGTH.fullmatch(text)
+    return float(found[1]) if found else 0.0
+
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
@@ -105,7 +241,7 @@ class _Images:
         found = _ATTRIBUTE.findall(token["rest"])
         image = {name.lower(): unescape(value.strip("\"'")) for name, value in reversed(found)}
         picture = self.pictures.get(resolve(self.page, image.get("src", "").strip()))
-        added = _measure(image, picture)
+        added = _add_dimensions(image, picture)
         if not self.offers_forms:
             return _write(token, added)
         self.seen += 1
@@ -126,7 +262,7 @@ class _Images:
         return {name: value for name, value in wanted.items() if name not in image}
 
 
-def _measure(image: dict[str, str], picture: Picture | None) -> dict[str, str]:
+def _add_dimensions(image: dict[str, str], picture: Picture | None) -> dict[str, str]:
     """Return the dimensions that the image lacks; one that its author set gives the other."""
     if picture is None or "height" in image:
         return {}

@@ -56,14 +56,6 @@ class Makers(NamedTuple):
     """Takes a formula that has a line of its own."""
 
 
-class _Block(NamedTuple):
-    """A block with its lines; what is within it comes next."""
-
-    token: Token
-    start: int
-    end: int
-
-
 class TooDeepError(Exception):
     """Blocks are nested more deeply than anybody reads: `line` says where, from 0."""
 
@@ -134,7 +126,7 @@ class _Walk:
         self._keeps_html = any(
             _MARKDOWN_INSIDE.search(token.content) for token in tokens if token.type == "html_block"
         )
-        self._writers: dict[str, Callable[[_Block], list[str]]] = {
+        self._writers: dict[str, Callable[[Token, int, int], list[str]]] = {
             "paragraph_open": self._write_paragraph,
             "heading_open": self._write_heading,
             "bullet_list_open": self._write_list,
@@ -163,7 +155,7 @@ class _Walk:
             begin, after = token.map or (start, start)
             self._keep(written, start, begin)
             start = max(start, after)
-            block = self._writers.get(token.type, self._write_leaf)(_Block(token, begin, after))
+            block = self._writers.get(token.type, self._write_leaf)(token, begin, after)
             if not block:
                 continue
             kind = token.type
@@ -181,9 +173,8 @@ class _Walk:
         if lines := [line for line in self._lines[start:end] if line.strip()]:
             written += ["", *lines] if written else lines
 
-    def _write_leaf(self, block: _Block) -> list[str]:
+    def _write_leaf(self, token: Token, start: int, end: int) -> list[str]:
         """Return code, HTML, a formula or a rule: what is no Markdown inside."""
-        token, start, end = block
         content = token.content.rstrip("\n")
         if token.type == "math_block" or (token.type == "fence" and token.info.strip() == "math"):
             return [self._makers.formula(content.strip())]
@@ -214,8 +205,7 @@ class _Walk:
                 self._mark(element, line)
         return text
 
-    def _write_paragraph(self, block: _Block) -> list[str]:
-        _, start, end = block
+    def _write_paragraph(self, _token: Token, start: int, end: int) -> list[str]:
         self._take_text(start)
         self._at += 1
         lines = self._lines[start:end]
@@ -238,17 +228,15 @@ class _Walk:
             return [line[width:] for line in lines]
         return content.split("\n")
 
-    def _write_heading(self, block: _Block) -> list[str]:
-        token, start, _ = block
+    def _write_heading(self, token: Token, start: int, _end: int) -> list[str]:
         text = self._take_text(start).replace("\n", " ")
         self._at += 1
         # Python-Markdown takes any number of signs at the end for the heading's own.
         text = re.sub("#+$", lambda found: "\\#" * len(found[0]), text)
         return [f"{'#' * int(token.tag[1])} {text}"]
 
-    def _write_list(self, block: _Block) -> list[str]:
-        token = block.token
-        self._mark(token.tag, block.start)
+    def _write_list(self, token: Token, first: int, _end: int) -> list[str]:
+        self._mark(token.tag, first)
         is_loose = self._is_loose(token.level + 2)
         written: list[str] = []
         while (item := self._tokens[self._at]).type == "list_item_open":
@@ -300,8 +288,7 @@ class _Walk:
             line = self._lines[number]
             self._lines[number] = line[min(width, len(line) - len(line.lstrip(" "))) :]
 
-    def _write_quote(self, block: _Block) -> list[str]:
-        _, start, end = block
+    def _write_quote(self, _token: Token, start: int, end: int) -> list[str]:
         for number in range(start, end):
             if found := _QUOTE.match(self._lines[number]):
                 self._lines[number] = self._lines[number][found.end() :]
@@ -325,8 +312,7 @@ class _Walk:
         self._at += 1
         return [f"!!! {kind}", *_indent(body)]
 
-    def _write_admonition(self, block: _Block) -> list[str]:
-        token, start, end = block
+    def _write_admonition(self, token: Token, start: int, end: int) -> list[str]:
         title = self._lines[start].strip()
         self._dedent(len(_INDENT), start + 1, end)
         if self._tokens[self._at].type == "admonition_title_open":
@@ -337,8 +323,7 @@ class _Walk:
             title = f"!!!{title.lstrip('?+')}"
         return [title, *_indent(body)]
 
-    def _write_footnote(self, block: _Block) -> list[str]:
-        _, start, end = block
+    def _write_footnote(self, _token: Token, start: int, end: int) -> list[str]:
         outer, self._is_note = self._is_note, True
         found = _NOTE.match(self._lines[start])
         sign = found[1] if found else ""
@@ -349,15 +334,15 @@ class _Walk:
         self._is_note = outer
         return [f"{sign} {body[0] if body else ''}", *_indent(body[1:])]
 
-    def _write_terms(self, block: _Block) -> list[str]:
+    def _write_terms(self, _token: Token, first: int, _end: int) -> list[str]:
         written: list[str] = []
         while (token := self._tokens[self._at]).nesting > 0:
             self._at += 1
             if token.type == "dt_open":
-                written += ["", *self._take_text(block.start).split("\n")]
+                written += ["", *self._take_text(first).split("\n")]
                 self._at += 1
                 continue
-            start = (self._tokens[self._at].map or [block.start])[0]
+            start = (self._tokens[self._at].map or [first])[0]
             end = (token.map or [0, start])[1]
             self._strip(_TERM, start, end)
             if not self._lines[start - 1].strip():
@@ -368,8 +353,7 @@ class _Walk:
         self._at += 1
         return written
 
-    def _write_table(self, block: _Block) -> list[str]:
-        _, start, end = block
+    def _write_table(self, _token: Token, start: int, end: int) -> list[str]:
         self._mark("table", start)
         while self._tokens[self._at].type != "table_close":
             if self._tokens[self._at].type == "inline":

@@ -45,7 +45,6 @@ from site_build.content.front_matter import parse_instant
 from site_build.errors import NO_ROOM, BuildError, ContentError, Diagnostic, find_fix
 from site_build.images.card import choose_hue
 from site_build.images.responsive import resolve
-from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.generators import Outputs, Pages, Posts, TargetWriter, find_build
 from site_build.pelican_plugin.settings import (
@@ -53,9 +52,9 @@ from site_build.pelican_plugin.settings import (
     identify,
     load_settings,
     prepare_settings,
+    read_dialect,
     warn,
 )
-from site_build.pelican_plugin.settings import read_dialect as read_settings_dialect
 from site_build.pelican_plugin.structured_data import StructuredData
 from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
@@ -178,7 +177,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             settings["DEFAULT_PAGINATION"],
             policy,
             read_budget_tiers(settings),
-            read_settings_dialect(settings),
+            read_dialect(settings),
             # What plugins show on a page cannot be told from what the page was made of before.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
@@ -258,17 +257,6 @@ def list_sources(content: Path) -> list[Path]:
     settings = load_settings(content)
     folders = [settings["THEME"], *settings["THEME_TEMPLATES_OVERRIDES"]]
     return [content, SETTINGS_FILE, *map(Path, folders)]
-
-
-def read_dialect(content: Path, site_url: str) -> Dialect:
-    """Return how texts become HTML by `pelicanconf.py`; raises BuildError."""
-    return read_settings_dialect(load_settings(content, site_url))
-
-
-def read_frame(content: Path, site_url: str) -> tuple[Identity, Path]:
-    """Return who the site is, and where its theme lies; raises BuildError."""
-    settings = load_settings(content, site_url)
-    return identify(settings), Path(settings["THEME"])
 
 
 @contextmanager

@@ -42,8 +42,7 @@ class StructuredData:
         self._identity, self._find_card = identity, find_card
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""
-        lists = identity.addresses
-        self._lists = [("Journal", lists.journal or ""), ("Tags", lists.tags or "")]
+        self._journal = ("Journal", identity.addresses.journal)
 
     def home(self) -> Markup:
         """Return what the home page is, how the site is searched, and who publishes it."""
@@ -66,7 +65,7 @@ class StructuredData:
 
     def post(self, article: Article) -> Markup:
         """Return what a post is."""
-        trail = self._describe_trail(*self._find_list("Journal"), (article.title, article.url))
+        trail = self._describe_trail(self._journal, (article.title, article.url))
         return write_script(self.describe_post(article), trail)
 
     def page(self, page: Page) -> Markup:
@@ -77,14 +76,15 @@ class StructuredData:
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one page of the journal is; `file` is its own."""
-        trail = self._describe_trail(*self._find_list("Journal"))
+        trail = self._describe_trail(self._journal)
         return write_script(
             self._describe_list("Journal", file, articles), self._describe_blog(), trail
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one page of a tag's posts is; `file` is its own."""
-        trail = self._describe_trail(*self._find_list("Tags"), (tag.name, tag.url))
+        tags = ("Tags", self._identity.addresses.tags)
+        trail = self._describe_trail(tags, (tag.name, tag.url))
         return write_script(self._describe_list(tag.name, file, articles), trail)
 
     def author(self, name: str, url: str, file: str, articles: Sequence[Article]) -> Markup:
@@ -167,9 +167,10 @@ class StructuredData:
         items = self._number("url", [(post.title, post.url) for post in posts])
         return {**node, "mainEntity": {"@type": "ItemList", "itemListElement": items}}
 
-    def _describe_trail(self, *steps: tuple[str, str]) -> Json:
-        """Return the way from the home page: the name and the address of each further step."""
-        items = self._number("item", [(self._identity.name, addresses.HOME), *steps])
+    def _describe_trail(self, *steps: tuple[str, str | None]) -> Json:
+        """Return the way from the home page: the name and the address of each step that is made."""
+        made = [(name, path) for name, path in steps if path]
+        items = self._number("item", [(self._identity.name, addresses.HOME), *made])
         return {"@type": "BreadcrumbList", "itemListElement": items}
 
     def _number(self, key: str, named: Sequence[tuple[str, str]]) -> list[Json]:
@@ -178,7 +179,3 @@ class StructuredData:
             {"@type": "ListItem", "position": at, "name": name, key: self._identity.absolute(path)}
             for at, (name, path) in enumerate(named, 1)
         ]
-
-    def _find_list(self, title: str) -> list[tuple[str, str]]:
-        """Return the step of a trail that is the list of this title, where there is one."""
-        return [step for step in self._lists if step[0] == title and step[1]]

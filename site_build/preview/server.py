@@ -60,8 +60,6 @@ def equip(html: str, version: str) -> str:
     sheet = f'<link rel="stylesheet" href="{PREFIX}{_SHEET}">\n'
     script = f'<script src="{PREFIX}{_SCRIPT}" data-version="{version}" defer></script>\n'
     head, opening, rest = html.partition("</head>")
-    if not opening:
-        return f"{html}\n{sheet}{script}"
     return f"{head}{sheet}{script}{opening}{rest}"
 
 

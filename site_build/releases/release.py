@@ -19,14 +19,7 @@ from pathlib import Path
 
 from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, PREVIOUS_LINK, SITE_FOLDER
 from edge_api.schema.shares import list_shares
-from site_build.build.manifest import (
-    MANIFEST_FILE,
-    FileState,
-    list_forms,
-    read_file_states,
-    read_rows,
-    remove_file,
-)
+from site_build.build.manifest import MANIFEST_FILE, Entry, parse_rows, read_rows, remove_file
 from site_build.build.memory import BuildMemory
 from site_build.cache import locate_cache
 from site_build.errors import BuildError, BusyError, ContentError
@@ -207,7 +200,7 @@ def update_spare(spare: Path, release: Path, site: str) -> None:
         if filecmp.cmp(spare / MANIFEST_FILE, release / MANIFEST_FILE) and read_rows(spare):
             return
     held, wanted = _disown(spare, site), read_rows(release)
-    surplus, missing = read_file_states(held - wanted), read_file_states(wanted - held)
+    surplus, missing = parse_rows(held - wanted), parse_rows(wanted - held)
     for path in _differing(surplus, missing):
         remove_file(spare / site, path)
     _link_files(_differing(missing, surplus), release / site, spare / site)
@@ -230,11 +223,12 @@ def _disown(spare: Path, site: str) -> frozenset[bytes]:
     return held
 
 
-def _differing(looks: dict[str, FileState], others: dict[str, FileState]) -> Iterator[str]:
-    """Yield the paths of the files that are not the same among the others."""
-    for path, look in looks.items():
-        if others.get(path) != look:
-            yield from list_forms(path, look)
+def _differing(entries: dict[str, Entry], others: dict[str, Entry]) -> Iterator[str]:
+    """Yield the paths of the files that are not of the same sizes and instants in the others."""
+    for path, entry in entries.items():
+        other = others.get(path)
+        if not other or (other.sizes, other.mtimes) != (entry.sizes, entry.mtimes):
+            yield from entry.list_paths()
 
 
 def _link_files(paths: Iterable[str], source: Path, target: Path) -> None:

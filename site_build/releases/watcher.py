@@ -10,10 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Self
+from typing import Literal, NamedTuple, Self
 
 from watchfiles import Change, watch
 
@@ -105,33 +105,15 @@ _PAUSE = timedelta(seconds=30)
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A release is served from now on."""
+class ReleaseEvent(NamedTuple):
+    """A release is served from now on, or waits for its instant, or was refused by an error.
 
-    report: Report
+    `outdated`, by itself: other code is installed than this process runs.
+    """
 
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A release waits for its instant."""
-
-    report: Report
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Something stopped a build; what was served still is."""
-
-    error: BuildError
-
-
-@dataclass(frozen=True, slots=True)
-class Outdated:
-    """Other code is installed than this process runs."""
-
-
-ReleaseEvent = Served | Prepared | Refused | Outdated
+    kind: Literal["served", "prepared", "refused", "outdated"]
+    report: Report | None = None
+    error: BuildError | None = None
 
 
 class Watcher:
@@ -212,12 +194,12 @@ class Watcher:
             if self._ahead and serve_prepared(self._order.output, self._ahead.build_id):
                 report, self._ahead = self._ahead, None
                 self._due = report.next_instant
-                return Served(report)
+                return ReleaseEvent("served", report)
             return self._build(now)  # Somebody has taken away the one that was made ahead.
         if self._due and self._ahead is None:
             order = replace(self._order, now=self._due)
             self._ahead = build(order, self._memory, is_ahead=True)
-            return Prepared(self._ahead)
+            return ReleaseEvent("prepared", self._ahead)
         return None
 
     def _build(self, now: datetime) -> ReleaseEvent:
@@ -225,14 +207,14 @@ class Watcher:
         self._stale = False
         self._withdraw()
         self._due = report.next_instant
-        return Served(report)
+        return ReleaseEvent("served", report)
 
     def _refuse(self, error: BuildError, subject: object) -> None:
         """Report what stopped a build, unless the last report was of the same subject."""
         self.failure = str(error).partition("\n")[0]
         if subject != self._told:
             self._told = subject
-            self._tell(Refused(error))
+            self._tell(ReleaseEvent("refused", error=error))
 
     def _withdraw(self) -> None:
         """Forget the release that was made ahead: it may say what its author has taken back."""
@@ -270,7 +252,7 @@ def publish(
         heart.note(publisher.failure)
         if heart.is_outdated and not is_told:
             is_told = True
-            tell(Outdated())
+            tell(ReleaseEvent("outdated"))
             if not stays:
                 return
 

@@ -15,7 +15,7 @@ from markdown.inlinepatterns import BACKTICK_RE, BacktickInlineProcessor
 
 from site_build.addresses import HOUSE
 from site_build.checks.analyse import analyse, blank_code
-from site_build.checks.cross import NearSlugs, cross_check
+from site_build.checks.cross import CrossCheck, NearSlugs
 from site_build.checks.facts import Facts
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
 from site_build.content.document import read_document
@@ -414,7 +414,7 @@ def test_no_text_raises(markdown: str) -> None:
     facts = analyse(document)[0]
 
     assert all(1 <= note.line <= markdown.count("\n") + 1 for note in facts.notes)
-    cross_check([document], {document.path: facts}, [], NOW)
+    CrossCheck().check([document], {document.path: facts}, [], NOW)
 
 
 @settings(max_examples=100)
@@ -428,7 +428,7 @@ def test_no_mangled_post_raises(seed: int, pieces: list[str]) -> None:
         text = text[:at] + piece + text[at + length :]
     document, _ = read_document("posts/a.md", text.encode())
     if document:
-        cross_check([document], {document.path: analyse(document)[0]}, [], NOW)
+        CrossCheck().check([document], {document.path: analyse(document)[0]}, [], NOW)
 
 
 def find_problems(
@@ -437,7 +437,7 @@ def find_problems(
     """Return what a check of these documents together finds."""
     documents = [replace(each, address=HOUSE.locate(each.kind, each.slug)) for each in posts]
     facts = {document.path: analyse(document)[0] for document in documents}
-    found = cross_check(documents, facts, files, NOW, complete=complete)
+    found = CrossCheck().check(documents, facts, files, NOW, complete=complete)
     return [str(finding) for finding in found]
 
 

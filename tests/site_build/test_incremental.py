@@ -21,7 +21,7 @@ from site_build.build.manifest import (
     Line,
     Manifest,
     Stamp,
-    read_file_states,
+    parse_rows,
     read_manifest,
     read_rows,
     write_manifest,
@@ -48,7 +48,7 @@ def test_a_ledger_comes_back_as_it_was_written(tmp_path: Path) -> None:
     (read,) = read_manifest(tmp_path).entries.values()
     assert read == ENTRY._replace(sizes=list(ENTRY.sizes), mtimes=list(ENTRY.mtimes))
     assert read_manifest(tmp_path).lines == ledger.lines
-    assert read_file_states(read_rows(tmp_path)) == {ENTRY.path: ([3, 2, 0], [5, 7, 0])}
+    assert parse_rows(read_rows(tmp_path)) == {ENTRY.path: read}
 
 
 def test_a_ledger_without_entries_has_no_rows(tmp_path: Path) -> None:

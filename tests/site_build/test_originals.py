@@ -10,7 +10,7 @@ import pytest
 from PIL import Image, ImageCms, ImageSequence, PngImagePlugin
 
 from site_build.errors import ContentError
-from site_build.images.measure import measure
+from site_build.images.responsive import measure
 from site_build.images.strip import SIGNATURE
 from tests.site_build.test_pictures import (
     GPS,

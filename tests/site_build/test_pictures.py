@@ -15,10 +15,8 @@ from edge_api.schema.index import PostRecord
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.library import check_content
 from site_build.errors import ContentError
-from site_build.images import measure as measuring
 from site_build.images.encode import Picture, encode, list_forms
-from site_build.images.measure import measure
-from site_build.images.responsive import ImageSet, resolve
+from site_build.images.responsive import ImageSet, is_picture, measure, resolve
 from tests.site_build.records import PostIndex
 from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
 
@@ -537,5 +535,5 @@ def test_a_small_picture_needs_no_forms() -> None:
 
 def test_every_suffix_of_a_picture_is_looked_at() -> None:
     """Names in capitals count too; other files of the folder are none of our business."""
-    assert measuring.is_picture("images/A.JPG")
-    assert not measuring.is_picture("images/plan.pdf")
+    assert is_picture("images/A.JPG")
+    assert not is_picture("images/plan.pdf")

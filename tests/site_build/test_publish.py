@@ -13,21 +13,17 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from errno import EIO
 from pathlib import Path
 
 import pytest
 
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
-from site_build.content import sources
+from site_build.content import library
 from site_build.errors import BuildError, ContentError
 from site_build.releases.release import build
 from site_build.releases.watcher import (
     HeartbeatThread,
-    Prepared,
-    Refused,
     ReleaseEvent,
-    Served,
     Watcher,
     follow,
     publish,
@@ -59,12 +55,12 @@ class Watchman:
         files = self.desk.content.absolute().rglob("*")
         return {(str(path), path.lstat().st_ctime_ns) for path in files}
 
-    def act(self, now: datetime, times: int = 3) -> list[type[ReleaseEvent]]:
+    def act(self, now: datetime, times: int = 3) -> list[str]:
         """Let the publisher look at the clock a few times; return what it tells of."""
         told = len(self.news)
         for _ in range(times):
             self.publisher.act(now)
-        return [type(each) for each in self.news[told:]]
+        return [each.kind for each in self.news[told:]]
 
     def edit(self) -> None:
         """Report what has changed in the content, as the watch does."""
@@ -89,10 +85,10 @@ def watchman(desk: Desk) -> Watchman:
 
 def test_the_next_edition_is_made_ahead(watchman: Watchman) -> None:
     """The scheduled post's edition is ready long before, and nothing of it is served."""
-    assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.act(DAWN) == ["served", "prepared"]
 
     prepared = watchman.news[-1]
-    assert isinstance(prepared, Prepared)
+    assert prepared.report
     assert prepared.report.built_for == DUE
     assert (watchman.desk.output / "next").resolve().name == prepared.report.build_id
     assert not watchman.shows("veiled-later")
@@ -105,7 +101,7 @@ def test_the_edition_is_swapped_in_at_its_instant(watchman: Watchman) -> None:
     made = take(ahead)
 
     assert watchman.act(DUE - timedelta(microseconds=1)) == []
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.served == ahead
     assert take(watchman.served) == made
     assert watchman.shows("veiled-later")
@@ -118,9 +114,9 @@ def test_each_scheduled_post_has_its_edition(watchman: Watchman) -> None:
     watchman.desk.post("even-later", "2026-07-01")
     watchman.act(DAWN)
 
-    assert watchman.act(DUE) == [Served, Prepared]
+    assert watchman.act(DUE) == ["served", "prepared"]
     assert not watchman.shows("even-later")
-    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == [Served]
+    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == ["served"]
     assert watchman.shows("even-later")
 
 
@@ -142,7 +138,7 @@ def test_a_change_is_built_and_prepared_for(watchman: Watchman) -> None:
     watchman.desk.post("fresh")
     watchman.edit()
 
-    assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.act(DAWN) == ["served", "prepared"]
     assert watchman.shows("fresh")
     watchman.act(DUE)
     assert watchman.shows("fresh")
@@ -162,14 +158,14 @@ def test_bad_content_leaves_what_is_served(watchman: Watchman) -> None:
     bad = watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()
 
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     refused = watchman.news[-1]
-    assert isinstance(refused, Refused)
+    assert refused.error
     assert isinstance(refused.error, ContentError)
     assert watchman.served == served
     bad.unlink()
     watchman.edit()
-    assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.act(DAWN) == ["served", "prepared"]
 
 
 def test_what_was_prepared_is_withdrawn_with_bad_content(watchman: Watchman) -> None:
@@ -190,7 +186,7 @@ def test_a_prepared_edition_that_is_gone_is_made_again(watchman: Watchman) -> No
     watchman.act(DAWN)
     (watchman.desk.output / "next").unlink()
 
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
 
@@ -201,7 +197,7 @@ def test_an_edition_that_another_publisher_prepared_is_not_served(watchman: Watc
     order = replace(watchman.desk.order(), now=DUE, site_url="https://other.test")
     other = build(order, is_ahead=True)
 
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.served.name != other.build_id
     assert (watchman.desk.output / "previous").resolve() == served
 
@@ -215,7 +211,7 @@ def test_a_build_by_hand_only_delays(watchman: Watchman) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         assert watchman.act(DUE) == []
 
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.shows("fresh")
     assert watchman.shows("veiled-later")
 
@@ -227,7 +223,7 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
     for day in (2, 3, 4):
         watchman.desk.build(f"2026-05-0{day}T00:00:00Z")
 
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
 
@@ -237,14 +233,14 @@ def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> 
     watchman.act(DAWN)
     bad = watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     assert watchman.act(DUE) == []
 
     watchman.edit()
     assert watchman.act(DUE) == []
     bad.unlink()
     watchman.edit()
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
 
@@ -254,9 +250,9 @@ def test_a_refusal_that_time_cures_is_tried_again_at_that_instant(empty_desk: De
     empty_desk.post("second", "2026-07-01")
     watchman = Watchman(empty_desk, strict=True)
 
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     assert watchman.act(DUE) == []
-    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == [Served]
+    assert watchman.act(datetime(2026, 7, 1, tzinfo=UTC)) == ["served"]
     assert watchman.shows("first")
 
 
@@ -270,8 +266,8 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
     bad.unlink()
 
     assert watchman.act(DAWN + 599 * SECOND) == []
-    assert watchman.act(DAWN + 600 * SECOND) == [Served, Prepared]
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DAWN + 600 * SECOND) == ["served", "prepared"]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
 
@@ -284,13 +280,13 @@ def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: s
     else:
         shutil.rmtree(watchman.served / ("site" if part == "site" else ""))
 
-    assert watchman.act(DAWN + SECOND, times=1) == [Served]
+    assert watchman.act(DAWN + SECOND, times=1) == ["served"]
     assert (watchman.served / "site" / "index.html").is_file()
     assert watchman.shows("ink") or any(watchman.served.glob("site/journal/*/index.html"))
 
     watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()
-    assert watchman.act(DAWN + SECOND) == [Refused]
+    assert watchman.act(DAWN + SECOND) == ["refused"]
     shutil.rmtree(watchman.served)
     assert watchman.act(DAWN + 2 * SECOND) == []
 
@@ -304,7 +300,7 @@ def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchma
     notes.symlink_to(secret)
     watchman.publisher.note_changes([str(notes.absolute())])
 
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     assert "1 error" in watchman.publisher.failure
     assert (watchman.served / "site" / "images" / "notes.txt").read_text() == "public"
 
@@ -315,15 +311,15 @@ def test_content_that_a_look_cannot_read_is_refused(
     """The build after the look meets the same error, and is tried again."""
 
     def fail(*_: object) -> None:
-        raise OSError(EIO, "Input/output error")
+        raise BuildError("Input/output error")
 
     watchman.act(DAWN)
     with monkeypatch.context() as patch:
-        patch.setattr(sources, "list_content", fail)
-        assert watchman.act(DAWN + 600 * SECOND) == [Refused]
+        patch.setattr(library, "list_folder", fail)
+        assert watchman.act(DAWN + 600 * SECOND) == ["refused"]
         assert "Input/output error" in watchman.publisher.failure
 
-    assert watchman.act(DAWN + 630 * SECOND) == [Served, Prepared]
+    assert watchman.act(DAWN + 630 * SECOND) == ["served", "prepared"]
 
 
 def block(watchman: Watchman, link: str) -> Path:
@@ -339,14 +335,14 @@ def test_what_is_no_fault_of_the_content_is_tried_again(watchman: Watchman) -> N
     """A build that something stops is told of once and tried again without any change."""
     place = block(watchman, "current")
 
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     refused = watchman.news[-1]
-    assert isinstance(refused, Refused)
+    assert refused.error
     assert type(refused.error) is BuildError
     assert watchman.act(DAWN + 30 * SECOND) == []
     place.rmdir()
     assert watchman.act(DAWN + 59 * SECOND) == []
-    assert watchman.act(DAWN + 60 * SECOND) == [Served, Prepared]
+    assert watchman.act(DAWN + 60 * SECOND) == ["served", "prepared"]
 
 
 def test_a_disk_that_is_full_at_the_manifest_is_told_and_tried_again(watchman: Watchman) -> None:
@@ -359,15 +355,15 @@ def test_a_disk_that_is_full_at_the_manifest_is_told_and_tried_again(watchman: W
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
-        assert watchman.act(DAWN) == [Refused]
+        assert watchman.act(DAWN) == ["refused"]
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
     assert f"{watchman.desk.output}; free some space" in watchman.publisher.failure
     refused = watchman.news[-1]
-    assert isinstance(refused, Refused)
+    assert refused.error
     assert isinstance(refused.error.__cause__, sqlite3.Error)
-    assert watchman.act(DAWN + 30 * SECOND) == [Served, Prepared]
+    assert watchman.act(DAWN + 30 * SECOND) == ["served", "prepared"]
     assert watchman.shows("p-59")
 
 
@@ -375,10 +371,10 @@ def test_a_scheduled_post_outlives_a_build_that_was_stopped(watchman: Watchman) 
     """An edition that cannot be made ahead is made at its instant, in the midst of a pause."""
     place = block(watchman, "next")
 
-    assert watchman.act(DUE - SECOND) == [Served, Refused]
+    assert watchman.act(DUE - SECOND) == ["served", "refused"]
     place.rmdir()
     assert watchman.act(DUE - SECOND / 2) == []
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert watchman.shows("veiled-later")
 
 
@@ -389,7 +385,7 @@ def test_a_change_ends_the_pause(watchman: Watchman) -> None:
     watchman.act(DAWN)
     place.rmdir()
     watchman.edit()
-    assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.act(DAWN) == ["served", "prepared"]
 
 
 @pytest.mark.size("ci")
@@ -399,32 +395,32 @@ def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) 
     So does one that brings back the error of before.
     """
     place = block(watchman, "current")
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     for _ in range(3):
         watchman.edit()
         assert watchman.act(DAWN) == []
 
     bad = watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     watchman.edit()
     assert watchman.act(DAWN) == []
     bad.write_text("---\ntitle: Bad\n---\n", "utf-8")
     watchman.edit()
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     assert watchman.publisher.failure.startswith("nothing was built: ")
 
     bad.unlink()
     watchman.edit()
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     assert "current is a folder" in watchman.publisher.failure
     place.rmdir()
     watchman.edit()
-    assert watchman.act(DAWN) == [Served, Prepared]
+    assert watchman.act(DAWN) == ["served", "prepared"]
     assert watchman.publisher.failure == ""
     block(watchman, "current")
     watchman.edit()
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
 
 
 def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman) -> None:
@@ -434,10 +430,10 @@ def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman)
     (watchman.desk.content / "posts" / "later.md").unlink()
     watchman.edit()
 
-    assert watchman.act(DAWN) == [Refused]
+    assert watchman.act(DAWN) == ["refused"]
     assert not (watchman.desk.output / "next").is_symlink()
     (watchman.desk.output / "current").rmdir()
-    assert watchman.act(DUE) == [Served]
+    assert watchman.act(DUE) == ["served"]
     assert not watchman.shows("veiled-later")
 
 
@@ -504,7 +500,7 @@ def test_settings_are_followed_through_saves_that_replace_the_file(desk: Desk) -
     saves = iter("abc")
 
     def save(news: ReleaseEvent) -> None:
-        if isinstance(news, Served):
+        if news.kind == "served":
             draft.write_text(next(saves))
             draft.replace(settings)
 
@@ -549,7 +545,7 @@ def test_a_content_folder_that_is_replaced_is_followed(
     served = desk.output / "current" / "site" / "journal"
 
     def edit(news: ReleaseEvent) -> None:
-        if not isinstance(news, Served):
+        if news.kind != "served":
             return
         if not (desk.content / "posts" / "fresh.md").exists():
             change(desk.content)

@@ -112,7 +112,7 @@ def test_what_would_be_an_error_is_not_written(
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     """Without a content folder nothing is started."""
-    with pytest.raises(BuildError, match="nowhere cannot be written or read: No such file"):
+    with pytest.raises(BuildError, match="nowhere cannot be read: No such file"):
         start_post(tmp_path / "nowhere", "Hello", NOW)
 
 
