@@ -93,14 +93,15 @@ async def test_a_renewal_refuses_no_connection_and_cuts_none(
 
 
 def test_a_renewal_stops_at_a_worker_that_is_not_ready(lasting: Service) -> None:
-    """The newest build is damaged: those that serve the one before stay."""
+    """The build is gone: those that served it stay, and serve it again once it is back."""
     builds, before = Path(lasting.installation.settings["BUILD_DIR"]), lasting.workers
     (builds / "build-0001").rename(builds / "elsewhere")
     lasting.renew_in_vain()
     lasting.await_that(lambda: lasting.workers == before)
 
-    assert json.loads(lasting.edge.get(READINESS)[2])["ready"]
+    assert not json.loads(lasting.edge.get(READINESS)[2])["ready"]
     (builds / "elsewhere").rename(builds / "build-0001")
+    lasting.await_that(lambda: json.loads(lasting.edge.get(READINESS)[2])["ready"])
 
 
 def test_a_renewal_stops_at_a_setting_that_is_wrong(lasting: Service) -> None:
