@@ -85,11 +85,11 @@ column takes `is` alone.
 
 {_OPERATORS}
 
-Rows are changed and deleted by `match` in the body. With `Accept: {SINGLE}` nothing is written
-unless it is exactly one row."""
+Rows are changed and deleted by `match` in the body; a filter in the query is refused then. With
+`Accept: {SINGLE}` nothing is written unless it is exactly one row."""
 """The description of all tables, with their tag."""
 
-_MATCH: Final = "Filters in the query are refused."
+_MATCH: Final = "`match` chooses them."
 
 
 async def deny_table(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
@@ -168,7 +168,8 @@ def _paging(table: Table) -> tuple[Parameter, ...]:
             "order",
             "query",
             {"type": "string", "pattern": order_pattern(table)},
-            "`column[.asc|.desc][.nullsfirst|.nullslast]`, by commas; NULLs are the greatest.",
+            "`column[.asc|.desc][.nullsfirst|.nullslast]`, by commas. NULLs are the "
+            "greatest; the primary key decides between equals.",
             example=f"{table.key}.desc",
         ),
     )
@@ -209,7 +210,7 @@ _PREFER: Final = Parameter(
     component="RowCount",
 )
 _PAGE_HEADERS: Mapping[str, str] = {
-    "Content-Range": "`first-last/total`; `*` where there is none.",
+    "Content-Range": "`first-last/total`; `*` for no row, or a total not asked for.",
     "Preference-Applied": f"`{COUNT_EXACT}`, if asked for.",
 }
 
@@ -247,9 +248,9 @@ def _insert(table: Table) -> AnyOperation:
         "insert",
         "POST",
         summary=f"Insert rows into {table.name}",
-        description=f"One row or up to {MAX_INSERT_ROWS}: all of them, or none. Members left out "
-        "take the default. The parameter `columns` may name the members of the rows; any other is "
-        "refused, and `Prefer: resolution` too: no row is changed.",
+        description=f"One row or up to {MAX_INSERT_ROWS}: all, or none. Members left out take the "
+        "default. `columns`, which PostgREST's clients send, must name the members; "
+        "`Prefer: resolution` is refused: no row is changed.",
         handler=partial(insert_rows, table),
         body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
         responses=_responses(table, 201, "The rows as stored", links=_links(table)),

@@ -33,9 +33,10 @@ from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.site import Document
 from site_build.text import write_instant
 
-# Elements that tell where the page will be; the last one leads to its Markdown.
+# Elements that tell where the page will be; the last ones lead to its Markdown and to a form.
 _TELLING = """link[rel="canonical"], link[rel="alternate"], meta[property], meta[name="robots"],
-    meta[name^="twitter:"], script[type="application/ld+json"], li:has(> a[href="/{}"])"""
+    meta[name^="twitter:"], script[type="application/ld+json"],
+    li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
 _ADDRESS = re.compile(r"[^\s,]*/\S*?(?=,?(?:\s|$))")  # of which a `srcset` has several
 _MARKS = r"""<meta name="robots" content="noindex">
 \g<0>

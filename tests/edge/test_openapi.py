@@ -89,7 +89,7 @@ async def test_errors_and_resources_are_components(document: dict[str, Any]) -> 
     assert content_of(posts["get"]["responses"]["200"]) == {"$ref": f"{schemas}/Post"}
     assert content_of(leads["post"]["requestBody"]) == {"$ref": f"{schemas}/LeadInput"}
     created = document["components"]["schemas"]["LeadCreated"]
-    assert created["properties"]["lead"] == {"$ref": f"{schemas}/Lead"}
+    assert created["properties"]["lead"]["$ref"] == f"{schemas}/Lead"
 
 
 def content_of(part: dict[str, Any]) -> Any:

@@ -25,6 +25,8 @@ pytestmark = pytest.mark.size("test")
 Stores = tuple[SQLiteStore, SQLiteStore]
 ServerStores = tuple[PostgresStore, PostgresStore]
 EVERY = tuple(TABLES.values())
+ROWS = {"email_send_state": 1, "announced_posts": 1}
+"""Of tables that can have no other number."""
 
 
 def quiet(_table: Table, _looked: int) -> None:
@@ -41,7 +43,8 @@ async def fill(store: Store) -> None:
             key = values.pop(table.key)
             await store.run(Update(table, values, (Filter(table.key, "eq", key),)))
         else:
-            await store.run(Insert(table, [full_row(table, 1), bare_row(table, 2)]))
+            made = [full_row(table, 1), bare_row(table, 2)]
+            await store.run(Insert(table, made[: ROWS.get(table.name, 2)]))
 
 
 @pytest.fixture
@@ -70,7 +73,7 @@ async def test_every_column_of_every_table_is_copied(stores: Stores) -> None:
         assert await rows(target, each.table) == await rows(source, each.table)
         assert (each.rows, each.digest) == await digest_table(target, each.table)
     assert {each.table.name: each.rows for each in copied} == {
-        table.name: {"leads": 1103, "email_send_state": 1}.get(table.name, 2) for table in EVERY
+        table.name: {**ROWS, "leads": 1103}.get(table.name, 2) for table in EVERY
     }
 
 

@@ -26,6 +26,7 @@ _REQUIRED: Final[Mapping[str, frozenset[str]]] = {
     "Blog": frozenset({"name", "url"}),
     "WebPage": frozenset(),
     "CollectionPage": frozenset({"name", "url"}),
+    "ProfilePage": frozenset({"name", "url", "mainEntity"}),
     "AboutPage": frozenset({"name", "url"}),
     "ContactPage": frozenset({"name", "url"}),
     "SearchResultsPage": frozenset(),
