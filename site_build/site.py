@@ -238,7 +238,7 @@ def _collect(
     members: dict[str, list[Document]] = defaultdict(list)
     spellings: dict[str, Counter[str]] = defaultdict(Counter)
     for post, names in posts:
-        for slug, name in {slugs[name]: name for name in names}.items():
+        for slug, name in {slugs[name]: name for name in names if slugs[name]}.items():
             members[slug].append(post)
             spellings[slug][name] += 1
     tags = [

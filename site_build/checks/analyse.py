@@ -189,8 +189,10 @@ class _Analyzer:
         if "alt" not in image.attributes and "role" not in image.attributes:
             self._note(self._find(image, ""), "the image has no alt text; describe it in `alt`")
         elif description and not strip_marks(description).strip():
-            message = "the image has no alt text; describe it between the brackets"
-            self._note(self.marked.find(description), message)
+            message, at = "the image has no alt text; describe it between the brackets", len("![")
+            # That of the front matter, with which the text begins, may be an ornament.
+            if not self.document.image or self.marked.find(description) > at:
+                self._note(self.marked.find(description), message)
 
     def _collect(self, node: LexborNode) -> None:
         for name in _ADDRESSES[node.tag or ""]:

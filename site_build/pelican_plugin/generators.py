@@ -155,7 +155,8 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         }
         self.categories = _group((each.category, each) for each in self.articles)
         self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
-        self.authors = _group((by, each) for each in self.articles for by in each.authors)
+        by = ((author, each) for each in self.articles for author in each.authors)
+        self.authors = _group(pair for pair in by if pair[0].slug)
         self.authors.sort()
         archives = self._build_period_archives(self.dates, self.articles, self.settings)
         self.period_archives = archives

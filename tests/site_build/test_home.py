@@ -153,3 +153,25 @@ def test_the_archive_has_jumps_and_tags_stand_by_use_and_by_name(desk: Desk) -> 
     named = [each.text(strip=True) for each in tags.css("[aria-labelledby='by-name'] bdi")]
     assert used.index("zinc") < used.index("acid")
     assert named.index("acid") < named.index("zinc")
+
+
+def test_a_picture_without_words_is_an_ornament_but_an_image_in_the_text_is_not(desk: Desk) -> None:
+    """`check` asks for the words of an image in the text alone."""
+    draw(desk)
+    desk.post("oak", image="../images/oak.png", text="Words.\n\n![](/images/oak.png)")
+    said = run_build(desk).stdout
+
+    assert said.count("the image has no alt text") == 1
+    assert "posts/oak.md:10:" in said
+
+
+def test_an_author_whose_name_has_no_letter_has_no_page(desk: Desk) -> None:
+    """Nothing links to an address without a name, and nothing is published there."""
+    desk.post("smile", day="2026-04-01", author="\N{GRINNING FACE}; //")
+    build = desk.build()
+
+    assert read(build, "journal/smile").css(".p-author a") == []
+    assert "/authors//" not in "".join(
+        path.read_text("utf-8") for path in (build / "site").rglob("*.html")
+    )
+    assert not (build / "site" / "authors" / "index.html").exists()

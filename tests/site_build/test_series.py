@@ -31,7 +31,7 @@ def read_series(site: Path, slug: str) -> LexborNode | None:
 def label(nav: LexborNode | None) -> str:
     """Return the line above the parts."""
     assert nav is not None
-    return find(nav, "p.label").text()
+    return find(nav, "summary.label").text()
 
 
 def test_each_part_shows_all_parts_by_date(empty_desk: Desk, tmp_path: Path) -> None:
