@@ -158,7 +158,8 @@ class Site:
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
         if request.method in _READ_METHODS:
-            is_shared = request.path.startswith(SHARED)
+            # Proxies redact the plain spelling for certain, so no other one is answered.
+            is_shared = request.rel_url.raw_path.startswith(SHARED)
             return await (self._read_shared(request) if is_shared else self._read(request))
         pages = self._current()
         if request.path not in pages.files and pages.redirect_target(request.path) is None:
