@@ -47,7 +47,13 @@ MISSPELT = {
     f"/desk//link/{TOKEN}": "/desk//link/-",
 }
 """What nothing answers and proxies need not know."""
-PLAIN = ("/", "/shared/", "/journal/shared-notes/", "/journal/sharedness/x/", "/journal/link/x/")
+PLAIN: tuple[str, ...] = (
+    "/",
+    "/shared/",
+    "/journal/shared-notes/",
+    "/journal/sharedness/x/",
+    "/journal/link/x/",
+)
 PLAIN += ("/desk/leads/", "/desk/", "/%zz/", "/%ff/%00", "*", "")
 
 
@@ -84,7 +90,7 @@ def test_nginx_logs_no_token(tmp_path: Path) -> None:
         f"http {{ {format_of_log[0]}\nserver {{ listen 127.0.0.1:{port}; merge_slashes off;\n"
         f"access_log {log} fore-edge; location / {{ return 204; }} }} }}\n"
     )
-    command = ["/usr/sbin/nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf"]
+    command: list[str | Path] = ["/usr/sbin/nginx", "-p", tmp_path, "-c", tmp_path / "nginx.conf"]
     nginx = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     paths = [*SPELLINGS, "/journal/shared-notes/?a=1", "/shared/"]
     try:
