@@ -36,10 +36,7 @@ def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
 
 
 def list_shares(build_dir: Path, now: datetime) -> dict[Path, Any]:
-    """Return the records of shares that can be read at `now`, by folder, oldest first.
-
-    Deletes the others, and what a command began over an hour ago and left (`.*`).
-    """
+    """Return records of shares by folder, oldest first; delete ended, and stale unfinished ones."""
     shares = locate_share(build_dir, "").parent
     found = {each: read_share(each, now) for each in shares.glob("[!.]*")}
     ended = [each for each in found if not found[each]]

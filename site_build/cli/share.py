@@ -40,6 +40,7 @@ _TELLING = """link[rel="canonical"], link[rel="alternate"], meta[property], meta
     meta[name^="twitter:"], script[type="application/ld+json"],
     li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
 _ADDRESS = re.compile(r"[^\s,]*/\S*?(?=,?(?:\s|$))")  # of which a `srcset` has several
+_PUBLIC = "\nIts pictures and files are public under their plain names, shared or not."
 _MARKS = r"""<meta name="robots" content="noindex">
 \g<0>
 <aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
@@ -91,21 +92,20 @@ def _share(arguments: argparse.Namespace, now: datetime) -> str:
     build = build_preview(request, origin, KnownContent(replace(content, documents=shown)))
     expires, token = now + timedelta(days=arguments.days), secrets.token_urlsafe(16)  # 128 bits
     until = f"{expires:%-d %B %Y, %H:%M} UTC"
-    files = _Files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until).by_name
+    made = _Files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
     folder = locate_share(output, token)
     record = {"digest": folder.name[:12], "made": write_instant(now)}
     record |= {"expires": write_instant(expires), "slug": slug, "title": draft.title}
-    files[RECORD] = json.dumps(record).encode()
+    files = {RECORD: json.dumps(record).encode(), **made.by_name}
     with plain_errors(output):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=".", dir=folder.parent) as staging:
             # The folder within has the usual mode: the edge may run as another user.
-            made = Path(staging, "share")
-            made.mkdir()
+            (whole := Path(staging, "share")).mkdir()
             for name, data in files.items():
-                (made / name).write_bytes(data)
-            made.rename(folder)
-    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that"
+                (whole / name).write_bytes(data)
+            whole.rename(folder)
+    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that{made.note}"
     return f"{draft.title} is shared until {until}, with all who have this address:\n{how}"
 
 
@@ -129,6 +129,7 @@ class _Files:
                     del node.attrs[name]
         html = re.sub(r"</head>\s*<body[^>]*>", _MARKS.format(until), tree.html or "", count=1)
         self.by_name["index.html"] = html.encode()
+        self.note = _PUBLIC if self._content & self._names.keys() else ""
 
     def _point(self, base: str, address: str) -> str:
         """Return an address in the file `base` as the share has it; nothing where none answers."""
@@ -147,16 +148,11 @@ class _Files:
     def _take(self, path: str) -> str:
         """Return the name of a picture, style sheet or font; nothing where the build has none."""
         is_style = path.startswith(addresses.THEME) and not path.endswith(".js")
-        if path not in self._names and (
-            is_style or path.startswith(addresses.PICTURES) or path in self._content
-        ):
-            data = self._build.make(path)
-            if data is not None:
-                name = f"{len(self._names) + 1}{PurePosixPath(path).suffix}"
-                self._names[path] = name  # before its references, which may lead back
-                is_sheet = name.endswith(".css")
-                renamed = partial(self._rename, path)
-                self.by_name[name] = REFERENCE.sub(renamed, data) if is_sheet else data
+        is_shown = is_style or path.startswith(addresses.PICTURES) or path in self._content
+        if is_shown and path not in self._names and (data := self._build.make(path)) is not None:
+            name = self._names[path] = f"{len(self._names) + 1}{PurePosixPath(path).suffix}"
+            rename = partial(self._rename, path)
+            self.by_name[name] = REFERENCE.sub(rename, data) if name.endswith(".css") else data
         return self._names.get(path, "")
 
     def _rename(self, sheet: str, found: re.Match[bytes]) -> bytes:

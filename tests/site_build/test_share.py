@@ -65,7 +65,7 @@ def test_a_draft_is_shared_for_a_week(built: Desk) -> None:
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[0].startswith("Early is shared until ")
-    assert lines[2] == "python -m site_build share --revoke early ends that"
+    assert lines[2:] == ["python -m site_build share --revoke early ends that"]
     assert abs(datetime.now(UTC) - made) < timedelta(minutes=5)
     assert datetime.fromisoformat(record["expires"]) - made == timedelta(days=7)
     assert (record["slug"], record["title"]) == ("early", "Early")
@@ -163,7 +163,8 @@ def test_a_draft_with_an_error_is_not_shared(built: Desk) -> None:
 
     assert "no draft without errors has the slug 'broken'" in broken.stderr
     assert re.fullmatch(
-        r"the current build lacks theme/before_paint\.\w+\.js; run python -m site_build build before\n",
+        r"the current build lacks theme/before_paint\.\w+\.js; "
+        r"run python -m site_build build before\n",
         lacking.stderr,
     )
     assert lacking.returncode == 1
@@ -238,7 +239,7 @@ def test_shares_are_listed_by_age_and_revoked_by_name(built: Desk) -> None:
         record["made"] = f"2026-01-0{len(slug) - 4}T00:00:00Z"
         (folder / "share.json").write_text(json.dumps(record))
     listed = share(built, "--list").stdout.splitlines()
-    refused = [share(built, "--revoke", each) for each in listed[0].split("  ")[1:3] + ["Early"]]
+    refused = [share(built, "--revoke", each) for each in (*listed[0].split("  ")[1:3], "Early")]
 
     assert [line.split("  ")[3] for line in listed] == ["early", "hidden", "planned"]
     assert [each.returncode for each in refused] == [1, 1, 1]

@@ -79,6 +79,7 @@ class Journal:
             rf"^{re.escape(self.site_url)}(/shared/[\w-]{{22}}/)$", said, re.MULTILINE
         )
         assert found is not None, said
+        assert said.endswith("are public under their plain names, shared or not.\n")
         return found[1]
 
 
@@ -180,19 +181,27 @@ async def test_whatever_is_not_shared_is_a_missing_page(
         "A" * 99,
     )
     paths = [f"{path}{name}" for name in names] + [f"/shared/{each}/" for each in tokens]
-    paths += [path.rstrip("/"), f"/shared//{token}/", f"/shared/./{token}/x", "/shared/", "/shared"]
+    paths += [f"/shared//{token}/", f"/shared/./{token}/x", "/shared/", "/shared"]
     # Spellings that a proxy may log whole.
     paths += [f"/{folder}{token}/" for folder in ("%73hared/", "shared%2f", "SHARED/", "/shared/")]
     async with make_edge(BUILD_DIR=str(drafts.output)) as edge:
         missing = await fetch(edge, "/no-such-page/")
         answers = {each: await raw(edge, each) for each in paths}
         named = await fetch(edge, f"{path}index.html")
-        posted = await fetch(edge, path, "POST")
+        posted = [await fetch(edge, path, each) for each in ("POST", "PUT", "OPTIONS")]
+        page = [await fetch(edge, "/about/", each) for each in ("POST", "PUT", "OPTIONS")]
+        lost = await fetch(edge, f"/shared/{token_urlsafe(16)}/", "POST")
+        bare = [await fetch(edge, f"/shared/{each}") for each in (token, "A" * 22)]
 
     assert missing[0] == 404
     assert {each: said for each, said in answers.items() if said != missing[::2]} == {}
     assert named[0] == 200
-    assert posted == missing
+    assert posted == page
+    assert [each[0] for each in posted] == [405, 405, 204]
+    assert lost == missing
+    for (status, headers, _), each in zip(bare, (token, "A" * 22), strict=True):
+        assert (status, headers["Location"]) == (308, f"/shared/{each}/")
+        assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
 
 
 async def raw(edge: RunningEdge, path: str) -> tuple[int, bytes]:
@@ -372,7 +381,7 @@ def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) 
         said, complained = edge.process.communicate(timeout=30)
 
     assert read == [200, 200, 200]
-    assert missed == [404, 404, 404, 404, 404]
+    assert missed == [308, 404, 404, 308, 404]
     assert found_in(public, path) == []
     assert said.count("/shared/-") >= 8
     assert found_in(f"{said}{complained}".encode(), path) == []
