@@ -2,10 +2,12 @@
 
 import json
 import logging
+import re
 import sys
 import time
 from collections.abc import Mapping
 from typing import Any, Final
+from urllib.parse import unquote
 
 import orjson
 from aiohttp import web
@@ -55,7 +57,9 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
     access.handlers, access.propagate = [logging.StreamHandler(sys.stdout)], False
 
 
-_TOKEN_FOLDERS: Final = ("/shared/", "/desk/link/")  # what follows these in a path is a token
+# What follows `/shared/` and `/desk/link/` in a path is a token.
+_SLASH: Final = re.compile(r"([/\\]|%(?:25)*(?:2f|5c))", re.IGNORECASE)
+_FOLDER: Final = re.compile(r"\W*(shared|desk|link)(?:[^\w-].*)?", re.IGNORECASE | re.DOTALL)
 _log = logging.getLogger("edge_api.access")
 
 
@@ -76,7 +80,7 @@ class AccessLog:
         entry = {
             "time": time.time(),
             "method": request.method,
-            "path": redact_path(request.rel_url.raw_path, request.path),
+            "path": redact_path(request.rel_url.raw_path),
             "operation": route,
             "status": response.status,
             "bytes": 0 if request.method == "HEAD" else size,
@@ -88,11 +92,16 @@ class AccessLog:
         _log.info("%s", self._write(entry))
 
 
-def redact_path(raw_path: str, path: str) -> str:
-    """Return a path as it was sent, with `-` in place of a token; `path` is the same, decoded."""
-    for folder in _TOKEN_FOLDERS:
-        if path.startswith(folder):
-            return f"{folder}-"
+def redact_path(raw_path: str) -> str:
+    """Return a path as it was sent, with `-` for a token, however its folder is spelled."""
+    is_desk, parts = False, _SLASH.split(raw_path)
+    for at, part in enumerate(parts):
+        found = _FOLDER.fullmatch(unquote(re.sub("%(?:25)+", "%", part)))
+        name = found[1].casefold() if found else ""
+        is_desk |= name == "desk"
+        if name == "shared" or (is_desk and name == "link"):
+            has_more = "".join(parts[at:]).strip("/").casefold() != name
+            return "".join((*parts[:at], name, "/-")) if has_more else raw_path
     return raw_path
 
 

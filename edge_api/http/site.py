@@ -1,6 +1,7 @@
 """The built site at `/`: which of the files listed at load answers a request, and in which form."""
 
 import asyncio
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cached_property, partial
@@ -46,6 +47,7 @@ _NOT_FOUND_PAGE: Final = "/404.html"
 _ALIASES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Paths of operations with the slash that built pages have."""
 _UNCACHED_SIZE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
+_TOKEN: Final = re.compile(r"[\w-]{22}", re.ASCII)  # the form of a share's token
 _MAX_SUGGESTIONS: Final = 5  # addresses
 _PAGINATION: Final = "/page/"
 _NOT_FOUND_HEADERS: Final = (
@@ -157,28 +159,33 @@ class Site:
 
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:
         """Return the answer to a request outside `/api/`. Raises Problem."""
+        if request.rel_url.raw_path.startswith(SHARED):  # as it was sent, as proxies' logs match
+            return await self._read_shared(request)
         if request.method in _READ_METHODS:
-            is_shared = request.path.startswith(SHARED)
-            return await (self._read_shared(request) if is_shared else self._read(request))
-        pages = self._current()
-        if request.path not in pages.files and pages.redirect_target(request.path) is None:
             return await self._read(request)
-        if request.method != "OPTIONS":
-            raise Problem("method_not_allowed", headers={"Allow": _ALLOW})
+        pages = self._current()
         file = pages.files.get(request.path)
-        is_cross_origin = file is not None and allows_any_origin(file)
-        return preflight_response(_ALLOW) if is_cross_origin else options_response(_ALLOW)
+        if file is None and pages.redirect_target(request.path) is None:
+            return await self._read(request)
+        return _answer_other(request, is_open=file is not None and allows_any_origin(file))
 
     async def _read_shared(self, request: Request) -> web.StreamResponse:
         """Answer from the disk, so that a revocation counts at once; else as for a missing page."""
         token, slash, name = request.path.removeprefix(SHARED).partition("/")
-        name = name or "index.html" * len(slash)  # without the slash, its addresses lead elsewhere
-        headers = (("Content-Type", media_type(name)), *SHARED_HEADERS)
-        asked = self._service.settings.build_dir, token, name, self._service.clock()
+        headers = (("Content-Type", media_type(name or "index.html")), *SHARED_HEADERS)
+        asked = self._service.settings.build_dir, token, name or "index.html"
         with suppress(OSError):
-            file = await asyncio.to_thread(find_shared, *asked)
-            found = await asyncio.to_thread(represent, file, None, "", 200, headers)
-            return await answer_file(found, request)
+            if slash:
+                file = await asyncio.to_thread(find_shared, *asked, self._service.clock())
+                found = await asyncio.to_thread(represent, file, None, "", 200, headers)
+            elif not _TOKEN.fullmatch(token):
+                raise FileNotFoundError
+            if request.method not in _READ_METHODS:
+                return _answer_other(request)
+            if slash:
+                return await answer_file(found, request)
+            # Whether or not a share has this token, which tells nothing of it.
+            return PreparedResponse(308, (("Location", f"{SHARED}{token}/"), *SHARED_HEADERS))
         response = await self._read(request)
         if response.status == HTTPStatus.NOT_FOUND:
             trusted = self._service.settings.trusted_proxies
@@ -217,3 +224,10 @@ class Site:
         if self._pages is None or self._pages.build_files is not build.files:
             self._pages = SitePages(build, self._reference)
         return self._pages
+
+
+def _answer_other(request: Request, *, is_open: bool = False) -> PreparedResponse:
+    """Answer OPTIONS; `is_open`: scripts of any origin may read it. Raises Problem otherwise."""
+    if request.method != "OPTIONS":
+        raise Problem("method_not_allowed", headers={"Allow": _ALLOW})
+    return preflight_response(_ALLOW) if is_open else options_response(_ALLOW)

@@ -94,6 +94,8 @@ _CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
 def read_form(fields: Mapping[str, str]) -> LeadInput:
     """Return the input of a posted form. Raises FormErrors."""
     given = normalize_newlines(fields)
+    if _STARTED.fullmatch(given.get("message", "").strip()):
+        given["message"] = ""  # nothing but what `start_message` wrote
     given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
     if not fields.get("consent_text", ""):
         given["consent_text"] = None
@@ -112,6 +114,7 @@ _SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
 _MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
 
 
+_STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
 _MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
 _REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time
 SPAM_THRESHOLD: Final = 3

@@ -41,7 +41,7 @@ Found = tuple[Mapping[str, Json], Mapping[str, bytes]]
 class GetSkillParams(RequestParams):
     """The URI of the SKILL.md of a skill."""
 
-    uri: str
+    uri: Any = None
 
 
 class Skills:
@@ -58,8 +58,11 @@ class Skills:
         return {"skills": list((await self._read_build())[0].values()), **self._hint}
 
     async def get(self, _: Context, params: GetSkillParams) -> dict[str, Any]:
-        """Return one skill. Raises MCPError for an unknown URI, Problem `unavailable`."""
+        """Return one skill. Raises MCPError for no or an unknown URI, Problem `unavailable`."""
         entries, _files = await self._read_build()
+        if not isinstance(params.uri, str):
+            example = next(iter(entries), f"{SCHEME}NAME{_MAIN}")
+            raise MCPError(INVALID_PARAMS, f"`uri` is missing; give a text such as {example}")
         if params.uri not in entries:
             raise _unknown(params.uri, entries)
         return {"skill": entries[params.uri], **self._hint}

@@ -3,11 +3,13 @@
 import json
 import os
 import shutil
+from contextlib import suppress
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+_STALE: Final = 3600  # seconds after which a folder that a command left unfinished is deleted
 RECORD: Final = "share.json"  # of digest, made, expires, slug and title; instants as of RFC 3339
 
 
@@ -34,9 +36,14 @@ def find_shared(build_dir: Path, token: str, name: str, now: datetime) -> Path:
 
 
 def list_shares(build_dir: Path, now: datetime) -> dict[Path, Any]:
-    """Return the records of shares that can be read at `now`, by folder; delete the others."""
-    found = {each: read_share(each, now) for each in locate_share(build_dir, "").parent.glob("*")}
-    for folder in [each for each in found if not found[each]]:
+    """Return records of shares by folder, oldest first; delete ended, and stale unfinished ones."""
+    shares = locate_share(build_dir, "").parent
+    found = {each: read_share(each, now) for each in shares.glob("[!.]*")}
+    ended = [each for each in found if not found[each]]
+    for each in shares.glob(".*"):
+        with suppress(OSError):  # a command that runs now renames and deletes its own
+            ended += [each] * (each.stat().st_mtime < now.timestamp() - _STALE)
+    for folder in ended:
         shutil.rmtree(folder, ignore_errors=True)
-        del found[folder]
-    return found
+        found.pop(folder, None)
+    return dict(sorted(found.items(), key=lambda each: each[1].get("made", "")))

@@ -80,10 +80,11 @@ def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> 
             yield FileTarget(path, content / source)
 
 
-_URL = re.compile(
+REFERENCE = re.compile(
     rb"""(?:url\(\s*(?P<quote>["']?)(?P<address>[^"')\s]+)(?P=quote)\s*\)"""
     rb"""|(?P<import>@import\s+)(?P<sign>["'])(?P<sheet>[^"'\s]+)(?P=sign))"""
 )
+"""Where a style sheet names another file."""
 _COMMENT = re.compile(
     rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
     | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*)""",
@@ -171,7 +172,7 @@ class Assets:
             prefix = (found["import"] or b"").decode()
             return f'{prefix}url("{self.locate(name)}{mark}{rest}")'.encode()
 
-        return _URL.sub(rename, data)
+        return REFERENCE.sub(rename, data)
 
 
 def _drop_comments(sheet: bytes) -> bytes:

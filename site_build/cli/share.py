@@ -2,14 +2,15 @@
 
 import argparse
 import json
-import os
 import re
 import secrets
 import shutil
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from urllib.parse import urljoin
 
 from selectolax.lexbor import LexborHTMLParser
@@ -19,6 +20,7 @@ from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from edge_api.schema.paths import SHARED
 from edge_api.schema.shares import RECORD, list_shares, locate_share
 from site_build import addresses, options
+from site_build.build.assets import REFERENCE
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
 from site_build.build.memory import PreviewBuild
@@ -38,6 +40,7 @@ _TELLING = """link[rel="canonical"], link[rel="alternate"], meta[property], meta
     meta[name^="twitter:"], script[type="application/ld+json"],
     li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
 _ADDRESS = re.compile(r"[^\s,]*/\S*?(?=,?(?:\s|$))")  # of which a `srcset` has several
+_PUBLIC = "\nIts pictures and files are public under their plain names, shared or not."
 _MARKS = r"""<meta name="robots" content="noindex">
 \g<0>
 <aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
@@ -63,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.slug:
         console.print(_share(arguments, now))
     elif named:
-        ended = [each for each in shares if named in {"all", *shares[each].values()}]
+        ended = [e for e in shares if named in {"all", shares[e]["slug"], shares[e]["digest"]}]
         if not ended:
             raise BuildError(f"nothing that is shared is called {named!r}; see share --list")
         with plain_errors(arguments.output):
@@ -89,48 +92,70 @@ def _share(arguments: argparse.Namespace, now: datetime) -> str:
     build = build_preview(request, origin, KnownContent(replace(content, documents=shown)))
     expires, token = now + timedelta(days=arguments.days), secrets.token_urlsafe(16)  # 128 bits
     until = f"{expires:%-d %B %Y, %H:%M} UTC"
-    files = _make_files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
+    made = _Files(build, draft, output / CURRENT_LINK / SITE_FOLDER, until)
     folder = locate_share(output, token)
     record = {"digest": folder.name[:12], "made": write_instant(now)}
     record |= {"expires": write_instant(expires), "slug": slug, "title": draft.title}
-    staging = folder.with_name(f".{os.getpid()}")
+    files = {RECORD: json.dumps(record).encode(), **made.by_name}
     with plain_errors(output):
-        staging.mkdir(parents=True)
-        # The record comes first: a folder without it is deleted by the next command.
-        for name, data in {RECORD: json.dumps(record).encode(), **files}.items():
-            (staging / name).write_bytes(data)
-        staging.rename(folder)
-    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that"
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=".", dir=folder.parent) as staging:
+            # The folder within has the usual mode: the edge may run as another user.
+            (whole := Path(staging, "share")).mkdir()
+            for name, data in files.items():
+                (whole / name).write_bytes(data)
+            whole.rename(folder)
+    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that{made.note}"
     return f"{draft.title} is shared until {until}, with all who have this address:\n{how}"
 
 
-def _make_files(build: PreviewBuild, draft: Document, site: Path, until: str) -> dict[str, bytes]:
-    """Return the page and what it shows by name; `site` is the current one. Raises BuildError."""
-    taken: dict[str, str] = {}
+class _Files:
+    """The files of a share by name: a page, and what it and its style sheets show."""
 
-    def point(found: re.Match[str]) -> str:
-        """Return an address as the shared page has it; nothing where nothing answers."""
-        address = re.sub(rf"^{re.escape(build.site.identity.url)}(?=/)", "", found[0])
-        path = resolve(draft.address, address)
-        if path == draft.address:
-            return re.sub("^[^?#]*", "", address) or "./"
-        if path.startswith(addresses.PICTURES) or path in build.content.files.values():
-            return taken.setdefault(path, f"{len(taken) + 1}{PurePosixPath(path).suffix}")
-        if is_of_edge(path) or (site / path).exists() or (site / f"{path}.html").exists():
-            return urljoin(f"/{draft.address}", address) if path else address
+    def __init__(self, build: PreviewBuild, draft: Document, site: Path, until: str) -> None:
+        """`site` is the current one. Raises BuildError."""
+        self._build, self._site, self._content = build, site, {*build.content.files.values()}
+        self._names: dict[str, str] = {}
+        self.by_name: dict[str, bytes] = {}
+        tree = LexborHTMLParser(build.make(addresses.name_file(draft.address)) or b"")
+        for node in tree.css(_TELLING.format(addresses.name_alternate(draft.address))):
+            node.decompose()
+        for node in tree.css("[href], [src], [srcset], [poster]"):
+            for name in node.attributes.keys() & {"href", "src", "srcset", "poster"}:
+                told = node.attributes[name] or ""
+                if value := _ADDRESS.sub(lambda each: self._point(draft.address, each[0]), told):
+                    node.attrs[name] = value
+                else:
+                    del node.attrs[name]
+        html = re.sub(r"</head>\s*<body[^>]*>", _MARKS.format(until), tree.html or "", count=1)
+        self.by_name["index.html"] = html.encode()
+        self.note = _PUBLIC if self._content & self._names.keys() else ""
+
+    def _point(self, base: str, address: str) -> str:
+        """Return an address in the file `base` as the share has it; nothing where none answers."""
+        address = re.sub(rf"^{re.escape(self._build.site.identity.url)}(?=/)", "", address)
+        path, rest = resolve(base, address), re.sub("^[^?#]*", "", address)
+        if path == base:
+            return rest or "./"
+        if name := self._take(path):
+            return f"{name}{rest}"
+        if is_of_edge(path) or any((self._site / f"{path}{end}").exists() for end in ("", ".html")):
+            return urljoin(f"/{base}", address) if path else address
         if path.startswith(addresses.THEME):
             raise BuildError(f"the current build lacks {path}; run {BUILD} build before")
         return ""
 
-    tree = LexborHTMLParser(build.make(addresses.name_file(draft.address)) or b"")
-    for node in tree.css(_TELLING.format(addresses.name_alternate(draft.address))):
-        node.decompose()
-    for node in tree.css("[href], [src], [srcset], [poster]"):
-        for name in node.attributes.keys() & {"href", "src", "srcset", "poster"}:
-            if value := _ADDRESS.sub(point, node.attributes[name] or ""):
-                node.attrs[name] = value
-            else:
-                del node.attrs[name]
-    html = re.sub(r"</head>\s*<body[^>]*>", _MARKS.format(until), tree.html or "", count=1)
-    made = {name: build.make(path) or b"" for path, name in taken.items()}
-    return {"index.html": html.encode(), **made}
+    def _take(self, path: str) -> str:
+        """Return the name of a picture, style sheet or font; nothing where the build has none."""
+        is_style = path.startswith(addresses.THEME) and not path.endswith(".js")
+        is_shown = is_style or path.startswith(addresses.PICTURES) or path in self._content
+        if is_shown and path not in self._names and (data := self._build.make(path)) is not None:
+            name = self._names[path] = f"{len(self._names) + 1}{PurePosixPath(path).suffix}"
+            rename = partial(self._rename, path)
+            self.by_name[name] = REFERENCE.sub(rename, data) if name.endswith(".css") else data
+        return self._names.get(path, "")
+
+    def _rename(self, sheet: str, found: re.Match[bytes]) -> bytes:
+        address = (found["address"] or found["sheet"]).decode()
+        named = f'url("{self._point(sheet, address) or address}")'
+        return (found["import"] or b"") + named.encode()

@@ -1,6 +1,13 @@
 import pytest
 
-from edge_api.leads.service import LeadInput, dedupe_digest, score_spam, start_message
+from edge_api.leads.service import (
+    LeadInput,
+    dedupe_digest,
+    read_form,
+    score_spam,
+    start_message,
+)
+from edge_api.operation.input import FormErrors
 
 
 def lead(message: str = "Hello", **changes: str) -> LeadInput:
@@ -50,6 +57,10 @@ def test_signs_are_told_by_name(message: str, reasons: tuple[str, ...]) -> None:
 def test_the_start_of_a_message_is_no_sign(title: str, start: str) -> None:
     """A title that would be one is left out: its reader has not written it."""
     assert start_message(title, "/a/") == start
+    form = {"name": "Ann", "email": "ann@example.org", "budget_tier": "5k"}
+    assert read_form({**form, "message": f"{start}\r\nHello"}).message.endswith("Hello")
+    with pytest.raises(FormErrors, match="message: must not be empty"):
+        read_form({**form, "message": start.replace("\n", "\r\n")})
     assert score_spam(lead(f"{start}Hello"))[0] == 0
 
 

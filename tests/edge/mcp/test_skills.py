@@ -107,8 +107,12 @@ async def test_an_unknown_uri_is_told_what_there_is(agent: Agent, method: str, u
 
 async def test_wrong_parameters_are_refused(agent: Agent) -> None:
     """A page that is none of the site, a missing URI and a foreign cursor are -32602."""
-    assert (await agent.ask("skills/get")).code == -32602
-    assert (await agent.ask("skills/get", uri=7)).code == -32602
+    for given in ({}, {"uri": 7}, {"name": "connect-over-mcp"}):
+        answer = await agent.ask("skills/get", **given)
+        assert answer.code == -32602
+        message = answer.body["error"]["message"]
+        assert message.startswith("`uri` is missing; give a text such as skill://")
+        assert message.endswith("/SKILL.md")
     assert (await agent.ask("skills/get", uri="http://journal.test/about/")).code == -32602
     assert (await agent.ask("skills/list", cursor="2")).code == -32602
 

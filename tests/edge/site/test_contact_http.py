@@ -212,6 +212,12 @@ async def test_a_post_leads_to_a_message_about_it(edge: Any) -> None:
     assert start == 'About \u201cSewing & "folding"\u201d (/journal/sewing-and-folding/):\n\n'
     assert page.css("[aria-invalid], [role=alert]") == []
 
+    answer, page = await send(edge, {**GOOD, "message": start})
+    assert (answer.status, fault(page, "message")) == (400, "Must not be empty.")
+    assert find(page, "#message").text().strip() == start.strip(), "what was typed stays"
+    assert find(page, "#name").attributes["value"] == GOOD["name"]
+    assert await leads(edge) == []
+
     await send(edge, {**GOOD, "message": f"{start}I liked it."})
     (lead,) = await leads(edge)
     assert (lead["message"], lead["status"]) == (f"{start}I liked it.", "new")

@@ -79,6 +79,7 @@ class Journal:
             rf"^{re.escape(self.site_url)}(/shared/[\w-]{{22}}/)$", said, re.MULTILINE
         )
         assert found is not None, said
+        assert said.endswith("are public under their plain names, shared or not.\n")
         return found[1]
 
 
@@ -180,17 +181,27 @@ async def test_whatever_is_not_shared_is_a_missing_page(
         "A" * 99,
     )
     paths = [f"{path}{name}" for name in names] + [f"/shared/{each}/" for each in tokens]
-    paths += [path.rstrip("/"), f"/shared//{token}/", f"/shared/./{token}/x", "/shared/", "/shared"]
+    paths += [f"/shared//{token}/", f"/shared/./{token}/x", "/shared/", "/shared"]
+    # Spellings that a proxy may log whole.
+    paths += [f"/{folder}{token}/" for folder in ("%73hared/", "shared%2f", "SHARED/", "/shared/")]
     async with make_edge(BUILD_DIR=str(drafts.output)) as edge:
         missing = await fetch(edge, "/no-such-page/")
         answers = {each: await raw(edge, each) for each in paths}
         named = await fetch(edge, f"{path}index.html")
-        posted = await fetch(edge, path, "POST")
+        posted = [await fetch(edge, path, each) for each in ("POST", "PUT", "OPTIONS")]
+        page = [await fetch(edge, "/about/", each) for each in ("POST", "PUT", "OPTIONS")]
+        lost = await fetch(edge, f"/shared/{token_urlsafe(16)}/", "POST")
+        bare = [await fetch(edge, f"/shared/{each}") for each in (token, "A" * 22)]
 
     assert missing[0] == 404
     assert {each: said for each, said in answers.items() if said != missing[::2]} == {}
     assert named[0] == 200
-    assert posted == missing
+    assert posted == page
+    assert [each[0] for each in posted] == [405, 405, 204]
+    assert lost == missing
+    for (status, headers, _), each in zip(bare, (token, "A" * 22), strict=True):
+        assert (status, headers["Location"]) == (308, f"/shared/{each}/")
+        assert (headers["Cache-Control"], headers["Referrer-Policy"]) == ("no-store", "no-referrer")
 
 
 async def raw(edge: RunningEdge, path: str) -> tuple[int, bytes]:
@@ -210,12 +221,13 @@ async def test_a_revoked_share_is_gone_at_once(drafts: Journal, make_edge: EdgeM
         missing = await fetch(edge, "/no-such-page/")
         first, second = (drafts.share_draft() for _ in range(2))
         before = [(await fetch(edge, each))[0] for each in (first, second)]
+        shown = re.findall(rb"\b\d+\.avif", (await fetch(edge, first))[2])[0].decode()
         digests = [line.split()[0] for line in drafts.share("--list").splitlines()]
         shares = drafts.output / "shares"
         revoked = next(each for each in digests if is_of(first, shares, each))
         said = drafts.share("--revoke", revoked)
         began = time.monotonic()
-        after = [await fetch(edge, each) for each in (first, f"{first}1.avif", second)]
+        after = [await fetch(edge, each) for each in (first, f"{first}{shown}", second)]
         seconds = time.monotonic() - began
 
     assert before == [200, 200]
@@ -360,7 +372,8 @@ def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) 
     words = ("--name", "reader", "--scopes", "posts:read metrics:read", "--json")
     with installation.serving() as edge:
         key = json.loads(installation.run("keys", "issue", *words)[1])["key"]
-        read = [edge.get(each)[0] for each in (path, f"{path}1.avif", f"{path}index.html")]
+        shown = re.findall(r"\b\d+\.avif", edge.get(path)[2].decode())[0]
+        read = [edge.get(each)[0] for each in (path, f"{path}{shown}", f"{path}index.html")]
         public = read_public(journal) + read_surfaces(edge, key)
         bad = (path[:-1], f"{path}x", f"/%73hared/{token}/", f"/shared/{token}?{token}", f"{path}%")
         missed = [edge.get(each)[0] for each in bad]
@@ -370,7 +383,7 @@ def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) 
         said, complained = edge.process.communicate(timeout=30)
 
     assert read == [200, 200, 200]
-    assert missed == [404, 404, 200, 404, 404]
+    assert missed == [308, 404, 404, 308, 404]
     assert found_in(public, path) == []
     assert said.count("/shared/-") >= 8
     assert found_in(f"{said}{complained}".encode(), path) == []
