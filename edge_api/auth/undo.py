@@ -1,6 +1,6 @@
 """Undo: each change is stored with its rows before and after it, and taken back by these."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -79,11 +79,18 @@ def _of(audit_id: str) -> Where:
     return (Filter("audit_id", "eq", audit_id),)
 
 
-async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
+async def undo(
+    store: Store,
+    clock: Clock,
+    actor: Actor,
+    audit_id: str,
+    check: Callable[[Table, Row], None] = lambda _table, _row: None,
+) -> None:
     """Restore the rows of a change as they were before it; this can be undone in turn.
 
-    Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
-    actor does not reach, `conflict` where a row has changed since.
+    `check` raises for a row that the actor may not restore. Raises Problem `not_found` where the
+    former rows are not kept, `forbidden` for a table that the actor does not reach, `conflict`
+    where a row has changed since.
     """
     kept = await _read_kept(store, audit_id)
     table = TABLES[kept[0]["table_name"]]
@@ -93,6 +100,8 @@ async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
     (found,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
     current = {str(row[table.key]): row for row in found.rows}
     for row in kept:
+        if row["former"] is not None:
+            check(table, row["former"])
         if (now_there := current.get(row["row_id"])) != row["changed"]:
             raise await _conflict(store, row, now_there)
     now = clock()

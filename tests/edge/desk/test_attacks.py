@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from edge_api.access.service import AccessRequestInput, AccessRequests
 from edge_api.auth.actor import system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.background import delete_expired
-from edge_api.db.internal_tables import DESK_LINKS, DESK_SESSIONS
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, DESK_SESSIONS
+from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
@@ -206,6 +208,44 @@ async def test_nobody_grants_more_than_they_have(edge: RunningEdge) -> None:
     assert len(await browser.rows(CREDENTIALS)) == before
     rotated = await browser.post(f"{path}{issued.row['id']}/rotate/")
     assert rotated.status == 200
+
+
+async def approve_and_deny(owner: Browser, scopes: str) -> tuple[str, str]:
+    """Approve a request, then deny it; return its claim token, and the entry of the denial."""
+    given = {"type": "api_key", "name": "Bot", "purpose": "Read.", "scopes": scopes.split()}
+    request = AccessRequestInput.model_validate(given)
+    filed = await owner.edge.service[AccessRequests].submit(request, "192.0.2.1")
+    path = f"/desk/access/requests/{filed.row['id']}"
+    assert (await owner.post(f"{path}/approve/", scope=scopes.split())).status == 303
+    denied = await owner.post(f"{path}/deny/")
+    return filed.claim_token, denied.to.rpartition("=")[2]
+
+
+async def test_an_undo_grants_no_more_than_an_approval(owner: Browser) -> None:
+    """Neither scopes that the key lacks, nor a time beyond its end; a key with both may."""
+    edge = owner.edge
+    scopes = "leads:write metrics:read admin:write"
+    token, denial = await approve_and_deny(owner, scopes)
+    narrow = await Browser(edge).sign_in(await edge.key("admin:read", "admin:write"))
+    refused = await narrow.post(f"/desk/audit/{denial}/undo/")
+    assert (refused.status, "Your key has no scope leads:write" in refused.said) == (400, True)
+    assert (await owner.rows(ACCESS_REQUESTS))[0]["status"] == "denied"
+
+    soon = format_instant(system_clock() + timedelta(days=2))
+    keys = Keys(edge.service.store, system_clock)
+    short = await keys.issue(NewKey("short", scopes=tuple(SCOPES), expires_at=soon))
+    brief = await Browser(edge).sign_in(short.secret)
+    refused = await brief.post(f"/desk/audit/{denial}/undo/")
+    assert (refused.status, f"Your key ends on {soon[:10]}" in refused.said) == (400, True)
+    with pytest.raises(Problem, match="denied"):
+        await edge.service[AccessRequests].claim(token)
+
+    undone = await owner.post(f"/desk/audit/{denial}/undo/")
+    assert (undone.status, (await owner.rows(ACCESS_REQUESTS))[0]["status"]) == (303, "approved")
+    again = await owner.post(f"/desk/audit/{undone.to.rpartition('=')[2]}/undo/")
+    entry = again.to.rpartition("=")[2]
+    assert (await brief.post(f"/desk/audit/{entry}/undo/")).status == 400
+    assert (await owner.rows(ACCESS_REQUESTS))[0]["status"] == "denied"
 
 
 async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) -> None:
