@@ -6,6 +6,7 @@ requests to decide, keys, sessions, mail that waits or was given up, and the aud
 
 from contextlib import suppress
 from datetime import date, timedelta
+from functools import partial
 from importlib.resources import files
 from typing import Final
 from uuid import uuid4
@@ -15,8 +16,10 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state
 from edge_api.auth.undo import undo, undoable
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.table import Row, Table
 from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, CREDENTIALS, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import (
@@ -40,7 +43,7 @@ from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.service import Document, OperationResult, Service
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, UNVETTED_SCOPES
 from edge_api.schema.paths import DESK
 
 PATH: Final = "/desk/access/"
@@ -63,6 +66,9 @@ async def show_access(visit: Visit) -> Values:
         "session_id": visit.session.id,
         "scopes": {name: text for name, text in SCOPES.items() if name in visit.actor.scopes},
         "usual": DEFAULT_SCOPES,
+        "unvetted": UNVETTED_SCOPES,
+        "key": visit.path.get("key", ""),
+        "chosen": visit.chosen,
         "tables": tuple(ADMINISTRATIVE),
         "once": str(uuid4()),
         "latest": visit.session.key_expires_at,
@@ -214,9 +220,16 @@ async def show_audit(visit: Visit) -> Values:
     }
 
 
+def _check_restored(visit: Visit, table: Table, row: Row) -> None:
+    """Raise Problem `invalid` for a request that was approved with more than the visitor has."""
+    if table is ACCESS_REQUESTS and row["status"] == "approved":
+        _check_grant(visit, tuple(row["scopes"].split()), None)
+
+
 async def undo_entry(visit: Visit) -> str:
     """Undo the change of an entry."""
-    await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"])
+    check, service = partial(_check_restored, visit), visit.service
+    await undo(service.store, service.clock, visit.actor, visit.path["key"], check)
     return safe_target(visit.typed.get("back") or AUDIT_PATH)
 
 

@@ -17,7 +17,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from tests.edge.conftest import RunningEdge
-from tests.edge.desk.conftest import Browser
+from tests.edge.desk.conftest import Browser, Response
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.each_engine
@@ -196,6 +196,39 @@ async def test_requests_are_decided_and_a_denial_is_undone(owner: Browser) -> No
     await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
     rows = {row["id"]: row for row in await owner.rows(ACCESS_REQUESTS)}
     assert rows[second]["status"] == "pending"
+
+
+def ticked(shown: Response, name: str, form: str) -> list[str]:
+    """Return the values of the ticked boxes of a member in one form."""
+    boxes = shown.tree.css(f'form[action="{form}"] [name={name}][checked]')
+    return [str(each.attributes["value"]) for each in boxes]
+
+
+async def test_one_press_approves_no_more_than_the_command_line_does(owner: Browser) -> None:
+    """What else was asked for is there to tick; a form that comes back is as it was sent."""
+    asked = await ask_for_access(owner.edge, "posts:read admin:read admin:write")
+    other = await ask_for_access(owner.edge, "posts:read mcp")
+    path = f"/desk/access/requests/{asked}/approve/"
+    shown = await owner.get("/desk/access/")
+    assert ticked(shown, "scope", path) == ["posts:read"]
+    assert len(shown.tree.css(f'form[action="{path}"] [name=scope]')) == 3
+    second = path.replace(asked, other)
+    assert ticked(shown, "scope", second) == ["posts:read", "mcp"]
+
+    none = await owner.post(path)
+    assert (none.status, ticked(none, "scope", path)) == (400, [])
+    assert ticked(none, "scope", second) == ["posts:read", "mcp"]
+    assert "posts:read" in ticked(none, "scope", "/desk/access/keys/")
+
+
+async def test_a_faulty_form_of_a_key_keeps_its_ticks(owner: Browser) -> None:
+    """Without a ticked table a key is for all of them, so that a lost tick grants more."""
+    path = "/desk/access/keys/"
+    form = {"name": "n", "type": "access_token", "scope": ["posts:read", "leads:read"]}
+    wrong = await owner.post(path, table=["leads"], once=SUBJECT, **form)
+    assert (wrong.status, "needs the scope mcp" in wrong.said) == (400, True)
+    assert ticked(wrong, "scope", path) == ["posts:read", "leads:read"]
+    assert ticked(wrong, "table", path) == ["leads"]
 
 
 async def test_keys_are_issued_once_rotated_and_revoked(owner: Browser) -> None:
