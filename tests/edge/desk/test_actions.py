@@ -163,6 +163,38 @@ async def test_a_row_is_edited_and_deleted(owner: Browser) -> None:
     assert (await owner.rows(EMAIL_SEND_STATE))[0]["batch_size"] == 7
 
 
+async def test_a_column_of_json_is_shown_whatever_is_in_it(owner: Browser) -> None:
+    """The column has any JSON; the inbox and the lead show it."""
+    lead = await owner.lead(spam_reasons=["many links", "repeated"])
+    paths = ("/desk/leads/", f"/desk/leads/{lead['id']}/")
+    for path in paths:
+        assert "many links, repeated" in (await owner.get(path)).said
+    row = f"/desk/tables/leads/{lead['id']}/"
+    for text in ("5", "true", '"one"', '{"a":1}', "[1,[2]]", "0", "[]"):
+        assert (await owner.post(row, spam_reasons=text)).status == 303
+        shown = [await owner.get(path) for path in paths]
+        assert [each.status for each in shown] == [200, 200], text
+        assert text not in ("5", '"one"') or all(text.strip('"') in each.said for each in shown)
+
+
+@pytest.mark.parametrize("key", ["9" * 30, "9" * 18, "-1", "x", "\u00b2", "%00"])
+async def test_a_key_that_no_row_can_have_is_not_found(owner: Browser, key: str) -> None:
+    """Not even the engine is asked for a number that it cannot store."""
+    assert (await owner.get(f"/desk/tables/email_send_state/{key}/")).status == 404
+    assert (await owner.post(f"/desk/tables/email_send_state/{key}/", x="")).status == 404
+
+
+async def test_a_lead_in_capitals_leads_on_as_any_other(owner: Browser) -> None:
+    """The letters of a UUID have no case (RFC 9562, section 4)."""
+    lead, other = await owner.lead(), await owner.lead()
+    for each, following in ((lead, None), (other, lead)):
+        shown = await owner.get(f"/desk/leads/{each['id'].upper()}/?status=new")
+        assert shown.one(".pages a").attributes["href"] == "/desk/leads/?status=new"
+        link = shown.tree.css_first("a[rel=next]")
+        path = link and link.attributes["href"]
+        assert path == (following and f"/desk/leads/{following['id']}/?status=new")
+
+
 async def test_rows_are_filtered_by_the_address(owner: Browser) -> None:
     """The form adds to the dialect of the administrative interface; a fault is a sentence."""
     for number in range(3):
