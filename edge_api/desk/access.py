@@ -263,14 +263,15 @@ async def _form(service: Service, to: str, status: int = 200, **values: object) 
 async def sign_in(service: Service, request: Request) -> OperationResult:
     """Start a session for the holder of a key; offer to go on with what was typed before."""
     pairs = form_pairs(request.body)
-    kept = [pair for pair in pairs if pair[0] not in ("key", "to")]
+    kept = [pair for pair in pairs if pair[0] not in ("key", "to", "screen")]
     to = safe_target(dict(pairs).get("to", DESK))
+    screen = safe_target(dict(pairs).get("screen", to))
     try:
         actor = await _key_actor(service, request, dict(pairs).get("key", "").strip())
     except Problem as problem:
         if problem.code != "invalid":
             raise
-        return await _form(service, to, 400, kept=kept, fault=f"{problem.message}.")
+        return await _form(service, to, 400, kept=kept, screen=screen, fault=f"{problem.message}.")
     cookie = await _start(service, request, actor)
     if not kept:
         return redirect(to, cookie)
@@ -297,7 +298,7 @@ async def mail_link(service: Service, request: Request) -> OperationResult:
     await service.limiter.hit("desk_links", request.address)
     links, settings = service[DeskLinks], service.settings
     await links.check_rate()
-    row = links.new_row()
+    row = links.new_row(safe_target(dict(form_pairs(request.body)).get("to", DESK)))
     is_safe = settings.is_loopback or settings.site_url.startswith("https:")
     mail = service[Outbox].desk_link(row)
     await service.store.run(*links.insert(row), *(mail if is_safe else ()))
@@ -317,10 +318,11 @@ _USED: Final = "This link has been used, or is older than 15 minutes: ask for an
 
 async def use_link(service: Service, request: Request) -> OperationResult:
     """Sign the owner in, once for each link."""
-    if not await service[DeskLinks].consume(request.path["token"]):
+    target = await service[DeskLinks].consume(request.path["token"])
+    if not target:
         await service.limiter.hit("failed_auth", request.address)
         return await _form(service, DESK, 404, fault=_USED)
-    return redirect(DESK, await _start(service, request, OWNER))
+    return redirect(target, await _start(service, request, OWNER))
 
 
 async def sign_out(service: Service, request: Request) -> OperationResult:

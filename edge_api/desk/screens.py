@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import jinja2
 from pydantic import TypeAdapter
@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 from edge_api.auth.actor import Actor
 from edge_api.auth.rate_limits import AUTHENTICATED
 from edge_api.auth.undo import undoable
+from edge_api.db.internal_tables import MAX_URL_LENGTH
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read
 from edge_api.db.table import Row
@@ -172,8 +173,11 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
 async def _act(action: Action, menu: Menu, service: Service, request: Request) -> OperationResult:
     session = await find_session(service, request)
     if session is None:
-        to, kept = _fill(action.path, request.path), form_pairs(request.body)
-        return await render(service, "sign_in", "Sign in", status=401, to=to, kept=kept)
+        kept = form_pairs(request.body)
+        screen = _form_address(action, dict(kept), request.path)
+        to = _fill(action.path, request.path) if kept else screen
+        signing = {"to": to, "screen": screen, "kept": kept}
+        return await render(service, "sign_in", "Sign in", status=401, **signing)
     visit = Visit(service, session, request.path, request.pairs, request.body)
     before = service.clock()
     try:
@@ -203,12 +207,17 @@ async def _show_again(
     action: Action, menu: Menu, visit: Visit, problem: Problem, errors: Mapping[str, str]
 ) -> OperationResult:
     """Return the screen of a form as it was filled in, with its errors."""
-    here = safe_target(visit.typed.get("back") or _fill(action.screen.path, visit.path))
+    here = _form_address(action, visit.typed, visit.path)
     visit = replace(visit, pairs=parse_qsl(urlsplit(here).query))
     values = await action.screen.read(visit)
     assert not isinstance(values, OperationResult)  # noqa: S101  a screen with forms is a page
     shown = {**values, "typed": visit.typed, "errors": errors, "here": here}
     return await render_screen(action.screen, menu, visit, shown, problem.status)
+
+
+def _form_address(action: Action, form: Mapping[str, str], path: Mapping[str, str]) -> str:
+    """Return the address of the page that has an action's form."""
+    return safe_target(form.get("back") or _fill(action.screen.path, path))
 
 
 def _admit(visit: Visit, screen: Screen, scope: Scope) -> None:
@@ -245,8 +254,9 @@ def check_origin(service: Service, headers: Mapping[str, str]) -> None:
 
 def safe_target(address: str) -> str:
     """Return an address within the desk; the desk's first page for any other."""
+    path = unquote(unquote(address.partition("?")[0]))  # browsers take %2e for a dot
     is_own = address.startswith(DESK) and "\\" not in address and address.isprintable()
-    return address if is_own and ".." not in address.partition("?")[0] else DESK
+    return address if is_own and ".." not in path and len(address) <= MAX_URL_LENGTH else DESK
 
 
 def with_parameters(address: str, **given: object) -> str:

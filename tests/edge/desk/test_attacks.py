@@ -14,13 +14,13 @@ from edge_api.auth.keys import Keys, NewKey
 from edge_api.background import delete_expired
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, DESK_SESSIONS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Update
+from edge_api.db.query import Delete, Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.operations import DESK
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
-from tests.edge.desk.conftest import FORM, Browser
+from tests.edge.desk.conftest import FORM, Browser, Response
 from tests.edge.store.samples import make_row
 
 POSTS = sorted(each.path for each in DESK if each.method == "POST")
@@ -96,6 +96,54 @@ async def test_what_was_typed_outlives_a_lost_session(owner: Browser) -> None:
     }
     await owner.post(path, **again)
     assert (await owner.rows(LEADS))[0]["notes"] == "long <b>"
+
+
+async def test_an_action_without_fields_leads_back_to_its_screen(owner: Browser) -> None:
+    """Its own address answers no GET; an undo goes back to where it was pressed."""
+    lead, key = await owner.lead(), await owner.edge.key()
+    owner.cookie = ""
+    for path in POSTS:
+        if path in ("/desk/sign-in/", "/desk/mail-link/", "/desk/link/{token}/", "/desk/sign-out/"):
+            continue
+        lost = await owner.post(path.format(key=lead["id"], table="leads"))
+        assert (lost.status, "What you typed is kept" in lost.said) == (401, False), path
+        to = str(lost.one("[name=to]").attributes["value"])
+        back = await owner.post("/desk/sign-in/", key=key, to=to)
+        assert (await owner.get(back.to)).status == 200, path
+        owner.cookie = ""
+
+
+async def test_a_mailed_link_leads_to_what_was_asked_for(owner: Browser) -> None:
+    """A lead whose address was opened signed out, or the page whose form was sent; never else."""
+    lead = await owner.lead()
+    path = f"/desk/leads/{lead['id']}/"
+    owner.cookie = ""
+    shown = await owner.get((await owner.get(f"{path}?status=new")).to)
+    lost = await owner.post(f"{path}erase/", sure="yes")
+    wrong = await owner.post("/desk/sign-in/", **hidden_fields(lost, "sign-in"), key="x")
+    asked = [hidden_fields(each, "mail-link") for each in (shown, lost, wrong)]
+    assert [each["to"] for each in asked] == [f"{path}?status=new", path, path]
+    for given, to in (
+        (asked[0]["to"], f"{path}?status=new"),
+        ("/desk/%2e%2e/api/", "/desk/"),
+        ("/desk/" + "x" * 2048, "/desk/"),
+    ):
+        await owner.edge.service.store.run(Delete(DESK_LINKS, EVERY))
+        assert (await owner.post("/desk/mail-link/", to=given)).status == 200
+        (row,) = await owner.rows(DESK_LINKS)
+        assert row["target"] == to
+        address = owner.edge.service[DeskLinks].address(row["id"])
+        used = await Browser(owner.edge).post(address.removeprefix(SITE_URL))
+        assert (used.status, used.to) == (303, to)
+
+
+EVERY = (Filter("id", "is", None, negated=True),)
+
+
+def hidden_fields(shown: Response, form: str) -> dict[str, str]:
+    """Return the hidden fields of a form of the page that asks to sign in."""
+    found = shown.tree.css(f'form[action="/desk/{form}/"] input[type=hidden]')
+    return {str(each.attributes["name"]): str(each.attributes["value"]) for each in found}
 
 
 async def test_a_session_is_new_at_each_sign_in_and_ends_for_good(edge: RunningEdge) -> None:
@@ -289,6 +337,9 @@ async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
         "//[",
         "https://evil.test/desk/",
         "/desk/../api/",
+        "/desk/%2e%2e/api/",
+        "/desk/.%2E/api/",
+        "/desk/%252e%252e/api/",
         "/\\evil.test",
         "x",
     ):
