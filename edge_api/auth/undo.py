@@ -24,6 +24,8 @@ from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, TABLES
 from edge_api.db.types import ColumnType, format_instant, parse_uuid
 
+Check = Callable[[Table, Row], None]
+
 
 def audited(
     actor: Actor,
@@ -80,17 +82,12 @@ def _of(audit_id: str) -> Where:
 
 
 async def undo(
-    store: Store,
-    clock: Clock,
-    actor: Actor,
-    audit_id: str,
-    check: Callable[[Table, Row], None] = lambda _table, _row: None,
+    store: Store, clock: Clock, actor: Actor, audit_id: str, check: Check | None = None
 ) -> None:
     """Restore the rows of a change as they were before it; this can be undone in turn.
 
-    `check` raises for a row that the actor may not restore. Raises Problem `not_found` where the
-    former rows are not kept, `forbidden` for a table that the actor does not reach, `conflict`
-    where a row has changed since.
+    Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
+    actor does not reach, `conflict` where a row has changed since; and what `check` raises.
     """
     kept = await _read_kept(store, audit_id)
     table = TABLES[kept[0]["table_name"]]
@@ -100,7 +97,7 @@ async def undo(
     (found,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
     current = {str(row[table.key]): row for row in found.rows}
     for row in kept:
-        if row["former"] is not None:
+        if check and row["former"]:
             check(table, row["former"])
         if (now_there := current.get(row["row_id"])) != row["changed"]:
             raise await _conflict(store, row, now_there)
@@ -121,7 +118,7 @@ async def undo(
 
 
 async def _read_kept(store: Store, audit_id: str) -> list[Row]:
-    gone = Problem("not_found", "This change cannot be undone: its former rows are not kept")
+    gone = Problem("not_found", "This was undone already, or the former rows are no longer kept")
     try:
         (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
     except ValueError:

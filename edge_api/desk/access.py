@@ -6,7 +6,6 @@ requests to decide, keys, sessions, mail that waits or was given up, and the aud
 
 from contextlib import suppress
 from datetime import date, timedelta
-from functools import partial
 from importlib.resources import files
 from typing import Final
 from uuid import uuid4
@@ -160,7 +159,9 @@ async def _show_secret(visit: Visit, issued: IssuedKey) -> OperationResult:
 
 
 async def revoke(visit: Visit) -> str:
-    """Revoke a key."""
+    """Revoke a key. Raises Problem `conflict` for one that is revoked already."""
+    if (await _keys(visit).find(visit.path["key"]))["revoked_at"]:
+        raise Problem("conflict", "This key was revoked already")
     await _keys(visit).revoke(visit.path["key"])
     return PATH
 
@@ -220,16 +221,14 @@ async def show_audit(visit: Visit) -> Values:
     }
 
 
-def _check_restored(visit: Visit, table: Table, row: Row) -> None:
-    """Raise Problem `invalid` for a request that was approved with more than the visitor has."""
-    if table is ACCESS_REQUESTS and row["status"] == "approved":
-        _check_grant(visit, tuple(row["scopes"].split()), None)
-
-
 async def undo_entry(visit: Visit) -> str:
-    """Undo the change of an entry."""
-    check, service = partial(_check_restored, visit), visit.service
-    await undo(service.store, service.clock, visit.actor, visit.path["key"], check)
+    """Undo the change of an entry. Raises Problem `invalid` where `approve` would."""
+
+    def check(table: Table, row: Row) -> None:
+        if table is ACCESS_REQUESTS and row["status"] == "approved":
+            _check_grant(visit, tuple(row["scopes"].split()), None)
+
+    await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"], check)
     return safe_target(visit.typed.get("back") or AUDIT_PATH)
 
 
@@ -318,8 +317,7 @@ _USED: Final = "This link has been used, or is older than 15 minutes: ask for an
 
 async def use_link(service: Service, request: Request) -> OperationResult:
     """Sign the owner in, once for each link."""
-    target = await service[DeskLinks].consume(request.path["token"])
-    if not target:
+    if not (target := await service[DeskLinks].consume(request.path["token"])):
         await service.limiter.hit("failed_auth", request.address)
         return await _form(service, DESK, 404, fault=_USED)
     return redirect(target, await _start(service, request, OWNER))

@@ -76,6 +76,8 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     assert form is not None
     back = await owner.post(str(form.attributes["action"]), back=path)
     assert back.to.startswith(path)
+    second = await owner.post(str(form.attributes["action"]), back=path)
+    assert (second.status, "was undone already" in second.said) == (404, True)
     assert (await owner.rows(LEADS))[0]["notes"] is None
 
 
@@ -285,6 +287,10 @@ async def test_keys_are_issued_once_rotated_and_revoked(owner: Browser) -> None:
     await owner.post(f"/desk/access/keys/{once}/revoke/")
     (row,) = [row for row in await owner.rows(CREDENTIALS) if row["id"] == once]
     assert row["revoked_at"]
+    before = await recent_entries(owner.edge.service.store, 20)
+    second = await owner.post(f"/desk/access/keys/{once}/revoke/")
+    assert (second.status, "was revoked already" in second.said) == (409, True)
+    assert await recent_entries(owner.edge.service.store, 20) == before
     assert (await owner.post("/desk/access/keys/none/revoke/")).status == 404
 
 
@@ -330,7 +336,8 @@ async def test_a_person_is_exported_and_erased(owner: Browser) -> None:
 
     unsure = await owner.post(f"{path}/erase/")
     assert (unsure.status, "Tick this first" in unsure.said) == (400, True)
-    await owner.post(f"{path}/erase/", sure="yes")
+    erased = await owner.post(f"{path}/erase/", sure="yes")
+    assert "Done: erase, 1 row of leads." in (await owner.get(erased.to)).said
     assert [row["id"] for row in await owner.rows(LEADS)] == [kept["id"]]
     assert await owner.rows(FORMER_ROWS) == []
     assert (await owner.get(f"{path}/")).status == 404

@@ -347,10 +347,38 @@ async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
         assert shown.to == "/desk/", to
 
 
+async def test_every_address_of_the_desk_is_for_the_owner_alone(owner: Browser) -> None:
+    """Unknown ones and files too: no cache and no index keeps them."""
+    lead = await owner.lead()
+    files = ("/desk/leads.csv", f"/desk/leads/{lead['id']}/person.json")
+    unknown = ("/desk/nothing", "/desk/nothing/", "/desk/a/b/c/d/", "/desk/leads.csv/")
+    for paths, status in ((files, 200), (unknown, 404)):
+        for path in paths:
+            shown = await owner.get(path)
+            assert (shown.status, shown.headers["Cache-Control"]) == (status, "no-store"), path
+            assert shown.headers["X-Robots-Tag"] == "noindex, nofollow"
+    assert (await owner.ask("GET", "/desk/x", headers={"Accept": "text/markdown"})).status == 404
+    assert (await owner.post("/desk/nothing/")).status == 404
+
+
+async def test_an_address_without_its_slash_leads_to_the_page(edge: RunningEdge) -> None:
+    """With its query, as for pages of the site; only GET and HEAD, whose bodies are nothing."""
+    browser = Browser(edge)
+    for path in ("/desk", "/desk/sign-in", "/desk/leads", "/desk/leads/x", "/desk/tables/leads/x"):
+        for query in ("", "?status=new&q=a+b%26c"):
+            async with edge.ask("GET", f"{path}{query}") as answer:
+                assert (answer.status, answer.headers["Location"]) == (301, f"{path}/{query}")
+                assert answer.headers["Cache-Control"] == "no-store"
+    assert (await browser.ask("HEAD", "/desk/leads")).status == 301
+    assert (await browser.post("/desk/leads/mark")).status == 404
+    assert (await browser.get("/deskful")).status == 404
+
+
 async def test_the_desk_can_be_switched_off(make_edge: EdgeMaker) -> None:
     """Then nothing is there."""
     async with make_edge(DESK="off") as edge:
         assert (await Browser(edge).get("/desk/")).status == 404
+        assert (await Browser(edge).get("/desk")).status == 404
         assert (await Browser(edge).get("/desk/sign-in/")).status == 404
 
 
