@@ -91,7 +91,7 @@ class Privacy:
         """
         found = await self.find(address)
         queries: list[Query] = []
-        for table, rows in found.items():
+        for table, rows in [*found.items()][::-1]:  # the newest entry is that of the leads
             keys = tuple(row[table.key] for row in rows if _is_erasable(row, table.personal))
             if keys:
                 where = (Filter(table.key, "in", keys),)

@@ -45,11 +45,11 @@ class DeskLinks:
         """Return whether the link of a row can still be used."""
         return row["used_at"] is None and row["expires_at"] > format_instant(self._clock())
 
-    def new_row(self) -> Row:
-        """Return a link that is not stored yet."""
+    def new_row(self, target: str = DESK) -> Row:
+        """Return a link to a page of the desk that is not stored yet."""
         now = self._clock()
-        expiry = {"expires_at": format_instant(now + LIFETIME)}
-        return DESK_LINKS.new_row(expiry, format_instant(now), partial(new_id, now))
+        given = {"expires_at": format_instant(now + LIFETIME), "target": target}
+        return DESK_LINKS.new_row(given, format_instant(now), partial(new_id, now))
 
     def insert(self, row: Row) -> tuple[Query, Query]:
         """Return the queries that store a link."""
@@ -72,14 +72,14 @@ class DeskLinks:
         (found,) = await self._store.run(Read(DESK_LINKS, ("id",), where))
         return bool(found.rows)
 
-    async def consume(self, token: str) -> bool:
-        """Use a link; return whether that was possible, which it is once."""
+    async def consume(self, token: str) -> str:
+        """Use a link, which works once; return its target, empty where that was not possible."""
         where = self._where(token)
         if where is None:
-            return False
+            return ""
         values = {"used_at": format_instant(self._clock())}
         (done,) = await self._store.run(Update(DESK_LINKS, values, where))
-        return bool(done.rows)
+        return str(done.rows[0]["target"]) if done.rows else ""
 
     def _where(self, token: str) -> Where | None:
         """Return the conditions of the link that can be used with a token; `None` if not ours."""

@@ -1,6 +1,6 @@
 """Undo: each change is stored with its rows before and after it, and taken back by these."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 
@@ -23,6 +23,8 @@ from edge_api.db.query import (
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, TABLES
 from edge_api.db.types import ColumnType, format_instant, parse_uuid
+
+Check = Callable[[Table, Row], None]
 
 
 def audited(
@@ -79,11 +81,13 @@ def _of(audit_id: str) -> Where:
     return (Filter("audit_id", "eq", audit_id),)
 
 
-async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
+async def undo(
+    store: Store, clock: Clock, actor: Actor, audit_id: str, check: Check | None = None
+) -> None:
     """Restore the rows of a change as they were before it; this can be undone in turn.
 
     Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
-    actor does not reach, `conflict` where a row has changed since.
+    actor does not reach, `conflict` where a row has changed since; and what `check` raises.
     """
     kept = await _read_kept(store, audit_id)
     table = TABLES[kept[0]["table_name"]]
@@ -93,6 +97,8 @@ async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
     (found,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
     current = {str(row[table.key]): row for row in found.rows}
     for row in kept:
+        if check and row["former"]:
+            check(table, row["former"])
         if (now_there := current.get(row["row_id"])) != row["changed"]:
             raise await _conflict(store, row, now_there)
     now = clock()
@@ -112,7 +118,7 @@ async def undo(store: Store, clock: Clock, actor: Actor, audit_id: str) -> None:
 
 
 async def _read_kept(store: Store, audit_id: str) -> list[Row]:
-    gone = Problem("not_found", "This change cannot be undone: its former rows are not kept")
+    gone = Problem("not_found", "This was undone already, or the former rows are no longer kept")
     try:
         (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
     except ValueError:

@@ -12,7 +12,7 @@ from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention
 from edge_api.db.types import Integer, Json, NewId, Now, Text, Timestamp, Uuid
 
 MAX_URL_LENGTH = 2048
-"""Characters of a webhook's address."""
+"""Characters of a webhook's address, and of a target at the desk."""
 MAX_RECIPIENT_LENGTH = 255
 
 MailQueue = Literal["auth", "transactional"]
@@ -322,6 +322,7 @@ class DeskLinkRow(RowModel):
     created_at: Now
     expires_at: Timestamp
     used_at: Timestamp | None = None
+    target: Annotated[Text, Field(max_length=MAX_URL_LENGTH)] = "/desk/"
 
 
 class DeskSessionRow(RowModel):

@@ -15,8 +15,10 @@ from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state
 from edge_api.auth.undo import undo, undoable
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.table import Row, Table
 from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, CREDENTIALS, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import (
@@ -40,7 +42,7 @@ from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.service import Document, OperationResult, Service
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, UNVETTED_SCOPES
 from edge_api.schema.paths import DESK
 
 PATH: Final = "/desk/access/"
@@ -63,6 +65,9 @@ async def show_access(visit: Visit) -> Values:
         "session_id": visit.session.id,
         "scopes": {name: text for name, text in SCOPES.items() if name in visit.actor.scopes},
         "usual": DEFAULT_SCOPES,
+        "unvetted": UNVETTED_SCOPES,
+        "key": visit.path.get("key", ""),
+        "chosen": visit.chosen,
         "tables": tuple(ADMINISTRATIVE),
         "once": str(uuid4()),
         "latest": visit.session.key_expires_at,
@@ -154,7 +159,9 @@ async def _show_secret(visit: Visit, issued: IssuedKey) -> OperationResult:
 
 
 async def revoke(visit: Visit) -> str:
-    """Revoke a key."""
+    """Revoke a key. Raises Problem `conflict` for one that is revoked already."""
+    if (await _keys(visit).find(visit.path["key"]))["revoked_at"]:
+        raise Problem("conflict", "This key was revoked already")
     await _keys(visit).revoke(visit.path["key"])
     return PATH
 
@@ -215,8 +222,13 @@ async def show_audit(visit: Visit) -> Values:
 
 
 async def undo_entry(visit: Visit) -> str:
-    """Undo the change of an entry."""
-    await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"])
+    """Undo the change of an entry. Raises Problem `invalid` where `approve` would."""
+
+    def check(table: Table, row: Row) -> None:
+        if table is ACCESS_REQUESTS and row["status"] == "approved":
+            _check_grant(visit, tuple(row["scopes"].split()), None)
+
+    await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"], check)
     return safe_target(visit.typed.get("back") or AUDIT_PATH)
 
 
@@ -250,14 +262,15 @@ async def _form(service: Service, to: str, status: int = 200, **values: object) 
 async def sign_in(service: Service, request: Request) -> OperationResult:
     """Start a session for the holder of a key; offer to go on with what was typed before."""
     pairs = form_pairs(request.body)
-    kept = [pair for pair in pairs if pair[0] not in ("key", "to")]
+    kept = [pair for pair in pairs if pair[0] not in ("key", "to", "screen")]
     to = safe_target(dict(pairs).get("to", DESK))
+    screen = safe_target(dict(pairs).get("screen", to))
     try:
         actor = await _key_actor(service, request, dict(pairs).get("key", "").strip())
     except Problem as problem:
         if problem.code != "invalid":
             raise
-        return await _form(service, to, 400, kept=kept, fault=f"{problem.message}.")
+        return await _form(service, to, 400, kept=kept, screen=screen, fault=f"{problem.message}.")
     cookie = await _start(service, request, actor)
     if not kept:
         return redirect(to, cookie)
@@ -284,7 +297,7 @@ async def mail_link(service: Service, request: Request) -> OperationResult:
     await service.limiter.hit("desk_links", request.address)
     links, settings = service[DeskLinks], service.settings
     await links.check_rate()
-    row = links.new_row()
+    row = links.new_row(safe_target(dict(form_pairs(request.body)).get("to", DESK)))
     is_safe = settings.is_loopback or settings.site_url.startswith("https:")
     mail = service[Outbox].desk_link(row)
     await service.store.run(*links.insert(row), *(mail if is_safe else ()))
@@ -304,10 +317,10 @@ _USED: Final = "This link has been used, or is older than 15 minutes: ask for an
 
 async def use_link(service: Service, request: Request) -> OperationResult:
     """Sign the owner in, once for each link."""
-    if not await service[DeskLinks].consume(request.path["token"]):
+    if not (target := await service[DeskLinks].consume(request.path["token"])):
         await service.limiter.hit("failed_auth", request.address)
         return await _form(service, DESK, 404, fault=_USED)
-    return redirect(DESK, await _start(service, request, OWNER))
+    return redirect(target, await _start(service, request, OWNER))
 
 
 async def sign_out(service: Service, request: Request) -> OperationResult:

@@ -8,13 +8,13 @@ in. Who has no session is asked to sign in, and nothing that was typed is lost.
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from html import escape
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit
 
 import jinja2
 from pydantic import TypeAdapter
@@ -22,6 +22,7 @@ from pydantic import TypeAdapter
 from edge_api.auth.actor import Actor
 from edge_api.auth.rate_limits import AUTHENTICATED
 from edge_api.auth.undo import undoable
+from edge_api.db.internal_tables import MAX_URL_LENGTH
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read
 from edge_api.db.table import Row
@@ -32,7 +33,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors, normalize_newlines
 from edge_api.operation.model import AnyOperation, Body, Method, Operation, OperationRequest, page
-from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
+from edge_api.operation.service import FORM, NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
@@ -57,6 +58,8 @@ class Visit:
     session: Session
     path: Mapping[str, str]
     pairs: Sequence[tuple[str, str]]
+    here: str
+    """The address of the screen that is shown, or that has the form."""
     form: FormLists = field(default_factory=dict)
 
     @property
@@ -158,23 +161,26 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
     session = await find_session(service, request)
     if session is None:
         return redirect(f"{SIGN_IN}{_query([('to', address)])}")
-    visit = Visit(service, session, request.path, request.pairs)
+    visit = Visit(service, session, request.path, request.pairs, address)
     try:
         _admit(visit, screen, "admin:read")
         values = await screen.read(visit)
     except Problem as problem:
         return await show_problem(service, problem, visit, menu)
     if isinstance(values, OperationResult):
+        values.headers = {**NOINDEX, **values.headers}
         return values
-    return await render_screen(screen, menu, visit, {**values, "here": address})
+    return await render_screen(screen, menu, visit, values)
 
 
 async def _act(action: Action, menu: Menu, service: Service, request: Request) -> OperationResult:
-    session = await find_session(service, request)
+    session, kept = await find_session(service, request), form_pairs(request.body)
+    here = safe_target(dict(kept).get("back") or _fill(action.screen.path, request.path))
     if session is None:
-        to, kept = _fill(action.path, request.path), form_pairs(request.body)
-        return await render(service, "sign_in", "Sign in", status=401, to=to, kept=kept)
-    visit = Visit(service, session, request.path, request.pairs, request.body)
+        signing = {"to": _fill(action.path, request.path) if kept else here, "screen": here}
+        return await render(service, "sign_in", "Sign in", status=401, kept=kept, **signing)
+    pairs = parse_qsl(urlsplit(here).query)
+    visit = Visit(service, session, request.path, pairs, here, request.body)
     before = service.clock()
     try:
         _admit(visit, action.screen, action.scope)
@@ -203,11 +209,9 @@ async def _show_again(
     action: Action, menu: Menu, visit: Visit, problem: Problem, errors: Mapping[str, str]
 ) -> OperationResult:
     """Return the screen of a form as it was filled in, with its errors."""
-    here = safe_target(visit.typed.get("back") or _fill(action.screen.path, visit.path))
-    visit = replace(visit, pairs=parse_qsl(urlsplit(here).query))
     values = await action.screen.read(visit)
     assert not isinstance(values, OperationResult)  # noqa: S101  a screen with forms is a page
-    shown = {**values, "typed": visit.typed, "errors": errors, "here": here}
+    shown = {**values, "typed": visit.typed, "errors": errors}
     return await render_screen(action.screen, menu, visit, shown, problem.status)
 
 
@@ -245,8 +249,9 @@ def check_origin(service: Service, headers: Mapping[str, str]) -> None:
 
 def safe_target(address: str) -> str:
     """Return an address within the desk; the desk's first page for any other."""
+    path = unquote(unquote(address.partition("?")[0]))  # browsers take %2e for a dot
     is_own = address.startswith(DESK) and "\\" not in address and address.isprintable()
-    return address if is_own and ".." not in address.partition("?")[0] else DESK
+    return address if is_own and ".." not in path and len(address) <= MAX_URL_LENGTH else DESK
 
 
 def with_parameters(address: str, **given: object) -> str:
@@ -287,7 +292,7 @@ async def render_screen(
     if (entry_id := visit.query.get("done", "")) and is_uuid(entry_id):
         done = await _find_entry(visit, Filter("id", "eq", entry_id))
         can_undo = bool(done and await undoable(visit.service.store, [entry_id]))
-    default = {"title": screen.title, "typed": {}, "errors": {}, "done": done}
+    default = {"title": screen.title, "typed": {}, "errors": {}, "done": done, "here": visit.here}
     shown = {**default, **values, "can_undo": can_undo, **_frame(menu, visit, screen)}
     return await render(visit.service, screen.template, status=status, **shown)
 

@@ -12,7 +12,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.db.types import ColumnType
+from edge_api.db.types import PARSERS, ColumnType
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
@@ -74,10 +74,8 @@ async def read_row(visit: Visit, table: Table, key: str) -> Row:
     """Return a row by its key as it stands in an address. Raises Problem `not_found`."""
     column = table.columns[table.key]
     try:
-        value = int(key) if column.kind is ColumnType.INTEGER else column.check.validate_python(key)
-        (found,) = await visit.service.store.run(
-            Read(table, where=(Filter(table.key, "eq", value),))
-        )
+        where = (Filter(table.key, "eq", PARSERS[column.kind](key)),)
+        (found,) = await visit.service.store.run(Read(table, where=where))
     except ValueError:
         found = None
     if found is None or not found.rows:

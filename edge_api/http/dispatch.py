@@ -22,7 +22,7 @@ from edge_api.db.versioned_cache import SizedCache
 from edge_api.health import Health
 from edge_api.http.admission import UNAUTHENTICATED, Admission, Admitted
 from edge_api.http.endpoint import DocumentResponses, Endpoint, options_response, preflight_response
-from edge_api.http.headers import STRICT_TRANSPORT
+from edge_api.http.headers import PRIVATE_HEADERS, STRICT_TRANSPORT
 from edge_api.http.response import (
     PreparedResponse,
     Request,
@@ -36,7 +36,8 @@ from edge_api.http.response import (
 )
 from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
-from edge_api.operation.service import Service
+from edge_api.operation.service import NO_STORE, NOINDEX, Service
+from edge_api.schema.paths import DESK
 
 API_PREFIX = "/api/"
 _LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -130,6 +131,7 @@ class App:
             handler = handlers.get(each.name) or Endpoint(each, service, documents).answer
             route = Route(each.name, handler, each.error_format, each)
             by_path[each.path][each.method] = route
+        self._desk = Route("desk", self._answer_desk, "page") if DESK in by_path else self._site
         self._routes = Routes(
             {path: Resource(routes, self._site) for path, routes in by_path.items()}
         )
@@ -184,9 +186,19 @@ class App:
         if found is not None:
             resource, variables = found
             return resource.find(request.method), variables
-        if f"{request.path}/".startswith(API_PREFIX):
-            return _NO_ENDPOINT, _NO_VARIABLES
+        path = f"{request.path}/"
+        if path.startswith((API_PREFIX, DESK)):
+            return (self._desk if path.startswith(DESK) else _NO_ENDPOINT), _NO_VARIABLES
         return (self._site if request.path.startswith("/") else _NO_TARGET), _NO_VARIABLES
+
+    async def _answer_desk(self, request: Request, *_: Any) -> PreparedResponse:
+        """Redirect to the same address with a slash, or raise Problem `not_found`."""
+        path = f"{request.rel_url.raw_path}/"
+        to = request.rel_url.with_path(path, encoded=True, keep_query=True)
+        if request.method in ("GET", "HEAD") and self._routes.find(to):
+            headers = (("Location", to.raw_path_qs), ("Cache-Control", NO_STORE), *PRIVATE_HEADERS)
+            return PreparedResponse(301, headers)
+        raise Problem("not_found", "There is no page at this address", headers=NOINDEX)
 
     async def _on_error(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)

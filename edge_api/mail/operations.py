@@ -35,11 +35,10 @@ from edge_api.operation.model import (
     check_body,
     page,
 )
-from edge_api.operation.service import HtmlResult, OperationResult, Service
+from edge_api.operation.service import NOINDEX, HtmlResult, OperationResult, Service
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
 
-_PAGE_HEADERS: Final = {"X-Robots-Tag": "noindex, nofollow"}
 _PLAIN: Final = "text/plain; charset=utf-8"
 
 
@@ -70,7 +69,7 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
     try:
         return await _render_done(service, address, title)
     except Problem:  # it was done, though no build is there to say so in the look of the site
-        return HtmlResult(f"{title}.\n".encode(), headers=_PAGE_HEADERS, media_type=_PLAIN)
+        return HtmlResult(f"{title}.\n".encode(), headers=NOINDEX, media_type=_PLAIN)
 
 
 def _token(request: OperationRequest[Any, Any]) -> str:
@@ -98,7 +97,7 @@ async def _page(
     service: Service, name: PageName, title: str, *, status: int = 200, **values: Any
 ) -> HtmlResult:
     body = await service.pages.render(name, title, **values)
-    return HtmlResult(body, status=status, headers=_PAGE_HEADERS)
+    return HtmlResult(body, status=status, headers=NOINDEX)
 
 
 _CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks realm="email"'})

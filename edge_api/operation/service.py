@@ -47,6 +47,7 @@ NEGOTIATED: Final = "private, no-store"
 """Many caches ignore `Vary`: what depends on `Accept` is not left to them."""
 NO_STORE = "no-store"
 """For leads, administrative rows and tokens (RFC 9111, section 5.2.2.5)."""
+NOINDEX: Final = {"X-Robots-Tag": "noindex, nofollow"}
 
 
 @dataclass(slots=True)

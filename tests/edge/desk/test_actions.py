@@ -17,7 +17,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from tests.edge.conftest import RunningEdge
-from tests.edge.desk.conftest import Browser
+from tests.edge.desk.conftest import Browser, Response
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.each_engine
@@ -76,6 +76,8 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     assert form is not None
     back = await owner.post(str(form.attributes["action"]), back=path)
     assert back.to.startswith(path)
+    second = await owner.post(str(form.attributes["action"]), back=path)
+    assert (second.status, "was undone already" in second.said) == (404, True)
     assert (await owner.rows(LEADS))[0]["notes"] is None
 
 
@@ -163,6 +165,38 @@ async def test_a_row_is_edited_and_deleted(owner: Browser) -> None:
     assert (await owner.rows(EMAIL_SEND_STATE))[0]["batch_size"] == 7
 
 
+async def test_a_column_of_json_is_shown_whatever_is_in_it(owner: Browser) -> None:
+    """The column has any JSON; the inbox and the lead show it."""
+    lead = await owner.lead(spam_reasons=["many links", "repeated"])
+    paths = ("/desk/leads/", f"/desk/leads/{lead['id']}/")
+    for path in paths:
+        assert "many links, repeated" in (await owner.get(path)).said
+    row = f"/desk/tables/leads/{lead['id']}/"
+    for text in ("5", "true", '"one"', '{"a":1}', "[1,[2]]", "0", "[]"):
+        assert (await owner.post(row, spam_reasons=text)).status == 303
+        shown = [await owner.get(path) for path in paths]
+        assert [each.status for each in shown] == [200, 200], text
+        assert text not in ("5", '"one"') or all(text.strip('"') in each.said for each in shown)
+
+
+@pytest.mark.parametrize("key", ["9" * 30, "9" * 18, "-1", "x", "\u00b2", "%00"])
+async def test_a_key_that_no_row_can_have_is_not_found(owner: Browser, key: str) -> None:
+    """Not even the engine is asked for a number that it cannot store."""
+    assert (await owner.get(f"/desk/tables/email_send_state/{key}/")).status == 404
+    assert (await owner.post(f"/desk/tables/email_send_state/{key}/", x="")).status == 404
+
+
+async def test_a_lead_in_capitals_leads_on_as_any_other(owner: Browser) -> None:
+    """The letters of a UUID have no case (RFC 9562, section 4)."""
+    lead, other = await owner.lead(), await owner.lead()
+    for each, following in ((lead, None), (other, lead)):
+        shown = await owner.get(f"/desk/leads/{each['id'].upper()}/?status=new")
+        assert shown.one(".pages a").attributes["href"] == "/desk/leads/?status=new"
+        link = shown.tree.css_first("a[rel=next]")
+        path = link and link.attributes["href"]
+        assert path == (following and f"/desk/leads/{following['id']}/?status=new")
+
+
 async def test_rows_are_filtered_by_the_address(owner: Browser) -> None:
     """The form adds to the dialect of the administrative interface; a fault is a sentence."""
     for number in range(3):
@@ -198,6 +232,39 @@ async def test_requests_are_decided_and_a_denial_is_undone(owner: Browser) -> No
     assert rows[second]["status"] == "pending"
 
 
+def ticked(shown: Response, name: str, form: str) -> list[str]:
+    """Return the values of the ticked boxes of a member in one form."""
+    boxes = shown.tree.css(f'form[action="{form}"] [name={name}][checked]')
+    return [str(each.attributes["value"]) for each in boxes]
+
+
+async def test_one_press_approves_no_more_than_the_command_line_does(owner: Browser) -> None:
+    """What else was asked for is there to tick; a form that comes back is as it was sent."""
+    asked = await ask_for_access(owner.edge, "posts:read admin:read admin:write")
+    other = await ask_for_access(owner.edge, "posts:read mcp")
+    path = f"/desk/access/requests/{asked}/approve/"
+    shown = await owner.get("/desk/access/")
+    assert ticked(shown, "scope", path) == ["posts:read"]
+    assert len(shown.tree.css(f'form[action="{path}"] [name=scope]')) == 3
+    second = path.replace(asked, other)
+    assert ticked(shown, "scope", second) == ["posts:read", "mcp"]
+
+    none = await owner.post(path)
+    assert (none.status, ticked(none, "scope", path)) == (400, [])
+    assert ticked(none, "scope", second) == ["posts:read", "mcp"]
+    assert "posts:read" in ticked(none, "scope", "/desk/access/keys/")
+
+
+async def test_a_faulty_form_of_a_key_keeps_its_ticks(owner: Browser) -> None:
+    """Without a ticked table a key is for all of them, so that a lost tick grants more."""
+    path = "/desk/access/keys/"
+    form = {"name": "n", "type": "access_token", "scope": ["posts:read", "leads:read"]}
+    wrong = await owner.post(path, table=["leads"], once=SUBJECT, **form)
+    assert (wrong.status, "needs the scope mcp" in wrong.said) == (400, True)
+    assert ticked(wrong, "scope", path) == ["posts:read", "leads:read"]
+    assert ticked(wrong, "table", path) == ["leads"]
+
+
 async def test_keys_are_issued_once_rotated_and_revoked(owner: Browser) -> None:
     """The secret is shown once; pressing again issues no second key."""
     once = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
@@ -220,6 +287,10 @@ async def test_keys_are_issued_once_rotated_and_revoked(owner: Browser) -> None:
     await owner.post(f"/desk/access/keys/{once}/revoke/")
     (row,) = [row for row in await owner.rows(CREDENTIALS) if row["id"] == once]
     assert row["revoked_at"]
+    before = await recent_entries(owner.edge.service.store, 20)
+    second = await owner.post(f"/desk/access/keys/{once}/revoke/")
+    assert (second.status, "was revoked already" in second.said) == (409, True)
+    assert await recent_entries(owner.edge.service.store, 20) == before
     assert (await owner.post("/desk/access/keys/none/revoke/")).status == 404
 
 
@@ -265,7 +336,8 @@ async def test_a_person_is_exported_and_erased(owner: Browser) -> None:
 
     unsure = await owner.post(f"{path}/erase/")
     assert (unsure.status, "Tick this first" in unsure.said) == (400, True)
-    await owner.post(f"{path}/erase/", sure="yes")
+    erased = await owner.post(f"{path}/erase/", sure="yes")
+    assert "Done: erase, 1 row of leads." in (await owner.get(erased.to)).said
     assert [row["id"] for row in await owner.rows(LEADS)] == [kept["id"]]
     assert await owner.rows(FORMER_ROWS) == []
     assert (await owner.get(f"{path}/")).status == 404

@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 
+from edge_api.access.service import AccessRequestInput, AccessRequests
 from edge_api.auth.actor import system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.background import delete_expired
-from edge_api.db.internal_tables import DESK_LINKS, DESK_SESSIONS
-from edge_api.db.query import Filter, Insert, Update
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, DESK_SESSIONS
+from edge_api.db.problems import Problem
+from edge_api.db.query import Delete, Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.operations import DESK
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
-from tests.edge.desk.conftest import FORM, Browser
+from tests.edge.desk.conftest import FORM, Browser, Response
 from tests.edge.store.samples import make_row
 
 POSTS = sorted(each.path for each in DESK if each.method == "POST")
@@ -94,6 +96,54 @@ async def test_what_was_typed_outlives_a_lost_session(owner: Browser) -> None:
     }
     await owner.post(path, **again)
     assert (await owner.rows(LEADS))[0]["notes"] == "long <b>"
+
+
+async def test_an_action_without_fields_leads_back_to_its_screen(owner: Browser) -> None:
+    """Its own address answers no GET; an undo goes back to where it was pressed."""
+    lead, key = await owner.lead(), await owner.edge.key()
+    owner.cookie = ""
+    for path in POSTS:
+        if path in ("/desk/sign-in/", "/desk/mail-link/", "/desk/link/{token}/", "/desk/sign-out/"):
+            continue
+        lost = await owner.post(path.format(key=lead["id"], table="leads"))
+        assert (lost.status, "What you typed is kept" in lost.said) == (401, False), path
+        to = str(lost.one("[name=to]").attributes["value"])
+        back = await owner.post("/desk/sign-in/", key=key, to=to)
+        assert (await owner.get(back.to)).status == 200, path
+        owner.cookie = ""
+
+
+async def test_a_mailed_link_leads_to_what_was_asked_for(owner: Browser) -> None:
+    """A lead whose address was opened signed out, or the page whose form was sent; never else."""
+    lead = await owner.lead()
+    path = f"/desk/leads/{lead['id']}/"
+    owner.cookie = ""
+    shown = await owner.get((await owner.get(f"{path}?status=new")).to)
+    lost = await owner.post(f"{path}erase/", sure="yes")
+    wrong = await owner.post("/desk/sign-in/", **hidden_fields(lost, "sign-in"), key="x")
+    asked = [hidden_fields(each, "mail-link") for each in (shown, lost, wrong)]
+    assert [each["to"] for each in asked] == [f"{path}?status=new", path, path]
+    for given, to in (
+        (asked[0]["to"], f"{path}?status=new"),
+        ("/desk/%2e%2e/api/", "/desk/"),
+        ("/desk/" + "x" * 2048, "/desk/"),
+    ):
+        await owner.edge.service.store.run(Delete(DESK_LINKS, EVERY))
+        assert (await owner.post("/desk/mail-link/", to=given)).status == 200
+        (row,) = await owner.rows(DESK_LINKS)
+        assert row["target"] == to
+        address = owner.edge.service[DeskLinks].address(row["id"])
+        used = await Browser(owner.edge).post(address.removeprefix(SITE_URL))
+        assert (used.status, used.to) == (303, to)
+
+
+EVERY = (Filter("id", "is", None, negated=True),)
+
+
+def hidden_fields(shown: Response, form: str) -> dict[str, str]:
+    """Return the hidden fields of a form of the page that asks to sign in."""
+    found = shown.tree.css(f'form[action="/desk/{form}/"] input[type=hidden]')
+    return {str(each.attributes["name"]): str(each.attributes["value"]) for each in found}
 
 
 async def test_a_session_is_new_at_each_sign_in_and_ends_for_good(edge: RunningEdge) -> None:
@@ -208,6 +258,44 @@ async def test_nobody_grants_more_than_they_have(edge: RunningEdge) -> None:
     assert rotated.status == 200
 
 
+async def approve_and_deny(owner: Browser, scopes: str) -> tuple[str, str]:
+    """Approve a request, then deny it; return its claim token, and the entry of the denial."""
+    given = {"type": "api_key", "name": "Bot", "purpose": "Read.", "scopes": scopes.split()}
+    request = AccessRequestInput.model_validate(given)
+    filed = await owner.edge.service[AccessRequests].submit(request, "192.0.2.1")
+    path = f"/desk/access/requests/{filed.row['id']}"
+    assert (await owner.post(f"{path}/approve/", scope=scopes.split())).status == 303
+    denied = await owner.post(f"{path}/deny/")
+    return filed.claim_token, denied.to.rpartition("=")[2]
+
+
+async def test_an_undo_grants_no_more_than_an_approval(owner: Browser) -> None:
+    """Neither scopes that the key lacks, nor a time beyond its end; a key with both may."""
+    edge = owner.edge
+    scopes = "leads:write metrics:read admin:write"
+    token, denial = await approve_and_deny(owner, scopes)
+    narrow = await Browser(edge).sign_in(await edge.key("admin:read", "admin:write"))
+    refused = await narrow.post(f"/desk/audit/{denial}/undo/")
+    assert (refused.status, "Your key has no scope leads:write" in refused.said) == (400, True)
+    assert (await owner.rows(ACCESS_REQUESTS))[0]["status"] == "denied"
+
+    soon = format_instant(system_clock() + timedelta(days=2))
+    keys = Keys(edge.service.store, system_clock)
+    short = await keys.issue(NewKey("short", scopes=tuple(SCOPES), expires_at=soon))
+    brief = await Browser(edge).sign_in(short.secret)
+    refused = await brief.post(f"/desk/audit/{denial}/undo/")
+    assert (refused.status, f"Your key ends on {soon[:10]}" in refused.said) == (400, True)
+    with pytest.raises(Problem, match="denied"):
+        await edge.service[AccessRequests].claim(token)
+
+    undone = await owner.post(f"/desk/audit/{denial}/undo/")
+    assert (undone.status, (await owner.rows(ACCESS_REQUESTS))[0]["status"]) == (303, "approved")
+    again = await owner.post(f"/desk/audit/{undone.to.rpartition('=')[2]}/undo/")
+    entry = again.to.rpartition("=")[2]
+    assert (await brief.post(f"/desk/audit/{entry}/undo/")).status == 400
+    assert (await owner.rows(ACCESS_REQUESTS))[0]["status"] == "denied"
+
+
 async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) -> None:
     """A mail scanner that fetches it leaves it whole; a second use and a guess get nowhere."""
     address = await edge.service[DeskLinks].create()
@@ -249,6 +337,9 @@ async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
         "//[",
         "https://evil.test/desk/",
         "/desk/../api/",
+        "/desk/%2e%2e/api/",
+        "/desk/.%2E/api/",
+        "/desk/%252e%252e/api/",
         "/\\evil.test",
         "x",
     ):
@@ -256,10 +347,38 @@ async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:
         assert shown.to == "/desk/", to
 
 
+async def test_every_address_of_the_desk_is_for_the_owner_alone(owner: Browser) -> None:
+    """Unknown ones and files too: no cache and no index keeps them."""
+    lead = await owner.lead()
+    files = ("/desk/leads.csv", f"/desk/leads/{lead['id']}/person.json")
+    unknown = ("/desk/nothing", "/desk/nothing/", "/desk/a/b/c/d/", "/desk/leads.csv/")
+    for paths, status in ((files, 200), (unknown, 404)):
+        for path in paths:
+            shown = await owner.get(path)
+            assert (shown.status, shown.headers["Cache-Control"]) == (status, "no-store"), path
+            assert shown.headers["X-Robots-Tag"] == "noindex, nofollow"
+    assert (await owner.ask("GET", "/desk/x", headers={"Accept": "text/markdown"})).status == 404
+    assert (await owner.post("/desk/nothing/")).status == 404
+
+
+async def test_an_address_without_its_slash_leads_to_the_page(edge: RunningEdge) -> None:
+    """With its query, as for pages of the site; only GET and HEAD, whose bodies are nothing."""
+    browser = Browser(edge)
+    for path in ("/desk", "/desk/sign-in", "/desk/leads", "/desk/leads/x", "/desk/tables/leads/x"):
+        for query in ("", "?status=new&q=a+b%26c"):
+            async with edge.ask("GET", f"{path}{query}") as answer:
+                assert (answer.status, answer.headers["Location"]) == (301, f"{path}/{query}")
+                assert answer.headers["Cache-Control"] == "no-store"
+    assert (await browser.ask("HEAD", "/desk/leads")).status == 301
+    assert (await browser.post("/desk/leads/mark")).status == 404
+    assert (await browser.get("/deskful")).status == 404
+
+
 async def test_the_desk_can_be_switched_off(make_edge: EdgeMaker) -> None:
     """Then nothing is there."""
     async with make_edge(DESK="off") as edge:
         assert (await Browser(edge).get("/desk/")).status == 404
+        assert (await Browser(edge).get("/desk")).status == 404
         assert (await Browser(edge).get("/desk/sign-in/")).status == 404
 
 
