@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,10 +101,7 @@ _LONGEST_BURST = 1000
 """Milliseconds after which a burst is taken for over in any case."""
 
 _LIMITS = "OS file watch limit reached", "(os error 24)"
-_UNWATCHED = (
-    "the system watches no more folders, so files are looked at every 3 s; raise "
-    "fs.inotify.max_user_watches (and max_user_instances there), and start this again"
-)
+_LIMITED = "files are looked at every 3 s; raise fs.inotify.max_user_watches, max_user_instances"
 _LOOK_INTERVAL = timedelta(minutes=10)
 _PAUSE = timedelta(seconds=30)
 """After a build that was stopped by anything but its content."""
@@ -251,8 +248,7 @@ def publish(
     for changes in follow([path for path in watched if path not in files]):
         if changes != []:
             publisher.note_changes(changes)
-        before, stamps = stamps, [*map(stamp, files)]
-        if stamps != before:
+        if stamps != (stamps := [*map(stamp, files)]):
             publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
         heart.note(publisher.failure)
@@ -271,26 +267,24 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
     polls = False
     while True:
         known, is_new = [*map(_identify, folders)], True
-        found = watch(
-            *(each.absolute() for each in folders if each.exists()),
-            debounce=_LONGEST_BURST,
-            step=_CALM,
-            rust_timeout=_GLANCE,
-            yield_on_timeout=True,
-            force_polling=polls or None,
-            poll_delay_ms=3000,
-        )
         try:
-            with closing(found):
-                for changes in found:
-                    yield None if is_new else [path for _, path in changes]
-                    is_new = False
-                    gone = {Path(path) for change, path in changes if change == Change.deleted}
-                    if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
-                        break
+            for changes in watch(
+                *(each.absolute() for each in folders if each.exists()),
+                debounce=_LONGEST_BURST,
+                step=_CALM,
+                rust_timeout=_GLANCE,
+                yield_on_timeout=True,
+                force_polling=polls or None,
+                poll_delay_ms=3000,
+            ):
+                yield None if is_new else [path for _, path in changes]
+                is_new = False
+                gone = {Path(path) for change, path in changes if change == Change.deleted}
+                if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
+                    break
         except (OSError, RuntimeError) as error:  # moved away as it began; a name is not UTF-8
             if polls := polls or any(each in str(error) for each in _LIMITS):
-                warn(_UNWATCHED)
+                warn(_LIMITED)
         time.sleep(_GLANCE / 1000)
         yield []
 
