@@ -7,6 +7,7 @@ NO_ROOM: Final = "free some space on its disk, or raise its limits"
 _FIXES: Final = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), NO_ROOM),
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "fix its permissions"),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
     errno.ENOENT: "put it there, or try again if it was just moved or deleted",
 }
 

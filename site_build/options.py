@@ -85,6 +85,13 @@ def read_folder(text: str) -> Path:
     return path
 
 
+def require_apart(content: Path, output: Path) -> None:
+    """Raise BuildError if the folder of builds lies in that of the content, or that in this."""
+    first, second = content.resolve(), output.resolve()
+    if first.is_relative_to(second) or second.is_relative_to(first):
+        raise BuildError(f"{output} and {content} must lie apart; fix BUILD_DIR or CONTENT_DIR", 2)
+
+
 def read_instant(text: str) -> datetime:
     """Return an instant in UTC."""
     try:

@@ -111,7 +111,7 @@ def add_files(digest: hashlib.blake2b, top: Path, paths: Iterable[Path]) -> None
     for path in paths:
         with suppress(FileNotFoundError):
             content = path.read_bytes()
-            digest.update(f"{path.relative_to(top).as_posix()} {len(content)}\n".encode())
+            digest.update(os.fsencode(f"{path.relative_to(top).as_posix()} {len(content)}\n"))
             digest.update(content)
 
 

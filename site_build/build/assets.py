@@ -16,6 +16,7 @@ from urllib.parse import quote
 from site_build import addresses
 from site_build.build.targets import FileTarget, ImageTarget, Target
 from site_build.cache import make_key
+from site_build.content.sources import show_path
 from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
 from site_build.images.encode import encode
@@ -120,11 +121,11 @@ class Assets:
         own = _list_files(folder)
         self._originals = {**_list_files(house), **own} if house else own
         for name in self._originals:
+            if name != (shown := show_path(name)):
+                raise BuildError(f"{shown} in {folder} has a name that is no text; rename it")
             self._publish(name, ())
         found = own if house else ()
-        self.plain = [
-            Asset(f"{addresses.THEME}{name}", self.published[name].data) for name in found
-        ]
+        self.plain = [self.published[e]._replace(path=f"{addresses.THEME}{e}") for e in found]
 
     def _publish(self, name: str, sheets: tuple[str, ...]) -> None:
         """Publish a file behind those that it names; `sheets` are the style sheets that led to it.

@@ -205,7 +205,6 @@ class SiteBuild:
 
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
-        self.request.state.mkdir(parents=True, exist_ok=True)
         pages = list(self._targets.values())[self._others_count :]
         with self._cache:
             self._run([*self._recall(pages), *self._stale])

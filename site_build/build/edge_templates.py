@@ -118,10 +118,8 @@ def find_edge_templates(
     for name in _list_wanted():
         # A theme with a contact page of its own has its forms too, or does without them.
         is_form = any(form.template == name for form in FORMS)
-        paths = (
-            each / name for each in (folders[: folders.index(own) + 1] if is_form else folders)
-        )
-        path = next((path for path in paths if path.is_file()), None)
+        among = folders[: folders.index(own) + 1] if is_form else folders
+        path = next((each / name for each in among if (each / name).is_file()), None)
         if path is None:
             continue
         try:

@@ -1,7 +1,7 @@
 """What makes one file of the site each, or a post's line of the posts index.
 
-A task knows from what its file is made and so whether the one of the build before still fits. It
-returns bytes and writes nothing, so it may run in any process of a build, or for a preview.
+A task knows from what its file is made and so whether the one of the build before still fits. Its
+`make` returns bytes and writes nothing, as previews need; `run` also writes, in any process.
 Lines of posts that did not change are copied from the index of the build before. They go through a
 file, not through memory: ten thousand posts fill a quarter of a gibibyte.
 """

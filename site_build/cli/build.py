@@ -61,7 +61,8 @@ def _build_in_turn(order: BuildOptions) -> Report:
 
 
 def make_order(arguments: argparse.Namespace, observer: Observer) -> BuildOptions:
-    """Return what the options of a command that builds ask for."""
+    """Return what the options of a command that builds ask for; raises BuildError."""
+    options.require_apart(arguments.content, arguments.output)
     return BuildOptions(
         content=arguments.content,
         output=arguments.output,

@@ -75,7 +75,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def make_request(arguments: argparse.Namespace, observer: Observer | None = None) -> Request:
-    """Return what a preview asks for, which keeps a cache below the folder of builds."""
+    """Return what a preview asks for; its cache is below the builds. Raises BuildError."""
+    options.require_apart(arguments.content, arguments.output)
     folder, jobs = arguments.output / _FOLDER, arguments.jobs or count_processors()
     places = arguments.content, folder / "site", folder, folder, folder / "cache.sqlite"
     return Request(*places, _EVERYTHING, jobs, observer=observer or Observer())

@@ -55,8 +55,8 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
     try:
         os.scandir(content).close()
     except OSError as error:
-        sentence = f"the content folder {content} cannot be read: {error.strerror}"
-        raise BuildError(sentence) from error
+        reason = f"cannot be read: {error.strerror}; {find_fix(error)}"
+        raise BuildError(f"the content folder {content} {reason}") from error
     for path, fault, is_link in _walk(content):
         has_links |= is_link
         if fault:
@@ -130,16 +130,16 @@ def _walk(folder: Path) -> Iterator[tuple[str, str | None, bool]]:
             yield inside, fault, False
             continue
         for entry in entries:
-            path = f"{inside}{entry.name}"
-            if entry.is_dir(follow_symlinks=False):
+            path, wrong = f"{inside}{entry.name}", _find_fault(entry, home)
+            if not wrong and entry.is_dir(follow_symlinks=False):
                 waiting.append(f"{path}/")
             else:
-                yield path, _find_fault(entry, home), entry.is_symlink()
+                yield path, wrong, entry.is_symlink()
 
 
 def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
     if show_path(entry.name) != entry.name:
-        return "the file's name holds signs that are no text; rename it"
+        return "the name holds signs that are no text; rename it"
     if entry.is_symlink():
         try:
             target = Path(entry.path).resolve(strict=True)
@@ -149,7 +149,7 @@ def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
             return "the link leads out of the content folder; put the file itself here"
         if target.is_dir():
             return "a linked folder is not followed; put its files here"
-    return None if entry.is_file() else "this is no plain file; take it away"
+    return None if entry.is_file() or entry.is_dir() else "this is no plain file; take it away"
 
 
 _MEASURES = "measure"

@@ -21,7 +21,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pelican  # type: ignore[import-untyped]
-from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader
+from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader, Template
 from jinja2.exceptions import TemplateSyntaxError
 from markupsafe import Markup
 from pelican.generators import (  # type: ignore[import-untyped]
@@ -105,6 +105,7 @@ def _equip(generator: Any) -> None:
     )
     if build.theme != HOUSE_THEME:
         _add_fallback_templates(generator.env)
+    generator.env.loader = _Utf8Loader([generator.env.loader])
     generator.env.context_class = track_lookups(build.looked_up)
     # One build is made of the theme as it was when it began, and asks the disk for it once.
     generator.env.auto_reload = False
@@ -141,6 +142,15 @@ def _add_fallback_templates(environment: Environment) -> None:
     environment.autoescape = lambda name: name in lent or bool(escapes)
 
 
+class _Utf8Loader(ChoiceLoader):
+    def load(self, environment: Environment, name: str, *more: Any) -> Template:
+        try:
+            return super().load(environment, name, *more)
+        except UnicodeDecodeError as error:
+            line = error.object.count(b"\n", 0, error.start) + 1
+            raise TemplateSyntaxError("save this as UTF-8, which it is not", line, name) from error
+
+
 class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
@@ -160,7 +170,8 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         """Build what is asked for; raises BuildError and OSError."""
         identity, style = self.describe()
         build = SiteBuild(request, identity, style, memory.read(request, style.dialect))
-        self.execute(build)
+        request.state.mkdir(parents=True, exist_ok=True)
+        self.execute(build, request.state)
         memory.keep(build)
         return build.report
 
@@ -183,12 +194,12 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         )
         return identify(settings), style
 
-    def execute(self, build: SiteBuild) -> None:
-        """Let Pelican do its round for a build; raises BuildError and OSError."""
+    def execute(self, build: SiteBuild, place: Path | None = None) -> None:
+        """Let Pelican do its round, writing below `place`; raises BuildError and OSError."""
         self.settings["BUILD_PRODUCTION"] = build
         try:
             # What plugins write never lands in what is served.
-            with TemporaryDirectory() as folder:
+            with TemporaryDirectory(dir=place) as folder:
                 self.output_path = self.settings["OUTPUT_PATH"] = folder
                 super().run()
                 build.finish(Path(folder))

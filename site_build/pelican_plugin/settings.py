@@ -121,7 +121,7 @@ def read_file(
             raise BuildError(f"{file.name}:{error.lineno}: {error.msg}") from error
         except BuildError:
             raise
-        except Exception as error:  # What a settings file does is its author's.
+        except (Exception, SystemExit) as error:  # What a settings file does is its author's.
             raise BuildError(f"{file.name}: {type(error).__name__}: {error}") from error
 
 

@@ -321,7 +321,7 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None,
             rust_timeout=_GLANCE,
             yield_on_timeout=True,
         )
-        with suppress(OSError):  # A folder was moved away as the watch began.
+        with suppress(OSError, RuntimeError, ExceptionGroup):  # moved away; a name is not UTF-8
             async for notice in notices:
                 yield frozenset(path for _, path in notice) or None
         await asyncio.sleep(_GLANCE / 1000)

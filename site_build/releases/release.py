@@ -80,10 +80,9 @@ def serve_prepared(output: Path, build_id: str) -> bool:
 
 def withdraw(output: Path) -> None:
     """Take away the build that `next` names; raises BusyError and BuildError."""
-    if not (output / NEXT_LINK).is_symlink():
-        return
-    with _exclusive(output):
-        (output / NEXT_LINK).unlink()
+    if (output / NEXT_LINK).is_symlink():
+        with _exclusive(output):
+            (output / NEXT_LINK).unlink()
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCod
 from site_build.build.memory import BuildMemory
 from site_build.content.sources import stamp
 from site_build.errors import BuildError, BusyError, ContentError
+from site_build.pelican_plugin.settings import warn
 from site_build.progress import Report
 from site_build.releases.release import BuildOptions, build, serve_prepared, withdraw
 
@@ -99,6 +100,8 @@ _CALM = 50
 _LONGEST_BURST = 1000
 """Milliseconds after which a burst is taken for over in any case."""
 
+_LIMITS = "OS file watch limit reached", "(os error 24)"
+_LIMITED = "files are looked at every 3 s; raise fs.inotify.max_user_watches, max_user_instances"
 _LOOK_INTERVAL = timedelta(minutes=10)
 _PAUSE = timedelta(seconds=30)
 """After a build that was stopped by anything but its content."""
@@ -245,8 +248,7 @@ def publish(
     for changes in follow([path for path in watched if path not in files]):
         if changes != []:
             publisher.note_changes(changes)
-        before, stamps = stamps, [*map(stamp, files)]
-        if stamps != before:
+        if stamps != (stamps := [*map(stamp, files)]):
             publisher.note_changes(map(str, files))
         publisher.act(datetime.now(UTC))
         heart.note(publisher.failure)
@@ -262,22 +264,27 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
 
     A watch stays with the folder that it began with: one that was replaced is watched anew.
     """
+    polls = False
     while True:
         known, is_new = [*map(_identify, folders)], True
-        found = watch(
-            *(each.absolute() for each in folders if each.exists()),
-            debounce=_LONGEST_BURST,
-            step=_CALM,
-            rust_timeout=_GLANCE,
-            yield_on_timeout=True,
-        )
-        with suppress(FileNotFoundError), closing(found):  # moved away as the watch began
-            for changes in found:
+        try:
+            for changes in watch(
+                *(each.absolute() for each in folders if each.exists()),
+                debounce=_LONGEST_BURST,
+                step=_CALM,
+                rust_timeout=_GLANCE,
+                yield_on_timeout=True,
+                force_polling=polls or None,
+                poll_delay_ms=3000,
+            ):
                 yield None if is_new else [path for _, path in changes]
                 is_new = False
                 gone = {Path(path) for change, path in changes if change == Change.deleted}
                 if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
                     break
+        except (OSError, RuntimeError) as error:  # moved away as it began; a name is not UTF-8
+            if polls := polls or any(each in str(error) for each in _LIMITS):
+                warn(_LIMITED)
         time.sleep(_GLANCE / 1000)
         yield []
 

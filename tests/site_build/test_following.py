@@ -1,6 +1,7 @@
 """The preview in one process with its test: who sees a change first is then no matter of chance."""
 
 import asyncio
+import os
 from contextlib import aclosing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -52,6 +53,20 @@ async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: 
         (folder / "a.md").touch()
         async for changes in glances:
             if changes and str(folder / "a.md") in changes:
+                break
+
+
+async def test_a_name_that_is_not_utf8_ends_no_preview(tmp_path: Path) -> None:
+    """After it any file may have changed, and later changes are told by their names."""
+    async with asyncio.timeout(PATIENCE), aclosing(watch([tmp_path])) as glances:
+        assert await anext(glances) is None
+        (tmp_path / os.fsdecode(b".caf\xe9.md.swp")).touch()
+        (tmp_path / os.fsdecode(b"\xff.md")).touch()
+        assert await anext(glances) is None
+        assert await anext(glances) is None
+        (tmp_path / "a.md").touch()
+        async for changes in glances:
+            if changes and str(tmp_path / "a.md") in changes:
                 break
 
 

@@ -28,7 +28,7 @@ from site_build.releases.watcher import (
     follow,
     publish,
 )
-from tests.site_build.workbench import ROOT, SITE_URL, Desk, FleetingPath, take
+from tests.site_build.workbench import ROOT, SITE_URL, Desk, FleetingPath, run, take
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -570,6 +570,46 @@ def test_a_folder_that_goes_as_the_watch_begins_is_watched_when_it_is_back(tmp_p
         (folder / "a.md").touch()
         while str(folder / "a.md") not in (next(glances) or ()):
             continue
+
+
+@pytest.mark.parametrize("name", [b"posts/\xff.md", b".caf\xe9.md.swp"])
+def test_a_name_that_is_not_utf8_ends_no_watch(desk: Desk, name: bytes) -> None:
+    """After it any file may have changed, and later changes are told by their names."""
+    with closing(follow([desk.content])) as glances:
+        assert next(glances) is None
+        (desk.content / os.fsdecode(name)).touch()
+        while next(glances) is not None:
+            continue
+        (desk.content / "a.md").touch()
+        while str(desk.content / "a.md") not in (next(glances) or ()):
+            continue
+
+
+FOLLOWER = """
+import resource, sys
+from pathlib import Path
+from site_build.releases.watcher import follow
+with open("/dev/null") as last:  # two more files may be open, and a watch needs three
+    limits = last.fileno() + 2, resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+folder = Path(sys.argv[1])
+for changes in follow([folder]):
+    if changes is None:
+        (folder / "a.md").touch()
+    if str(folder / "a.md") in (changes or ()):
+        print("seen")
+        break
+"""
+
+
+def test_a_limit_of_watches_ends_no_watch(tmp_path: Path) -> None:
+    """One sentence names the limits, and every few seconds the files are looked at."""
+    done = run(sys.executable, "-c", FOLLOWER, tmp_path)
+
+    assert (done.returncode, done.stdout) == (0, "seen\n")
+    assert done.stderr.startswith("warning: files are looked at every 3 s")
+    assert "fs.inotify.max_user_watches" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 class Beats:
