@@ -1,6 +1,7 @@
 """What the owner does at the desk: each action, its undo, and what keeps it from doing harm."""
 
 import json
+import time
 
 import pytest
 
@@ -269,6 +270,17 @@ async def test_a_person_is_exported_and_erased(owner: Browser) -> None:
     assert [row["id"] for row in await owner.rows(LEADS)] == [kept["id"]]
     assert await owner.rows(FORMER_ROWS) == []
     assert (await owner.get(f"{path}/")).status == 404
+
+
+async def test_an_export_keeps_nobody_waiting(owner: Browser) -> None:
+    """The former rows of others' long notes are read in no time."""
+    lead, other = await owner.lead(notes="x" * 20_000), await owner.lead(email="b@example.org")
+    for status in ("contacted", "won", "lost"):
+        await owner.post("/desk/leads/mark/", id=lead["id"], status=status)
+    start = time.perf_counter()
+    person = json.loads((await owner.get(f"/desk/leads/{other['id']}/person.json")).text)
+    assert (len(person["leads"]), person["former_rows"]) == (1, [])
+    assert time.perf_counter() - start < 3
 
 
 async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
