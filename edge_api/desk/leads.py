@@ -1,8 +1,10 @@
 """The desk's first page, its inbox, and the page of one lead."""
 
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final
 
 from edge_api.access.service import count_pending
@@ -11,14 +13,15 @@ from edge_api.admin.privacy import Privacy, export_person
 from edge_api.admin.rows import Rows
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.query import Filter, Order, Read, Where, fold
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health
-from edge_api.leads.service import LeadQuery, find_leads
+from edge_api.leads.service import MIN_INDEXED, LeadQuery, find_leads
+from edge_api.mail.suppressions import normalize_recipient
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 from edge_api.outbox import GIVEN_UP
@@ -26,6 +29,8 @@ from edge_api.outbox import GIVEN_UP
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
 MAX_CSV_ROWS: Final = 10_000
+NEWEST: Final = (Order("created_at", descending=True),)
+FAILED: Final = ("bounced", "complained", "dlq")
 DAYS: Final = 30
 """Days of the chart."""
 INBOX_PATH: Final = "/desk/leads/"
@@ -126,24 +131,43 @@ async def mark(visit: Visit) -> str:
 async def show_lead(visit: Visit) -> Values:
     """Return a lead with the mail to its address and its other leads."""
     row = await read_row(visit, LEADS, visit.path["key"])
-    order = (Order("created_at", descending=True),)
-    to_address = (Filter("recipient_email", "eq", row["email"]),)
-    others = (Filter("email", "eq", row["email"]), Filter("id", "neq", row["id"]))
-    mail, same = await visit.service.store.run(
-        Read(EMAIL_SEND_LOG, where=to_address, order=order, limit=20),
-        Read(LEADS, where=others, order=order, limit=20),
-    )
+    same = await _leads_of(visit, row["email"])
+    mail = None
+    if visit.may_use(EMAIL_SEND_LOG.name):
+        mail = await _mail_to([row, *same], visit, limit=20)
     return {
         "title": row["name"],
         "lead": row,
         "next_id": await _find_next(visit, row),
-        "mail": mail.rows if visit.may_use(EMAIL_SEND_LOG.name) else [],
-        "others": same.rows,
+        "mail": mail,
+        "failed": next((each for each in mail or () if each["status"] in FAILED), None),
+        "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
         "fields": {column.name: text for column, text in fields(LEADS, row)},
         "reply": _quote(row),
         "is_whole": visit.may_use(""),
     }
+
+
+async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
+    """Return the newest leads of an address, in any spelling that the index finds."""
+    address = normalize_recipient(email)
+    words = [each for each in {fold(address), fold(email)} if len(each) >= MIN_INDEXED]
+    finds = (Filter("id", "search", (each,)) for each in words)
+    reads = [Read(LEADS, where=(each,), order=NEWEST, limit=100) for each in finds]
+    rows = {row["id"]: row for found in await visit.service.store.run(*reads) for row in found.rows}
+    same = (row for row in rows.values() if normalize_recipient(row["email"]) == address)
+    return sorted(same, key=itemgetter("created_at"), reverse=True)
+
+
+async def _mail_to(leads: Iterable[Row], visit: Visit, *where: Filter, limit: int) -> list[Row]:
+    """Return the newest lines of the mail log for addresses of leads, as typed or normalized."""
+    typed = {row["email"] for row in leads}
+    spelled = typed.union(map(str.lower, typed), map(normalize_recipient, typed))
+    to = Filter("recipient_email", "in", tuple(spelled))
+    read = Read(EMAIL_SEND_LOG, where=(to, *where), order=NEWEST, limit=limit)
+    (found,) = await visit.service.store.run(read)
+    return found.rows
 
 
 async def _find_next(visit: Visit, row: Row) -> str | None:
@@ -165,7 +189,9 @@ def _quote(row: Row) -> str:
 
 
 async def save_lead(visit: Visit) -> str:
-    """Save status and notes."""
+    """Save status and notes; the button of a status saves the typed notes too."""
+    if one := visit.typed.get("one"):
+        visit = replace(visit, form={**visit.form, "status": one})
     await save_row(visit, LEADS, visit.path["key"])
     return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
 

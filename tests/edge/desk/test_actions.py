@@ -341,3 +341,46 @@ async def test_a_lead_says_at_its_top_that_mail_came_back(owner: Browser) -> Non
     await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
     shown = await owner.get(f"/desk/leads/{lead['id']}/")
     assert shown.one(".desk .fault").text().startswith("Mail to this address: bounced")
+
+
+async def test_the_button_of_a_status_saves_the_typed_notes(owner: Browser) -> None:
+    """One form has both, so that one press stores them, and one undo takes them back."""
+    lead = await owner.lead()
+    path = f"/desk/leads/{lead['id']}/"
+    shown = await owner.get(path)
+    button = next(each for each in shown.tree.css("button") if each.text() == "Contacted")
+    form = shown.one(f"form#{button.attributes['form']}")
+    fields = form.css("input, textarea, select")
+    given = {str(each.attributes["name"]): each.attributes.get("value") or "" for each in fields}
+    given |= {"notes": "Called.", "status": "new", "one": str(button.attributes["value"])}
+    done = await owner.post(str(form.attributes["action"]), **given)
+    (row,) = await owner.rows(LEADS)
+    assert (row["notes"], row["status"]) == ("Called.", "contacted")
+    await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
+    (row,) = await owner.rows(LEADS)
+    assert (row["notes"], row["status"]) == (None, "new")
+
+
+async def test_spellings_of_an_address_are_one_person(owner: Browser) -> None:
+    """Their leads are listed on each other's pages, and mail that came back is shown on both."""
+    spellings = ("p9@example.net", "P9@Example.NET")
+    leads = [await owner.lead(email=each, message=f"from {each}") for each in spellings]
+    await owner.lead(email="op9@example.net", message=f"I know {spellings[0]}")
+    log = {"template_name": "x", "recipient_email": spellings[0], "status": "bounced"}
+    await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
+    for lead, other in zip(leads, reversed(leads), strict=True):
+        shown = await owner.get(f"/desk/leads/{lead['id']}/")
+        linked = [each.attributes["href"] for each in shown.tree.css(".sentences a")]
+        assert linked == [f"/desk/leads/{other['id']}/"]
+        assert "Mail to this address: bounced" in shown.said
+
+
+async def test_a_lead_is_text_for_who_may_only_read(edge: RunningEdge) -> None:
+    """No form that does nothing; and mail that a key may not see is not called unsent."""
+    browser = await Browser(edge).sign_in(await edge.key("admin:read", tables=("leads",)))
+    lead = await browser.lead(notes="Called.")
+    shown = await browser.get(f"/desk/leads/{lead['id']}/")
+    assert "NotesCalled.Statusnew" in shown.said
+    assert shown.tree.css("main form:not([action='/desk/sign-out/'])") == []
+    assert "None was sent" not in shown.said
+    assert "Your key may not see it: it is not for the table email_send_log." in shown.said
