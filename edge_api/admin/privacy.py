@@ -116,16 +116,14 @@ def visible(table: Table, row: Row) -> Row:
     shown = {name: value for name, value in row.items() if name not in hidden}
     if table is FORMER_ROWS:
         inner = TABLES[row["table_name"]]
-        for name in ("former", "changed"):
-            shown[name] = row[name] and visible(inner, row[name])
+        shown |= {each: row[each] and visible(inner, row[each]) for each in ("former", "changed")}
     return shown
 
 
 def export_person(address: str, found: PersonalRows, now: str) -> bytes:
     """Return all rows about a person as JSON, for the right of access."""
-    tables = {table.name: [visible(table, row) for row in found[table]] for table in found}
-    value = {"email": address, "exported_at": now, **tables}
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    rows = {table.name: [visible(table, row) for row in found[table]] for table in found}
+    return orjson.dumps({"email": address, "exported_at": now, **rows}, option=orjson.OPT_INDENT_2)
 
 
 def _is_about(row: Row, data: PersonalData, subject: str, keys: frozenset[str]) -> bool:
@@ -138,9 +136,8 @@ def _is_about(row: Row, data: PersonalData, subject: str, keys: frozenset[str]) 
 
 def _is_erasable(row: Row, data: PersonalData | None) -> bool:
     """Return whether an erasure changes a row."""
-    if data is None or not data.kept_reason:
-        return True
-    return any(row[name] is not None for name in data.cleared_columns)
+    cleared = data.cleared_columns if data and data.kept_reason else None
+    return cleared is None or any(row[name] is not None for name in cleared)
 
 
 MAILED_COLUMNS: Final[Mapping[Table, str]] = {

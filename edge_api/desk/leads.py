@@ -1,10 +1,10 @@
 """The desk's first page, its inbox, and the page of one lead."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
-from operator import itemgetter
 from typing import Final
 
 from edge_api.access.service import count_pending
@@ -28,11 +28,11 @@ from edge_api.outbox import GIVEN_UP
 
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
+LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
 MAX_CSV_ROWS: Final = 10_000
 NEWEST: Final = (Order("created_at", descending=True),)
 FAILED: Final = ("bounced", "complained", "dlq")
-DAYS: Final = 30
-"""Days of the chart."""
+DAYS: Final = 30  # of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
 
@@ -73,14 +73,14 @@ def read_query(visit: Visit, limit: int) -> LeadQuery:
     chosen = tuple(text for name, text in visit.pairs if name == "status")
     if unknown := [each for each in chosen if each not in STATUSES]:
         raise Problem("invalid", f"There is no status {unknown[0]}: use {', '.join(STATUSES)}")
-    page = visit.query.get("page", "1")
-    number = int(page) if page.isascii() and page.isdecimal() and len(page) < 7 else 1  # noqa: PLR2004
+    page, search = visit.query.get("page", "1"), visit.query.get("q", "").strip()
+    number = int(page[:6]) if page.isascii() and page.isdecimal() else 1
     return LeadQuery(
-        search=visit.query.get("q", "").strip(),
+        search=search,
         statuses=chosen or tuple(each for each in STATUSES if each != "spam"),
         oldest_first=visit.query.get("order") == "oldest",
         limit=limit,
-        offset=(max(1, number) - 1) * PAGE_SIZE,
+        offset=(min(max(1, number), LAST_PAGE[bool(search)]) - 1) * PAGE_SIZE,
     )
 
 
@@ -89,15 +89,25 @@ async def inbox(visit: Visit) -> Values:
     query = read_query(visit, PAGE_SIZE)
     found, has_more = await find_leads(visit.service.store, query)
     page = query.offset // PAGE_SIZE + 1
+    back = (_spelled("recipient_email", found), Filter("status", "in", FAILED))
+    failed, same = await visit.service.store.run(
+        Read(EMAIL_SEND_LOG, ("id", "recipient_email"), back, limit=1000),
+        Read(LEADS, ("id", "email"), (_spelled("email", found),), limit=1000),
+    )
+    may_see = visit.may_use(EMAIL_SEND_LOG.name)
     return {
         "leads": found,
+        "normalize": normalize_recipient,
+        "failed": {normalize_recipient(row["recipient_email"]) for row in failed.rows if may_see},
+        "times": Counter(normalize_recipient(row["email"]) for row in same.rows),
         "statuses": STATUSES,
         "chosen": [text for name, text in visit.pairs if name == "status"],
         "q": query.search,
         "order": visit.query.get("order", "newest"),
         "page": page,
         "before": page - 1 if page > 1 else None,
-        "after": page + 1 if has_more else None,
+        "after": page + 1 if has_more and page < LAST_PAGE[bool(query.search)] else None,
+        "has_more": has_more,
         "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
     }
 
@@ -123,8 +133,7 @@ async def mark(visit: Visit) -> str:
     where: Where = (Filter("id", "in", ids), Filter("status", "neq", status))
     (found,) = await visit.service.store.run(Read(LEADS, ("id",), where))
     if changing := [row["id"] for row in found.rows]:  # none at a second press
-        match = {"id": changing}
-        await visit.service[Rows].update(LEADS, match, {"status": status}, visit.actor)
+        await visit.service[Rows].update(LEADS, {"id": changing}, {"status": status}, visit.actor)
     return safe_target(visit.typed.get("back") or INBOX_PATH)
 
 
@@ -132,15 +141,13 @@ async def show_lead(visit: Visit) -> Values:
     """Return a lead with the mail to its address and its other leads."""
     row = await read_row(visit, LEADS, visit.path["key"])
     same = await _leads_of(visit, row["email"])
-    mail = None
-    if visit.may_use(EMAIL_SEND_LOG.name):
-        mail = await _mail_to([row, *same], visit, limit=20)
+    to = (_spelled("recipient_email", [row, *same]),)
+    (log,) = await visit.service.store.run(Read(EMAIL_SEND_LOG, where=to, order=NEWEST, limit=20))
     return {
         "title": row["name"],
         "lead": row,
         "next_id": await _find_next(visit, row),
-        "mail": mail,
-        "failed": next((each for each in mail or () if each["status"] in FAILED), None),
+        "mail": log.rows if visit.may_use(EMAIL_SEND_LOG.name) else None,
         "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
         "fields": {column.name: text for column, text in fields(LEADS, row)},
@@ -150,24 +157,18 @@ async def show_lead(visit: Visit) -> Values:
 
 
 async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
-    """Return the newest leads of an address, in any spelling that the index finds."""
+    """Return the newest leads of an address, whatever the case of its letters."""
+    by_index = Filter("id", "search", (fold(email),))
+    same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
+    (found,) = await visit.service.store.run(Read(LEADS, where=(same,), order=NEWEST, limit=100))
     address = normalize_recipient(email)
-    words = [each for each in {fold(address), fold(email)} if len(each) >= MIN_INDEXED]
-    finds = (Filter("id", "search", (each,)) for each in words)
-    reads = [Read(LEADS, where=(each,), order=NEWEST, limit=100) for each in finds]
-    rows = {row["id"]: row for found in await visit.service.store.run(*reads) for row in found.rows}
-    same = (row for row in rows.values() if normalize_recipient(row["email"]) == address)
-    return sorted(same, key=itemgetter("created_at"), reverse=True)
+    return [row for row in found.rows if normalize_recipient(row["email"]) == address]
 
 
-async def _mail_to(leads: Iterable[Row], visit: Visit, *where: Filter, limit: int) -> list[Row]:
-    """Return the newest lines of the mail log for addresses of leads, as typed or normalized."""
+def _spelled(column: str, leads: Iterable[Row]) -> Filter:
+    """Return the filter of a column for the addresses of leads, as typed or normalized."""
     typed = {row["email"] for row in leads}
-    spelled = typed.union(map(str.lower, typed), map(normalize_recipient, typed))
-    to = Filter("recipient_email", "in", tuple(spelled))
-    read = Read(EMAIL_SEND_LOG, where=(to, *where), order=NEWEST, limit=limit)
-    (found,) = await visit.service.store.run(read)
-    return found.rows
+    return Filter(column, "in", (*typed, *map(str.lower, typed), *map(normalize_recipient, typed)))
 
 
 async def _find_next(visit: Visit, row: Row) -> str | None:

@@ -18,7 +18,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from tests.edge.conftest import RunningEdge
-from tests.edge.desk.conftest import Browser
+from tests.edge.desk.conftest import LEAD, Browser
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.each_engine
@@ -384,3 +384,51 @@ async def test_a_lead_is_text_for_who_may_only_read(edge: RunningEdge) -> None:
     assert shown.tree.css("main form:not([action='/desk/sign-out/'])") == []
     assert "None was sent" not in shown.said
     assert "Your key may not see it: it is not for the table email_send_log." in shown.said
+
+
+async def test_pages_of_the_inbox_end_and_say_so(owner: Browser) -> None:
+    """A deeper one would read all leads before it, each time."""
+    rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(5001)]
+    await owner.edge.service.store.run(Insert(LEADS, rows))
+    for query, last in (("?", 100), ("?q=ann&", 10)):
+        shown = await owner.get(f"/desk/leads/{query}page=1000")
+        assert f"Page beforePage {last} These" in shown.said
+        assert "Narrow the search" in shown.said
+        assert len(shown.tree.css(".lead-row")) == 50
+        before = (await owner.get(f"/desk/leads/{query}page={last - 1}")).said
+        assert ("Next page" in before, "Narrow the" in before) == (True, False)
+
+
+async def test_the_inbox_shows_mail_that_came_back_and_leads_of_one_address(owner: Browser) -> None:
+    """In any case of the letters; a key that may not see the mail is not shown it."""
+    for email in ("p9@example.net", "P9@Example.NET", "q@example.net"):
+        await owner.lead(email=email)
+    for address, status in (("p9@example.net", "bounced"), ("q@example.net", "sent")):
+        log = {"template_name": "x", "recipient_email": address, "status": status}
+        await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
+    for tables, times in ((), 2), (("leads",), 0):
+        browser = await Browser(owner.edge).sign_in(await owner.edge.key(tables=tables))
+        shown = (await browser.get("/desk/leads/")).said
+        assert (shown.count("2 leads of this address"), shown.count("leads of this")) == (2, 2)
+        assert shown.count("mail came back") == times
+
+
+async def test_rows_are_sorted_as_the_form_says(owner: Browser) -> None:
+    """Without an order of the address they come by their key."""
+    for _ in range(3):
+        await owner.lead()
+    plain = await owner.get("/desk/tables/leads/")
+    said = plain.one("#order option[selected]").attributes["value"]
+    chosen = await owner.get(f"/desk/tables/leads/?order={said}")
+    rows, same = ([each.html for each in page.tree.css("tbody tr")] for page in (plain, chosen))
+    assert (len(rows), rows) == (3, same)
+
+
+async def test_held_notices_are_said_to_become_one_mail(owner: Browser) -> None:
+    """Else many cards look like many mails."""
+    held = {"queue": "transactional", "template_name": "owner_summary", "subject_id": SUBJECT}
+    held["recipient_email"] = "o@example.org"
+    rows = [make_row(EMAIL_OUTBOX, held) for _ in range(3)]
+    await owner.edge.service.store.run(Insert(EMAIL_OUTBOX, rows))
+    shown = (await owner.get("/desk/mail/")).said
+    assert "3 messages waiting. 3 of them, the owner_summary, become one mail" in shown
