@@ -4,10 +4,12 @@ For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table d
 rows name a person (`Table.personal`), and how they age (`Table.retention`).
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
+from itertools import chain
 from typing import Final
 from unicodedata import normalize
 
@@ -20,7 +22,7 @@ from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
 from edge_api.db.table import PersonalData, Row, Table
-from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
+from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, MAX_EMAIL_LENGTH, TABLES
 from edge_api.db.transfer import read_pages
 from edge_api.db.types import PATTERNS, ColumnType, format_instant
 from edge_api.mail.suppressions import normalize_recipient
@@ -28,17 +30,21 @@ from edge_api.settings import Settings
 
 PersonalRows = Mapping[Table, Sequence[Row]]
 """The rows about a person, by table; tables without any are included."""
-_DELIMITERS: Final = r'\s<>"(),:;\[\]{}'
-_ADDRESS: Final = re.compile(rf"[^{_DELIMITERS}]+@[^{_DELIMITERS}]+")
+_DELIMITER: Final = re.compile(r'[\s<>"(),:;\[\]{}]')
 _KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
 _PUNCTUATION: Final = "'`.!?\\"  # stripped from both ends of an address in a text
 
 
-def _is_within(address: str, text: str) -> bool:
-    """Return whether a text is an address (GDPR, Article 4(1)), or contains it, in any spelling."""
-    if _fold(text) == address:
-        return True
-    return any(_fold(found[0].strip(_PUNCTUATION)) == address for found in _ADDRESS.finditer(text))
+def is_within(address: str, text: str) -> bool:
+    """Return whether a text is an address (GDPR, Article 4(1)), or contains it, in any spelling.
+
+    Linear in the text, which a stranger may have written; `address` is in its canonical form.
+    """
+    parts = (part.strip(_PUNCTUATION) for part in _DELIMITER.split(text) if "@" in part[1:-1])
+    longest = 4 * (len(address) + MAX_EMAIL_LENGTH)  # of a spelling; NFC is quadratic in accents
+    return any(
+        len(each) <= longest and _fold(each) == address for each in chain([text.strip()], parts)
+    )
 
 
 def _fold(text: str) -> str:
@@ -70,11 +76,11 @@ class Privacy:
             if data := table.personal:
                 parents = map(TABLES.__getitem__, data.through)
                 keys = frozenset(row[each.key] for each in parents for row in found[each])
+                is_about = partial(_is_about, data=data, subject=subject, keys=keys)
                 found[table] = [
                     row
                     async for rows in read_pages(self._store, Read(table))
-                    for row in rows
-                    if _is_about(row, data, subject, keys)
+                    for row in await asyncio.to_thread(list[Row], filter(is_about, rows))
                 ]
         if not any(found.values()):
             try:
@@ -110,31 +116,28 @@ def visible(table: Table, row: Row) -> Row:
     shown = {name: value for name, value in row.items() if name not in hidden}
     if table is FORMER_ROWS:
         inner = TABLES[row["table_name"]]
-        for name in ("former", "changed"):
-            shown[name] = row[name] and visible(inner, row[name])
+        shown |= {each: row[each] and visible(inner, row[each]) for each in ("former", "changed")}
     return shown
 
 
 def export_person(address: str, found: PersonalRows, now: str) -> bytes:
     """Return all rows about a person as JSON, for the right of access."""
-    tables = {table.name: [visible(table, row) for row in found[table]] for table in found}
-    value = {"email": address, "exported_at": now, **tables}
-    return orjson.dumps(value, option=orjson.OPT_INDENT_2)
+    rows = {table.name: [visible(table, row) for row in found[table]] for table in found}
+    return orjson.dumps({"email": address, "exported_at": now, **rows}, option=orjson.OPT_INDENT_2)
 
 
 def _is_about(row: Row, data: PersonalData, subject: str, keys: frozenset[str]) -> bool:
     texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
     return any(
-        _is_within(subject, text) or (keys and not keys.isdisjoint(_KEY.findall(text)))
+        is_within(subject, text) or (keys and not keys.isdisjoint(_KEY.findall(text)))
         for text in texts
     )
 
 
 def _is_erasable(row: Row, data: PersonalData | None) -> bool:
     """Return whether an erasure changes a row."""
-    if data is None or not data.kept_reason:
-        return True
-    return any(row[name] is not None for name in data.cleared_columns)
+    cleared = data.cleared_columns if data and data.kept_reason else None
+    return cleared is None or any(row[name] is not None for name in cleared)
 
 
 MAILED_COLUMNS: Final[Mapping[Table, str]] = {

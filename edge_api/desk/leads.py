@@ -1,5 +1,7 @@
 """The desk's first page, its inbox, and the page of one lead."""
 
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
@@ -11,23 +13,26 @@ from edge_api.admin.privacy import Privacy, export_person
 from edge_api.admin.rows import Rows
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.query import Filter, Order, Read, Where, fold
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health
-from edge_api.leads.service import LeadQuery, find_leads
+from edge_api.leads.service import MIN_INDEXED, LeadQuery, find_leads
+from edge_api.mail.suppressions import normalize_recipient
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
 from edge_api.outbox import GIVEN_UP
 
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
+LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
 MAX_CSV_ROWS: Final = 10_000
-DAYS: Final = 30
-"""Days of the chart."""
+NEWEST: Final = (Order("created_at", descending=True),)
+FAILED: Final = ("bounced", "complained", "dlq")
+DAYS: Final = 30  # of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
 
@@ -68,14 +73,14 @@ def read_query(visit: Visit, limit: int) -> LeadQuery:
     chosen = tuple(text for name, text in visit.pairs if name == "status")
     if unknown := [each for each in chosen if each not in STATUSES]:
         raise Problem("invalid", f"There is no status {unknown[0]}: use {', '.join(STATUSES)}")
-    page = visit.query.get("page", "1")
-    number = int(page) if page.isascii() and page.isdecimal() and len(page) < 7 else 1  # noqa: PLR2004
+    page, search = visit.query.get("page", "1"), visit.query.get("q", "").strip()
+    number = int(page[:6]) if page.isascii() and page.isdecimal() else 1
     return LeadQuery(
-        search=visit.query.get("q", "").strip(),
+        search=search,
         statuses=chosen or tuple(each for each in STATUSES if each != "spam"),
         oldest_first=visit.query.get("order") == "oldest",
         limit=limit,
-        offset=(max(1, number) - 1) * PAGE_SIZE,
+        offset=(min(max(1, number), LAST_PAGE[bool(search)]) - 1) * PAGE_SIZE,
     )
 
 
@@ -84,15 +89,25 @@ async def inbox(visit: Visit) -> Values:
     query = read_query(visit, PAGE_SIZE)
     found, has_more = await find_leads(visit.service.store, query)
     page = query.offset // PAGE_SIZE + 1
+    back = (_spelled("recipient_email", found), Filter("status", "in", FAILED))
+    failed, same = await visit.service.store.run(
+        Read(EMAIL_SEND_LOG, ("id", "recipient_email"), back, limit=1000),
+        Read(LEADS, ("id", "email"), (_spelled("email", found),), limit=1000),
+    )
+    may_see = visit.may_use(EMAIL_SEND_LOG.name)
     return {
         "leads": found,
+        "normalize": normalize_recipient,
+        "failed": {normalize_recipient(row["recipient_email"]) for row in failed.rows if may_see},
+        "times": Counter(normalize_recipient(row["email"]) for row in same.rows),
         "statuses": STATUSES,
         "chosen": [text for name, text in visit.pairs if name == "status"],
         "q": query.search,
         "order": visit.query.get("order", "newest"),
         "page": page,
         "before": page - 1 if page > 1 else None,
-        "after": page + 1 if has_more else None,
+        "after": page + 1 if has_more and page < LAST_PAGE[bool(query.search)] else None,
+        "has_more": has_more,
         "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
     }
 
@@ -118,32 +133,42 @@ async def mark(visit: Visit) -> str:
     where: Where = (Filter("id", "in", ids), Filter("status", "neq", status))
     (found,) = await visit.service.store.run(Read(LEADS, ("id",), where))
     if changing := [row["id"] for row in found.rows]:  # none at a second press
-        match = {"id": changing}
-        await visit.service[Rows].update(LEADS, match, {"status": status}, visit.actor)
+        await visit.service[Rows].update(LEADS, {"id": changing}, {"status": status}, visit.actor)
     return safe_target(visit.typed.get("back") or INBOX_PATH)
 
 
 async def show_lead(visit: Visit) -> Values:
     """Return a lead with the mail to its address and its other leads."""
     row = await read_row(visit, LEADS, visit.path["key"])
-    order = (Order("created_at", descending=True),)
-    to_address = (Filter("recipient_email", "eq", row["email"]),)
-    others = (Filter("email", "eq", row["email"]), Filter("id", "neq", row["id"]))
-    mail, same = await visit.service.store.run(
-        Read(EMAIL_SEND_LOG, where=to_address, order=order, limit=20),
-        Read(LEADS, where=others, order=order, limit=20),
-    )
+    same = await _leads_of(visit, row["email"])
+    to = (_spelled("recipient_email", [row, *same]),)
+    (log,) = await visit.service.store.run(Read(EMAIL_SEND_LOG, where=to, order=NEWEST, limit=20))
     return {
         "title": row["name"],
         "lead": row,
         "next_id": await _find_next(visit, row),
-        "mail": mail.rows if visit.may_use(EMAIL_SEND_LOG.name) else [],
-        "others": same.rows,
+        "mail": log.rows if visit.may_use(EMAIL_SEND_LOG.name) else None,
+        "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
         "fields": {column.name: text for column, text in fields(LEADS, row)},
         "reply": _quote(row),
         "is_whole": visit.may_use(""),
     }
+
+
+async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
+    """Return the newest leads of an address, whatever the case of its letters."""
+    by_index = Filter("id", "search", (fold(email),))
+    same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
+    (found,) = await visit.service.store.run(Read(LEADS, where=(same,), order=NEWEST, limit=100))
+    address = normalize_recipient(email)
+    return [row for row in found.rows if normalize_recipient(row["email"]) == address]
+
+
+def _spelled(column: str, leads: Iterable[Row]) -> Filter:
+    """Return the filter of a column for the addresses of leads, as typed or normalized."""
+    typed = {row["email"] for row in leads}
+    return Filter(column, "in", (*typed, *map(str.lower, typed), *map(normalize_recipient, typed)))
 
 
 async def _find_next(visit: Visit, row: Row) -> str | None:
@@ -165,7 +190,9 @@ def _quote(row: Row) -> str:
 
 
 async def save_lead(visit: Visit) -> str:
-    """Save status and notes."""
+    """Save status and notes; the button of a status saves the typed notes too."""
+    if one := visit.typed.get("one"):
+        visit = replace(visit, form={**visit.form, "status": one})
     await save_row(visit, LEADS, visit.path["key"])
     return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
 

@@ -1,18 +1,23 @@
 """The desk in a real browser without scripts: every action, by pointer and by keyboard."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
 
+from edge_api.db.internal_tables import EMAIL_OUTBOX
 from tests.browser.conftest import Journal
 from tests.browser.watching import OVERFLOW
+from tests.edge.store.samples import make_row
 from tools.judges import MODULES
 
 pytestmark = pytest.mark.size("test")
 ADMIN = "/api/public/v1/admin"
+NO_LEAD = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 AXE = MODULES / "axe-core" / "axe.min.js"
 RUN_AXE = """() => axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
   violations.map(({ id, nodes }) => `${id}: ${nodes.map(node => node.target).join(", ")}`))"""
@@ -70,8 +75,11 @@ def test_from_the_mail_to_a_stored_note(journal: Journal, page: Page) -> None:
     answer = page.get_by_role("link", name="Answer").get_attribute("href") or ""
     assert answer.startswith("mailto:note%40example.org?subject=Re%3A")
     assert "%3E%20note%20asks" in answer
+    page.get_by_label("Notes").fill("Written to.")
     press(page, "Contacted")
     assert stored(journal, lead)["status"] == "contacted"
+    assert stored(journal, lead)["notes"] == "Written to."
+    assert page.get_by_label("Notes").input_value() == "Written to."
     press(page, "Spam")
     assert stored(journal, lead)["status"] == "spam"
     press(page, "Not spam")
@@ -166,6 +174,31 @@ def test_access_is_given_and_taken(journal: Journal, page: Page) -> None:
     session.get_by_role("button", name="End").click()
     page.goto(f"{journal.url}/desk/access/")
     assert "/desk/sign-in/" in page.url
+
+
+def test_mail_that_was_given_up_is_retried_and_discarded(journal: Journal, page: Page) -> None:
+    """One by one, then all that are left; the undo brings a discarded one back."""
+    dead = {"queue": "transactional", "template_name": "lead_notification", "attempts": 3}
+    dead |= {"subject_id": NO_LEAD, "dead_at": "2026-06-01T12:00:00.000000Z"}
+    with closing(sqlite3.connect(journal.installation.store)) as store, store:
+        for number in range(5):
+            row = make_row(EMAIL_OUTBOX, {**dead, "recipient_email": f"o{number}@example.org"})
+            names, marks = ", ".join(row), ", ".join(f":{name}" for name in row)
+            store.execute(f"INSERT INTO email_outbox ({names}) VALUES ({marks})", row)  # noqa: S608
+
+    def card(number: int) -> Locator:
+        return page.locator(".card", has_text=f"o{number}@example.org")
+
+    page.goto(f"{journal.url}/desk/mail/")
+    card(0).get_by_role("button", name="Retry").click()
+    assert card(0).get_by_role("button").count() == 0
+    card(1).get_by_role("button", name="Discard").click()
+    assert card(1).count() == 0
+    press(page, "Undo")
+    card(1).get_by_role("button", name="Discard").click()
+    press(page, "Retry all 3")
+    assert "No mail was given up." in page.locator("main").inner_text()
+    assert page.locator(".card").get_by_role("button").count() == card(1).count() == 0
 
 
 def test_a_printed_link_signs_in_once(journal: Journal, browser: Browser) -> None:

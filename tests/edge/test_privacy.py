@@ -4,9 +4,11 @@ import asyncio
 import json
 import os
 import pty
+import re
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -15,10 +17,12 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from edge_api import background as background_jobs
 from edge_api.__main__ import main
-from edge_api.admin.privacy import Privacy
+from edge_api.admin.privacy import Privacy, is_within
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import privacy as command
 from edge_api.db.internal_tables import (
@@ -205,6 +209,30 @@ def test_everything_about_a_person_is_shown(peopled: Installation) -> None:
     assert counts == {**dict.fromkeys(counts, 4), "email_send_log": 12, "former_rows": 8, **once}
     assert "other" not in said
     assert {row["email"] for row in told["leads"]} == set(SPELLINGS)
+
+
+OLD_PATTERN = re.compile(r'[^\s<>"(),:;\[\]{}]+@[^\s<>"(),:;\[\]{}]+')
+"""The definition of an address in a text, which takes a time quadratic in the text."""
+
+
+@pytest.mark.size("quick")
+@given(st.lists(st.sampled_from([ANN, ANN.upper(), "@", ".", "'", "x", " ", "<", ">", ",", "\n"])))
+def test_an_address_in_a_text_is_found_as_the_pattern_has_it(parts: list[str]) -> None:
+    """Whatever surrounds it, and wherever else there is an at sign."""
+    text = "".join(parts)
+    found = [text.strip(), *(each[0].strip("'`.!?\\") for each in OLD_PATTERN.finditer(text))]
+    assert is_within(ANN, text) == (ANN in map(str.lower, found))
+
+
+@pytest.mark.size("quick")
+@pytest.mark.parametrize("part", ["x", "@", "a@", "a.", "\u0301\u0323", "'", " "])
+def test_a_long_text_is_read_in_linear_time(part: str) -> None:
+    """Strangers write some of it; the pattern took minutes, and composing accents seconds."""
+    assert not is_within(ANN, "x")  # loads the library
+    start = time.perf_counter()
+    assert not is_within(ANN, f"a@{part * 50_000}@x")
+    assert is_within(ANN, f"{part * 50_000} {ANN}")
+    assert time.perf_counter() - start < 1
 
 
 def test_no_secret_is_shown(peopled: Installation) -> None:

@@ -1,6 +1,7 @@
 """What the owner does at the desk: each action, its undo, and what keeps it from doing harm."""
 
 import json
+import time
 
 import pytest
 
@@ -17,7 +18,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from tests.edge.conftest import RunningEdge
-from tests.edge.desk.conftest import Browser, Response
+from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
 
 pytestmark = pytest.mark.each_engine
@@ -343,6 +344,17 @@ async def test_a_person_is_exported_and_erased(owner: Browser) -> None:
     assert (await owner.get(f"{path}/")).status == 404
 
 
+async def test_an_export_keeps_nobody_waiting(owner: Browser) -> None:
+    """The former rows of others' long notes are read in no time."""
+    lead, other = await owner.lead(notes="x" * 20_000), await owner.lead(email="b@example.org")
+    for status in ("contacted", "won", "lost"):
+        await owner.post("/desk/leads/mark/", id=lead["id"], status=status)
+    start = time.perf_counter()
+    person = json.loads((await owner.get(f"/desk/leads/{other['id']}/person.json")).text)
+    assert (len(person["leads"]), person["former_rows"]) == (1, [])
+    assert time.perf_counter() - start < 3
+
+
 async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
     """The audit page says which row changed since, and by whom."""
     row = make_row(SUPPRESSED_EMAILS, {"email": "a@b.test", "reason": "bounce"})
@@ -401,3 +413,94 @@ async def test_a_lead_says_at_its_top_that_mail_came_back(owner: Browser) -> Non
     await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
     shown = await owner.get(f"/desk/leads/{lead['id']}/")
     assert shown.one(".desk .fault").text().startswith("Mail to this address: bounced")
+
+
+async def test_the_button_of_a_status_saves_the_typed_notes(owner: Browser) -> None:
+    """One form has both, so that one press stores them, and one undo takes them back."""
+    lead = await owner.lead()
+    path = f"/desk/leads/{lead['id']}/"
+    shown = await owner.get(path)
+    button = next(each for each in shown.tree.css("button") if each.text() == "Contacted")
+    form = shown.one(f"form#{button.attributes['form']}")
+    fields = form.css("input, textarea, select")
+    given = {str(each.attributes["name"]): each.attributes.get("value") or "" for each in fields}
+    given |= {"notes": "Called.", "status": "new", "one": str(button.attributes["value"])}
+    done = await owner.post(str(form.attributes["action"]), **given)
+    (row,) = await owner.rows(LEADS)
+    assert (row["notes"], row["status"]) == ("Called.", "contacted")
+    await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
+    (row,) = await owner.rows(LEADS)
+    assert (row["notes"], row["status"]) == (None, "new")
+
+
+async def test_spellings_of_an_address_are_one_person(owner: Browser) -> None:
+    """Their leads are listed on each other's pages, and mail that came back is shown on both."""
+    spellings = ("p9@example.net", "P9@Example.NET")
+    leads = [await owner.lead(email=each, message=f"from {each}") for each in spellings]
+    await owner.lead(email="op9@example.net", message=f"I know {spellings[0]}")
+    log = {"template_name": "x", "recipient_email": spellings[0], "status": "bounced"}
+    await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
+    for lead, other in zip(leads, reversed(leads), strict=True):
+        shown = await owner.get(f"/desk/leads/{lead['id']}/")
+        linked = [each.attributes["href"] for each in shown.tree.css(".sentences a")]
+        assert linked == [f"/desk/leads/{other['id']}/"]
+        assert "Mail to this address: bounced" in shown.said
+
+
+async def test_a_lead_is_text_for_who_may_only_read(edge: RunningEdge) -> None:
+    """No form that does nothing; and mail that a key may not see is not called unsent."""
+    browser = await Browser(edge).sign_in(await edge.key("admin:read", tables=("leads",)))
+    lead = await browser.lead(notes="Called.")
+    shown = await browser.get(f"/desk/leads/{lead['id']}/")
+    assert "NotesCalled.Statusnew" in shown.said
+    assert shown.tree.css("main form:not([action='/desk/sign-out/'])") == []
+    assert "None was sent" not in shown.said
+    assert "Your key may not see it: it is not for the table email_send_log." in shown.said
+
+
+async def test_pages_of_the_inbox_end_and_say_so(owner: Browser) -> None:
+    """A deeper one would read all leads before it, each time."""
+    rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(5001)]
+    await owner.edge.service.store.run(Insert(LEADS, rows))
+    for query, last in (("?", 100), ("?q=ann&", 10)):
+        shown = await owner.get(f"/desk/leads/{query}page=1000")
+        assert f"Page beforePage {last} These" in shown.said
+        assert "Narrow the search" in shown.said
+        assert len(shown.tree.css(".lead-row")) == 50
+        before = (await owner.get(f"/desk/leads/{query}page={last - 1}")).said
+        assert ("Next page" in before, "Narrow the" in before) == (True, False)
+
+
+async def test_the_inbox_shows_mail_that_came_back_and_leads_of_one_address(owner: Browser) -> None:
+    """In any case of the letters; a key that may not see the mail is not shown it."""
+    for email in ("p9@example.net", "P9@Example.NET", "q@example.net"):
+        await owner.lead(email=email)
+    for address, status in (("p9@example.net", "bounced"), ("q@example.net", "sent")):
+        log = {"template_name": "x", "recipient_email": address, "status": status}
+        await owner.edge.service.store.run(Insert(EMAIL_SEND_LOG, [make_row(EMAIL_SEND_LOG, log)]))
+    for tables, times in ((), 2), (("leads",), 0):
+        browser = await Browser(owner.edge).sign_in(await owner.edge.key(tables=tables))
+        shown = (await browser.get("/desk/leads/")).said
+        assert (shown.count("2 leads of this address"), shown.count("leads of this")) == (2, 2)
+        assert shown.count("mail came back") == times
+
+
+async def test_rows_are_sorted_as_the_form_says(owner: Browser) -> None:
+    """Without an order of the address they come by their key."""
+    for _ in range(3):
+        await owner.lead()
+    plain = await owner.get("/desk/tables/leads/")
+    said = plain.one("#order option[selected]").attributes["value"]
+    chosen = await owner.get(f"/desk/tables/leads/?order={said}")
+    rows, same = ([each.html for each in page.tree.css("tbody tr")] for page in (plain, chosen))
+    assert (len(rows), rows) == (3, same)
+
+
+async def test_held_notices_are_said_to_become_one_mail(owner: Browser) -> None:
+    """Else many cards look like many mails."""
+    held = {"queue": "transactional", "template_name": "owner_summary", "subject_id": SUBJECT}
+    held["recipient_email"] = "o@example.org"
+    rows = [make_row(EMAIL_OUTBOX, held) for _ in range(3)]
+    await owner.edge.service.store.run(Insert(EMAIL_OUTBOX, rows))
+    shown = (await owner.get("/desk/mail/")).said
+    assert "3 messages waiting. 3 of them, the owner_summary, become one mail" in shown

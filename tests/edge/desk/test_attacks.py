@@ -24,6 +24,7 @@ from tests.edge.desk.conftest import FORM, Browser, Response
 from tests.edge.store.samples import make_row
 
 POSTS = sorted(each.path for each in DESK if each.method == "POST")
+LATER = "2099-01-01T00:00:00.000000Z"
 KEY = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 FOREIGN: dict[str, dict[str, str]] = {
     "no header": {},
@@ -441,3 +442,30 @@ async def test_words_of_strangers_are_never_code(owner: Browser) -> None:
     for payload in PAYLOADS[::7]:
         await owner.ask("GET", "/desk/leads/", params={"q": payload, "order": payload})
         assert "alert(1)</script>" not in (await owner.get("/desk/audit/")).text
+
+
+async def test_words_of_clients_and_browsers_are_never_code(owner: Browser) -> None:
+    """Neither in a request for access nor in the name of a browser that signed in."""
+    store, agent = owner.edge.service.store, Browser(owner.edge)
+    given = {"type": "api_key", "name": "n", "purpose": "p", "email": "e@example.org"}
+    fixed = {"scopes": "posts:read", "claim_digest": "0" * 64, "expires_at": LATER}
+    row = make_row(ACCESS_REQUESTS, {**given, **fixed})
+    await store.run(Insert(ACCESS_REQUESTS, [row]))
+    (session,) = await owner.rows(DESK_SESSIONS)
+    plain = skeleton(await owner.get("/desk/access/"))
+    for payload in PAYLOADS[::3]:
+        words = {"name": payload[:100], "purpose": payload, "email": payload[:200].ljust(3, "x")}
+        of_session = Update(DESK_SESSIONS, {"browser": payload[:60]}, _by_id(session["id"]))
+        await store.run(Update(ACCESS_REQUESTS, words, _by_id(row["id"])), of_session)
+        assert skeleton(await owner.get("/desk/access/")) == plain, payload
+    key = await owner.edge.key()
+    for payload in PAYLOADS[::29]:
+        sent = {**agent.own, "User-Agent": payload.encode().decode("latin-1")}
+        assert (await agent.post("/desk/sign-in/", headers=sent, key=key)).status == 303
+    shown = await owner.get("/desk/access/")
+    assert len(await owner.rows(DESK_SESSIONS)) > 10
+    assert shown.tree.css(".desk :is(script, img, svg, iframe, base, meta, style)") == []
+
+
+def _by_id(key: str) -> tuple[Filter, ...]:
+    return (Filter("id", "eq", key),)
