@@ -298,7 +298,8 @@ def test_build_of_bad_content(content: Path, run: Run) -> None:
 
 def test_build_into_a_file(content: Path, run: Run) -> None:
     """What the disk refuses is said in one sentence."""
-    told = run("build", "--content", content, "--output", content / "posts" / "a.md")
+    (output := content.parent / "file").touch()
+    told = run("build", "--content", content, "--output", output)
 
     assert (told.status, told.out) == (1, "")
     assert told.err.count("\n") == 1
