@@ -6,7 +6,7 @@ HTTP, streams and credentials are ours. The SDK takes long to load: nothing that
 may import this module.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -262,12 +262,17 @@ class RequestContext:
 
 
 async def answer_message(
-    server: Server[Any], request: Request, raw: bytes, caller: Caller, stream: ResponseStream
+    find_server: Callable[[], Server[Any]],
+    request: Request,
+    raw: bytes,
+    caller: Caller,
+    stream: ResponseStream,
 ) -> web.StreamResponse:
     """Return the answer to a message or a batch; each message of a batch is rate-limited.
 
-    The handlers of `server` get the `Caller` as `ctx.request`.
+    The handlers of the server get the `Caller` as `ctx.request`.
     """
+    server = find_server()
     try:
         decoded = decode(raw, request.headers)
         if isinstance(decoded, list):
