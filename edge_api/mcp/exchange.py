@@ -93,12 +93,6 @@ class Call:
     version: str
     route: InboundModernRoute | None  # `None` for the revisions with a handshake
 
-    def connection(self) -> Connection:
-        """Return the SDK's connection, which lasts for this request."""
-        route = self.route
-        about = (route.client_info, route.client_capabilities) if route else (None, None)
-        return Connection.from_envelope(self.version, *about)
-
 
 def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
     """Return the request, or `None` for a notification. Raises Rejection."""
@@ -336,7 +330,8 @@ class RequestExecution:
 
     async def run(self, events: EventQueue | None) -> Message:
         """Return the last message, also after an error."""
-        headers = self._request.headers
+        headers, route = self._request.headers, self._call.route
+        about = (route.client_info, route.client_capabilities) if route else (None, None)
         context = RequestContext(
             TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
             self._call.id,
@@ -350,7 +345,7 @@ class RequestExecution:
                 context,
                 self._call.method,
                 self._call.params,
-                connection=self._call.connection(),
+                connection=Connection.from_envelope(self._call.version, *about),
                 lifespan_state={},
             )
         except Problem as problem:

@@ -53,7 +53,6 @@ from edge_api.mcp.resources import (
     SUMMARIZE,
     Context,
     Journal,
-    PromptHandlers,
     actor_of,
     reject_cursor,
 )
@@ -163,7 +162,6 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callabl
     """
     journal = Journal(service, operations)
     tools = ToolHandlers(service, bind_tools(operations))
-    prompts = PromptHandlers(journal)
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
     skills = Skills(journal, CACHE_TTL_MS)
@@ -186,8 +184,8 @@ def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callabl
             on_list_resources=journal.list_resources,
             on_list_resource_templates=journal.list_templates,
             on_read_resource=skills.read,
-            on_list_prompts=prompts.list_prompts,
-            on_get_prompt=prompts.get,
+            on_list_prompts=journal.list_prompts,
+            on_get_prompt=journal.get_prompt,
             on_completion=partial(complete, journal),
             on_subscriptions_listen=notifier.listen,
         )
