@@ -114,7 +114,11 @@ class Metrics:
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         text: bytes = self._library.generate_latest(registry)
         gauges = [*await _store_gauges(service.store, service.clock()), *_age_gauges(service)]
-        text += _write_gauges([*gauges, *await _check_gauges(service[Health])])
+        about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
+        for name, check in (await service[Health].report())["checks"].items():
+            severity = float(SEVERITY.index(check["status"]))
+            gauges.append(("edge_check", about, {"check": name}, severity))
+        text += _write_gauges(gauges)
         return OperationResult(text, media_type=_MEDIA_TYPE)
 
 
@@ -159,15 +163,6 @@ def _age_gauges(service: Service) -> Iterator[Gauge]:
     if backup is not None and backup.made_at:
         age = _age(backup.made_at, now)
         yield "edge_backup_age_seconds", "Age of the newest backup.", {}, age
-
-
-async def _check_gauges(health: Health) -> list[Gauge]:
-    about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
-    checks = (await health.report())["checks"]
-    return [
-        ("edge_check", about, {"check": name}, float(SEVERITY.index(check["status"])))
-        for name, check in checks.items()
-    ]
 
 
 def _age(instant: str, now: datetime) -> float:
