@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -48,7 +49,7 @@ from edge_api.leads.service import Leads
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.suppressions import Feedback
 from edge_api.mcp.operations import Identity, ai_catalog
-from edge_api.mcp.transport import McpEndpoint, MessageHandler, load_handler
+from edge_api.mcp.transport import McpEndpoint, MessageHandler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
@@ -192,9 +193,11 @@ def search_prefix(settings: Settings) -> Path:
 
 
 def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
-    exchange = load_handler("edge_api.mcp.server", service, OPERATIONS)
+    """Load the MCP SDK, and return the message handler with our server."""
+    find_server = import_module("edge_api.mcp.server").make_server(service, OPERATIONS)
+    answer_message = import_module("edge_api.mcp.exchange").answer_message
     freeze()
-    return exchange
+    return partial(answer_message, find_server)
 
 
 def make_documents(settings: Settings) -> ApiDocuments:

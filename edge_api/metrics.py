@@ -22,7 +22,7 @@ from edge_api.db.tables import LEADS
 from edge_api.health import SEVERITY, Health
 from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
-from edge_api.operation.model import AnyOperation, Operation, OperationRequest, SuccessResponse
+from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
 from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.settings import is_loopback
@@ -104,7 +104,7 @@ class Metrics:
             recent = [*recent[1:], max(perf_counter() - began - _TICK_SECONDS, 0.0)]
             self._lag.set(max(recent))
 
-    async def write(self, service: Service) -> bytes:
+    async def answer(self, service: Service) -> OperationResult:
         """Return the metrics in Prometheus' text format."""
         registry = self._registry
         if os.environ.get(MULTIPROC_DIR_VARIABLE):
@@ -114,7 +114,12 @@ class Metrics:
             multiprocess.MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         text: bytes = self._library.generate_latest(registry)
         gauges = [*await _store_gauges(service.store, service.clock()), *_age_gauges(service)]
-        return text + _write_gauges([*gauges, *await _check_gauges(service[Health])])
+        about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
+        for name, check in (await service[Health].report())["checks"].items():
+            severity = float(SEVERITY.index(check["status"]))
+            gauges.append(("edge_check", about, {"check": name}, severity))
+        text += _write_gauges(gauges)
+        return OperationResult(text, media_type=_MEDIA_TYPE)
 
 
 async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:
@@ -160,15 +165,6 @@ def _age_gauges(service: Service) -> Iterator[Gauge]:
         yield "edge_backup_age_seconds", "Age of the newest backup.", {}, age
 
 
-async def _check_gauges(health: Health) -> list[Gauge]:
-    about = "Checks of readiness: 0 passes, 1 warns, 2 fails."
-    checks = (await health.report())["checks"]
-    return [
-        ("edge_check", about, {"check": name}, float(SEVERITY.index(check["status"])))
-        for name, check in checks.items()
-    ]
-
-
 def _age(instant: str, now: datetime) -> float:
     return max((now - datetime.fromisoformat(instant)).total_seconds(), 0.0)
 
@@ -191,11 +187,6 @@ def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> Non
         raise service.authenticator.missing_credential("rest")
 
 
-async def get_metrics(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Return the metrics in Prometheus' text format."""
-    return OperationResult(await service[Metrics].write(service), media_type=_MEDIA_TYPE)
-
-
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="metrics",
@@ -205,7 +196,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         "with the scope `metrics:read`. Only there with METRICS=on.",
         credential="optional",
         scope="metrics:read",
-        handler=get_metrics,
+        handler=lambda service, _request: service[Metrics].answer(service),
         check_sender=check_sender,
         responses=(
             SuccessResponse(200, "The metrics", {"type": "string"}, media_types=("text/plain",)),

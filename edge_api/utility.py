@@ -267,20 +267,16 @@ def _link(href: str, media_type: str) -> Json:
 
 
 def _endpoint(operation: AnyOperation, settings: Settings) -> Json:
+    names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
+    rates = list_rates(settings)
     return {
         "method": operation.method,
         "path": operation.path,
         "summary": operation.summary,
         "credential": operation.credential,
         "scope": operation.scope,
-        "rate_limit": _rate(operation, settings),
+        "rate_limit": ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None,
     }
-
-
-def _rate(operation: AnyOperation, settings: Settings) -> str | None:
-    names = (AUTHENTICATED,) if operation.credential == "required" else operation.limits
-    rates = list_rates(settings)
-    return ";".join(rates[name] for name in names if rates[name] != NO_LIMIT) or None
 
 
 def _authentication(origin: str) -> Json:

@@ -175,11 +175,6 @@ def apply_rules(facts: Facts) -> list[RuleResult]:
     ]
 
 
-def score_signals(results: Sequence[RuleResult]) -> dict[SignalName, Signal]:
-    """Return the result of every signal."""
-    return {name: _signal([each for each in results if each.signal == name]) for name in SIGNALS}
-
-
 def _signal(results: Sequence[RuleResult]) -> Signal:
     if not results:
         return Signal(None, "skipped", "Nothing here that could be looked at.", ())
@@ -244,7 +239,7 @@ def report(job: Job) -> Json:
     document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
     results = apply_rules(gather_facts(document, metrics, job.discovery))
-    signals = score_signals(results)
+    signals = {name: _signal([each for each in results if each.signal == name]) for name in SIGNALS}
     score = overall_score(signals)
     keywords = find_keywords(document, metrics.language, job.terms)
     return {

@@ -72,7 +72,7 @@ def _render(
         content = _templates(folder / TEMPLATES_FOLDER).get_template(template).render(values)
         shell = (folder / TEMPLATES_FOLDER / frame).read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, FileNotFoundError):
-        check_folder(folder)
+        folder.stat()  # which raises FileNotFoundError if the build is gone
         raise unavailable_page() from None
     for placeholder, text in texts.items():
         shell = shell.replace(placeholder, escape(text))
@@ -85,18 +85,13 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
         page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
         template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
     except (jinja2.TemplateNotFound, FileNotFoundError):
-        check_folder(folder)
+        folder.stat()  # which raises FileNotFoundError if the build is gone
         message = "The form could not be taken, and its page cannot be shown: try again later"
         raise unavailable_page(message) from None
     before, _, rest = page.partition(form.start_marker)
     _, _, after = rest.partition(form.end_marker)
     filled = template.render(values)
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
-
-
-def check_folder(folder: Path) -> None:
-    """Raise FileNotFoundError if the folder of the build is gone."""
-    folder.stat()
 
 
 def unavailable_page(message: str = "This page cannot be shown now: try again later") -> Problem:

@@ -171,14 +171,12 @@ async def submit_form(
     for_script = prefers_json(request.headers.get("Accept", ""))
     try:
         created = await _create(service, request)
-    except FormErrors as errors:
-        if for_script:
-            raise Problem("invalid", str(errors)) from None
-        return await render_form_errors(service, CONTACT_FORM, request, errors)
-    except Problem as problem:
-        if for_script:
-            raise
-        return await render_form_errors(service, CONTACT_FORM, request, problem)
+    except (FormErrors, Problem) as error:
+        if not for_script:
+            return await render_form_errors(service, CONTACT_FORM, request, error)
+        if isinstance(error, FormErrors):
+            raise Problem("invalid", str(error)) from None
+        raise
     return lead_response(created) if for_script else redirect(THANKS)
 
 

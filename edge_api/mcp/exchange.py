@@ -6,7 +6,7 @@ HTTP, streams and credentials are ours. The SDK takes long to load: nothing that
 may import this module.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -92,12 +92,6 @@ class Call:
     params: Mapping[str, Any] | None
     version: str
     route: InboundModernRoute | None  # `None` for the revisions with a handshake
-
-    def connection(self) -> Connection:
-        """Return the SDK's connection, which lasts for this request."""
-        route = self.route
-        about = (route.client_info, route.client_capabilities) if route else (None, None)
-        return Connection.from_envelope(self.version, *about)
 
 
 def read_message(message: Any, headers: Headers, server: Server[Any]) -> Call | None:
@@ -262,12 +256,17 @@ class RequestContext:
 
 
 async def answer_message(
-    server: Server[Any], request: Request, raw: bytes, caller: Caller, stream: ResponseStream
+    find_server: Callable[[], Server[Any]],
+    request: Request,
+    raw: bytes,
+    caller: Caller,
+    stream: ResponseStream,
 ) -> web.StreamResponse:
     """Return the answer to a message or a batch; each message of a batch is rate-limited.
 
-    The handlers of `server` get the `Caller` as `ctx.request`.
+    The handlers of the server get the `Caller` as `ctx.request`.
     """
+    server = find_server()
     try:
         decoded = decode(raw, request.headers)
         if isinstance(decoded, list):
@@ -331,7 +330,8 @@ class RequestExecution:
 
     async def run(self, events: EventQueue | None) -> Message:
         """Return the last message, also after an error."""
-        headers = self._request.headers
+        headers, route = self._request.headers, self._call.route
+        about = (route.client_info, route.client_capabilities) if route else (None, None)
         context = RequestContext(
             TransportContext(kind="streamable-http", can_send_request=False, headers=headers),
             self._call.id,
@@ -345,7 +345,7 @@ class RequestExecution:
                 context,
                 self._call.method,
                 self._call.params,
-                connection=self._call.connection(),
+                connection=Connection.from_envelope(self._call.version, *about),
                 lifespan_state={},
             )
         except Problem as problem:

@@ -117,7 +117,7 @@ PAGE_SIZE: Final = 50  # resources of one answer
 
 
 class Journal:
-    """Reads the current build on behalf of an actor, and answers requests for resources."""
+    """Reads the current build for an actor; answers requests for resources and prompts."""
 
     def __init__(self, service: Service, operations: Iterable[AnyOperation]) -> None:
         by_name = {operation.name: operation for operation in operations}
@@ -281,28 +281,21 @@ class Journal:
             return ""
         return "" if parts.query or parts.fragment else unquote(parts.path)
 
-
-class PromptHandlers:
-    """Lists and fills in the prompts."""
-
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
-
     async def list_prompts(
         self, context: Context, params: PaginatedRequestParams | None
     ) -> ListPromptsResult:
         """List the prompts that the caller may use."""
         reject_cursor(params)
-        is_open = self._journal.can_read(actor_of(context))
+        is_open = self.can_read(actor_of(context))
         return ListPromptsResult(prompts=list(PROMPTS) if is_open else [])
 
-    async def get(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
+    async def get_prompt(self, context: Context, params: GetPromptRequestParams) -> GetPromptResult:
         """Fill in a prompt. Raises MCPError for wrong arguments, Problem without the scope."""
         prompt = next((item for item in PROMPTS if item.name == params.name), None)
         if prompt is None:
             raise MCPError(INVALID_PARAMS, f"Unknown prompt: {params.name[:100]}")
         actor = actor_of(context)
-        self._journal.require_scope(actor)
+        self.require_scope(actor)
         given = params.arguments or {}
         _check(prompt, given)
         try:
@@ -315,8 +308,8 @@ class PromptHandlers:
         return GetPromptResult(description=prompt.description, messages=messages)
 
     async def _summarize(self, actor: Actor, slug: str) -> list[PromptMessage]:
-        post = await self._journal.post(actor, slug)
-        text = await self._journal.text(actor, post["url"])
+        post = await self.post(actor, slug)
+        text = await self.text(actor, post["url"])
         contents = TextResourceContents(uri=post["url"], mime_type=MARKDOWN, text=text)
         return [
             _user_message(
@@ -327,7 +320,7 @@ class PromptHandlers:
         ]
 
     async def _digest(self, actor: Actor, given: Mapping[str, str]) -> list[PromptMessage]:
-        page = await self._journal.posts(actor, limit=MAX_DIGEST_POSTS, **given)
+        page = await self.posts(actor, limit=MAX_DIGEST_POSTS, **given)
         about = f" on {given['tag']}" if "tag" in given else ""
         since = f" since {given['since']}" if "since" in given else ""
         if not page["posts"]:

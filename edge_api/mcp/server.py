@@ -7,13 +7,12 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Final
 
 import orjson
 from mcp.server import Server
 from mcp.server.caching import CACHEABLE_METHODS, CacheHint
-from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
 from mcp.shared.subscriptions import ResourcesListChanged, ResourceUpdated, ServerEvent
@@ -45,6 +44,7 @@ from edge_api.mcp.operations import (
     REVISIONS,
     SERVER_DESCRIPTION,
     SKILLS_EXTENSION,
+    Identity,
     identify,
     server_name,
 )
@@ -53,7 +53,6 @@ from edge_api.mcp.resources import (
     SUMMARIZE,
     Context,
     Journal,
-    PromptHandlers,
     actor_of,
     reject_cursor,
 )
@@ -147,30 +146,6 @@ _CALLER_PROBLEMS: Final[tuple[Code, ...]] = ("unauthenticated", "insufficient_sc
 """Problems that other arguments would not fix: reported to the client, not to the model."""
 
 
-class JournalServer(Server[Any]):
-    """The SDK's server, which has the title and the icon of the build that is served."""
-
-    def __init__(self, service: Service, **options: Any) -> None:
-        super().__init__(server_name(service.settings.site_url), **options)
-        self._service = service
-
-    @property
-    def server_info_stamp(self) -> dict[str, Any]:
-        """What each answer says of the server."""
-        site = identify(self._service)
-        icons = {"icons": site.icons} if site.icons else {}
-        return {**super().server_info_stamp, "title": site.title, **icons}
-
-    def create_initialization_options(self, *given: Any, **named: Any) -> InitializationOptions:
-        """Return the SDK's options, with title and icon."""
-        options, site = (
-            super().create_initialization_options(*given, **named),
-            identify(self._service),
-        )
-        icons = [Icon.model_validate(each) for each in site.icons] or None
-        return options.model_copy(update={"title": site.title, "icons": icons})
-
-
 async def discover(server: Server[Any], context: Context, _: RequestParams) -> DiscoverResult:
     """Name every revision: those with a handshake are supported as well."""
     return DiscoverResult(
@@ -180,38 +155,48 @@ async def discover(server: Server[Any], context: Context, _: RequestParams) -> D
     )
 
 
-def make_server(service: Service, operations: Sequence[AnyOperation]) -> Server[Any]:
-    """Return the server of the declared operations."""
+def make_server(service: Service, operations: Sequence[AnyOperation]) -> Callable[[], Server[Any]]:
+    """Return a function that returns the server of the operations, as the current build names it.
+
+    Servers share subscriptions; a new one is made when the title or the icon changes.
+    """
     journal = Journal(service, operations)
     tools = ToolHandlers(service, bind_tools(operations))
-    prompts = PromptHandlers(journal)
     hint = CacheHint(ttl_ms=CACHE_TTL_MS, scope="private")
     hints: dict[Any, CacheHint] = dict.fromkeys(CACHEABLE_METHODS, hint)
     skills = Skills(journal, CACHE_TTL_MS)
-    server = JournalServer(
-        service,
-        version=VERSION,
-        description=SERVER_DESCRIPTION,
-        instructions=_INSTRUCTIONS,
-        website_url=f"{service.settings.site_url}/",
-        cache_hints=hints,
-        get_tool_input_schema=lambda _tool: None,
-        on_list_tools=tools.list_tools,
-        on_call_tool=tools.call,
-        on_list_resources=journal.list_resources,
-        on_list_resource_templates=journal.list_templates,
-        on_read_resource=skills.read,
-        on_list_prompts=prompts.list_prompts,
-        on_get_prompt=prompts.get,
-        on_completion=partial(complete, journal),
-        on_subscriptions_listen=ChangeNotifier(service, journal).listen,
-    )
-    server.extensions[SKILLS_EXTENSION] = {}
-    server.add_request_handler("skills/list", PaginatedRequestParams, skills.list)
-    server.add_request_handler("skills/get", GetSkillParams, skills.get)
-    server.add_request_handler("server/discover", RequestParams, partial(discover, server))
-    server.middleware.clear()  # traces for an exporter that nobody installs; a fifth of each call
-    return server
+    notifier = ChangeNotifier(service, journal)
+
+    @lru_cache(maxsize=1)
+    def make(site: Identity) -> Server[Any]:
+        server: Server[Any] = Server(
+            server_name(site.site_url),
+            version=VERSION,
+            title=site.title,
+            description=SERVER_DESCRIPTION,
+            instructions=_INSTRUCTIONS,
+            website_url=f"{site.site_url}/",
+            icons=[Icon.model_validate(each) for each in site.icons] or None,
+            cache_hints=hints,
+            get_tool_input_schema=lambda _tool: None,
+            on_list_tools=tools.list_tools,
+            on_call_tool=tools.call,
+            on_list_resources=journal.list_resources,
+            on_list_resource_templates=journal.list_templates,
+            on_read_resource=skills.read,
+            on_list_prompts=journal.list_prompts,
+            on_get_prompt=journal.get_prompt,
+            on_completion=partial(complete, journal),
+            on_subscriptions_listen=notifier.listen,
+        )
+        server.extensions[SKILLS_EXTENSION] = {}
+        server.add_request_handler("skills/list", PaginatedRequestParams, skills.list)
+        server.add_request_handler("skills/get", GetSkillParams, skills.get)
+        server.add_request_handler("server/discover", RequestParams, partial(discover, server))
+        server.middleware.clear()  # traces for an exporter that nobody installs: a fifth of a call
+        return server
+
+    return lambda: make(identify(service))
 
 
 async def complete(

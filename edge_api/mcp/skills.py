@@ -5,7 +5,6 @@ from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, Final
-from weakref import WeakKeyDictionary
 
 import frontmatter
 import orjson
@@ -50,7 +49,6 @@ class Skills:
     def __init__(self, journal: Journal, ttl_ms: int) -> None:
         self._journal = journal
         self._hint = {"ttlMs": ttl_ms, "cacheScope": "public"}
-        self._known: WeakKeyDictionary[Build, Found] = WeakKeyDictionary()
 
     async def list(self, _: Context, params: PaginatedRequestParams) -> dict[str, Any]:
         """List every skill. Raises Problem `unavailable`."""
@@ -85,13 +83,10 @@ class Skills:
             return ReadResourceResult(contents=[data], cache_scope="public")
 
     async def _read_build(self) -> Found:
-        build = self._journal.build
-        if build not in self._known:
-            try:
-                self._known[build] = await asyncio.to_thread(read_skills, build)
-            except OSError:
-                raise Problem("unavailable", "The skills cannot be read now: ask again") from None
-        return self._known[build]
+        try:
+            return await asyncio.to_thread(read_skills, self._journal.build)
+        except OSError:
+            raise Problem("unavailable", "The skills cannot be read now: ask again") from None
 
 
 def _unknown(uri: str, entries: Mapping[str, Json]) -> MCPError:

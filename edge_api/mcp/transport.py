@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from importlib import import_module
 from typing import Any, Final
 
 import orjson
@@ -289,12 +288,3 @@ class McpEndpoint:
             if self._handler is None:
                 self._handler = await asyncio.to_thread(self._load)
             return self._handler
-
-
-def load_handler(make_server: str, *parts: Any) -> MessageHandler:
-    """Load the SDK and return the message handler of one of our servers.
-
-    `make_server` is a module with a function of that name, which takes `parts`.
-    """
-    server = import_module(make_server).make_server(*parts)
-    return partial(import_module("edge_api.mcp.exchange").answer_message, server)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from edge_api.db.problems import Problem
-from edge_api.oauth.consents import ConsentRequest, ErrorRedirect, Pairs
+from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
 from edge_api.oauth.operations import Form
 from edge_api.oauth.request import csp_source, display_host, is_loopback, is_nonce
 from edge_api.oauth.server import OAuthServer
@@ -61,10 +61,16 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
     answer, consents = dict(members), service[OAuthServer].consents
     try:
         consent = await consents.read(pairs)
-        _check_form(service, request, answer.get("seal", ""), pairs, consent)
     except Problem as problem:
         return await _error_page(service, problem)
-    assert isinstance(consent, ConsentRequest)  # noqa: S101  the check has refused anything else
+    if isinstance(consent, ErrorRedirect):
+        message = "The form was changed: go back to the client and start again"
+        return await _error_page(service, Problem("forbidden", message))
+    csrf, token = service[OAuthServer].csrf, answer.get("seal", "")
+    if not csrf.is_valid(token, _nonce(request), pairs, service.clock()):
+        message = "The form is too old, or cookies are switched off"
+        message = f"{message}: go back to the client and try again"
+        return await _error_page(service, Problem("forbidden", message))
     chosen = [value for name, value in members if name == "granted"]
     try:
         if answer.get("decision") == "allow":
@@ -78,21 +84,6 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
         await consents.audit_refusal(consent.client)
         return await _consent_page(service, consent, _nonce(request), chosen, f"{problem.message}.")
     return HtmlResult(b"", status=303, headers={"Location": location})
-
-
-def _check_form(
-    service: Service,
-    request: OperationRequest[None, Form],
-    csrf_token: str,
-    pairs: Pairs,
-    consent: ConsentRequest | ErrorRedirect,
-) -> None:
-    """Reject a form that was changed, or not shown to this browser. Raises Problem."""
-    if isinstance(consent, ErrorRedirect):
-        raise Problem("forbidden", "The form was changed: go back to the client and start again")
-    if not service[OAuthServer].csrf.is_valid(csrf_token, _nonce(request), pairs, service.clock()):
-        message = "The form is too old, or cookies are switched off"
-        raise Problem("forbidden", f"{message}: go back to the client and try again")
 
 
 async def _consent_page(

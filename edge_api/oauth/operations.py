@@ -1,12 +1,13 @@
 """Operations of the authorization server for programs: metadata, keys, tokens, registration."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import BaseModel, Field, TypeAdapter
 
+from edge_api.auth.tokens import Issuer
 from edge_api.oauth.authlib_server import GRANT_TYPES
 from edge_api.oauth.client import CLIENT_NAME
 from edge_api.oauth.request import MAX_URI_LENGTH, WEB_URI
@@ -34,7 +35,6 @@ from edge_api.schema.paths import (
     Audience,
 )
 
-METADATA_CACHE_CONTROL: Final = "public, max-age=300"
 _TAG: Final = "oauth"
 
 Form = dict[str, str | list[str]]
@@ -91,16 +91,11 @@ class ClientAnswer(BaseModel, extra="forbid"):
     scope: str
 
 
-async def describe_server(service: Service, _: OperationRequest[None, None]) -> OperationResult:
-    """Return the metadata of the authorization server."""
-    return _public(server_metadata(service[OAuthServer].issuer))
-
-
-async def describe_resource(
-    audience: Audience | None, service: Service, _: OperationRequest[None, None]
+async def answer_metadata(
+    make: Callable[[Issuer], Any], service: Service, _: OperationRequest[None, None]
 ) -> OperationResult:
-    """Return the metadata of an audience, or of the whole origin."""
-    return _public(resource_metadata(service[OAuthServer].issuer, audience))
+    """Return metadata of the authorization server or of a resource."""
+    return _public(make(service[OAuthServer].issuer))
 
 
 async def publish_keys(service: Service, _: OperationRequest[None, None]) -> OperationResult:
@@ -129,8 +124,7 @@ async def register_client(
 
 
 def _public(value: Any) -> OperationResult:
-    body = orjson.dumps(value)
-    return OperationResult(Document(body, cache_control=METADATA_CACHE_CONTROL, is_cached=False))
+    return OperationResult(Document(orjson.dumps(value), is_cached=False))
 
 
 def _text(pattern: str, description: str, limit: int = 4096) -> dict[str, Any]:
@@ -221,7 +215,7 @@ def _resource_metadata(name: str, path: str, audience: Audience | None) -> AnyOp
         path=path,
         summary="Which server issues tokens for this resource (RFC 9728)",
         tag=_TAG,
-        handler=partial(describe_resource, audience),
+        handler=partial(answer_metadata, partial(resource_metadata, audience=audience)),
         responses=cacheable("The metadata", output_schema(ResourceMetadata)),
     )
 
@@ -236,7 +230,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=METADATA,
         summary="What the authorization server can do (RFC 8414)",
         tag=_TAG,
-        handler=describe_server,
+        handler=partial(answer_metadata, server_metadata),
         responses=cacheable("The metadata", output_schema(ServerMetadata)),
     ),
     _resource_metadata("oauth_resource", RESOURCE_METADATA, None),

@@ -1,6 +1,6 @@
 """The OpenAPI 3.1 document of a list of operations."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from edge_api.db.problems import PROBLEMS, Code
@@ -226,7 +226,11 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
     for status, codes in by_status.items():
         prefix = _error_name(status, operation.error_format).removesuffix("Error")
         name = prefix + "Or".join(code.title().replace("_", "") for code in codes)
-        failure = _failure(status, codes, operation)
+        failure = {
+            "description": "; ".join(PROBLEMS[code].message for code in codes),
+            **_headers(_STATUS_HEADERS.get(status, {})),
+            "content": _error_content(status, operation.error_format),
+        }
         responses[str(status)] = _add_component(components, "responses", name, failure)
     for success in operation.responses:
         entry = _success(success)
@@ -253,14 +257,6 @@ def _success(success: SuccessResponse) -> Json:
 def _ref(schema: Schema) -> Schema:
     """Return a model by reference, any other schema as it is."""
     return component_ref(schema["title"], schema) if "title" in schema else dict(schema)
-
-
-def _failure(status: int, codes: Iterable[Code], operation: AnyOperation) -> Json:
-    return {
-        "description": "; ".join(PROBLEMS[code].message for code in codes),
-        **_headers(_STATUS_HEADERS.get(status, {})),
-        "content": _error_content(status, operation.error_format),
-    }
 
 
 def _error_content(status: int, error_format: ErrorFormat) -> Json:

@@ -38,7 +38,9 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBui
     async with assemble(_settings(folder)) as assembly:
         service = assembly.service
         mcp = McpEndpoint(
-            Admission(service), lambda: partial(answer_message, server), is_draining=lambda: False
+            Admission(service),
+            lambda: partial(answer_message, lambda: server),
+            is_draining=lambda: False,
         )
         app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
         order = NewKey("tester", type="access_token", scopes=("mcp",))

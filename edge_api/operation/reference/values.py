@@ -9,11 +9,11 @@ from typing import Any, Final
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 from pygments import highlight
-from pygments.lexer import Lexer
 from pygments.lexers import get_lexer_by_name
 
 from edge_api.schema.highlighting import CodeFormatter
 
+_find_lexer = cache(get_lexer_by_name)
 _FORMATTER: Final = CodeFormatter(nowrap=True)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
 
@@ -28,7 +28,7 @@ class Code:
     @property
     def html(self) -> Markup:
         """The code with the classes of the theme."""
-        return Markup(highlight(self.text, _lexer(self.language), _FORMATTER))  # noqa: S704  it escapes
+        return Markup(highlight(self.text, _find_lexer(self.language), _FORMATTER))  # noqa: S704  it escapes
 
     @property
     def markdown(self) -> str:
@@ -53,16 +53,6 @@ class Prose:
         return Markup(_MARKDOWN.renderInline(self.markdown))  # noqa: S704  likewise
 
 
-@cache
-def _lexer(language: str) -> Lexer:
-    return get_lexer_by_name(language)
-
-
-def make_anchor(heading: str) -> str:
-    """Return the fragment of a heading."""
-    return _NOT_ALPHANUMERIC.sub("-", heading.lower()).strip("-")
-
-
 _TABLE_OPEN: Final = (
     '<div class="table-scroll" role="group" aria-label="Table" tabindex="0">\n<table>\n'
 )
@@ -85,7 +75,8 @@ def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
 
 
 def _render_heading(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
-    return f'<{tokens[index].tag} id="{make_anchor(tokens[index + 1].content)}">'
+    anchor = _NOT_ALPHANUMERIC.sub("-", tokens[index + 1].content.lower()).strip("-")
+    return f'<{tokens[index].tag} id="{anchor}">'
 
 
 _MARKDOWN: Final = _make_parser()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from edge_api.operation.reference.entries import format_rate
+from edge_api.operation.reference.pages import format_rate
 
 pytestmark = pytest.mark.one_engine
 
