@@ -9,6 +9,7 @@ from edge_api.auth.actor import Clock, system_clock
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import engine as sqlite
+from edge_api.db.sqlite.litestream import require_unreplicated
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import Settings
 
@@ -58,9 +59,17 @@ async def open_rate_limits(
         await limits.close()
 
 
+def require_unrestored(settings: Settings) -> None:
+    """Raise StoreRefusal where a store would be made although the replica holds one."""
+    if settings.database_path and settings.litestream_replica:
+        require_unreplicated(settings.database_path, settings.litestream_replica)
+
+
 @asynccontextmanager
 async def command_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
     """Open the store for as long as a command works. Raises StoreRefusal."""
+    if create:
+        require_unrestored(settings)
     store = await open_store(settings.database_url, system_clock, create=create)
     try:
         yield store
