@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge_api.auth.actor import Clock, system_clock
+from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import engine as sqlite
-from edge_api.db.sqlite.litestream import require_unreplicated
-from edge_api.schema.environment import sqlite_file
+from edge_api.db.sqlite.processes import holds_state
+from edge_api.schema.environment import EDGE, sqlite_file
 from edge_api.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,9 +61,16 @@ async def open_rate_limits(
 
 
 def require_unrestored(settings: Settings) -> None:
-    """Raise StoreRefusal where a store would be made although the replica holds one."""
-    if settings.database_path and settings.litestream_replica:
-        require_unreplicated(settings.database_path, settings.litestream_replica)
+    """Raise StoreRefusal where there is no store but one in the replica, or it does not answer."""
+    path, replica = settings.database_path, settings.litestream_replica
+    if not (path and replica) or (path.exists() and path.stat().st_size):
+        return
+    if holds_state(path.resolve(), replica):
+        raise StoreRefusal(
+            f"{path} is {'empty' if path.exists() else 'missing'}, and LITESTREAM_REPLICA holds a "
+            f"store: restore it with {EDGE} restore --from-replica --force; to begin anew, set "
+            "LITESTREAM_REPLICA to an empty place"
+        )
 
 
 @asynccontextmanager

@@ -14,8 +14,8 @@ from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import REPLACED_INFIX
-from edge_api.db.sqlite.litestream import LITESTREAM_PREFIXES
 from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.processes import LITESTREAM_PREFIXES
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import SETTINGS, Settings
 

@@ -18,22 +18,20 @@ from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
-from edge_api.db.sqlite.litestream import (
+from edge_api.db.sqlite.processes import (
+    MAX_SOCKET_PATH_BYTES,
     OPTIONS,
+    STOP_SECONDS,
+    ReplicatorError,
     configuration,
     environment,
     find_program,
-    require_empty_replica,
-    run_program,
-)
-from edge_api.db.sqlite.processes import (
-    MAX_SOCKET_PATH_BYTES,
-    STOP_SECONDS,
-    ReplicatorError,
+    holds_state,
     is_locked,
     litestream_state_path,
     lock_path,
     lock_replicator,
+    run_program,
     socket_path,
     sync_replica,
 )
@@ -57,10 +55,7 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
     store = require_sqlite_path(settings, "restore").resolve()
     words = ("restore", *options, "-o", str(draft))
-    try:
-        printed = run_program(store, str(settings.litestream_replica), *words)
-    except ReplicatorError as error:
-        raise StoreRefusal(f"the replica cannot be restored: {error}") from None
+    printed = run_program(store, str(settings.litestream_replica), "restored", *words)
     draft.chmod(0o600)
     return printed
 
@@ -77,8 +72,7 @@ def parse_instant(text: str) -> datetime:
 
 
 REPLICA_POLL_SECONDS: Final = 5.0  # between two checks of the replica
-CATCH_UP_SECONDS: Final = 15.0
-"""The time for a last process to replicate what is missing."""
+CATCH_UP_SECONDS: Final = 15.0  # the time for a last process to replicate what is missing
 CATCH_UP_POLL_SECONDS: Final = 0.5  # seconds between two checks of that
 CATCH_UP_STOP_SECONDS: Final = 5.0  # for its end
 SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
@@ -153,13 +147,14 @@ class Replication:
         note, address = state / "address", re.sub(r":[^/@]*@", "@", self._replica)  # no password
         known = note.read_text() if note.exists() else ""
         if known not in ("", address):
-            why = f"LITESTREAM_REPLICA is not the address of before, {known}"
-            fix = f"set it to an empty place, or if it is of this very store remove {state}"
-            require_empty_replica(self._store, self._replica, why, fix)
+            if holds_state(self._store, self._replica):
+                raise StoreRefusal(
+                    f"LITESTREAM_REPLICA is not the address of before, {known}, and holds a state: "
+                    f"set it to an empty place, or if it is of this very store remove {state}"
+                )
             shutil.rmtree(state)
-        if known != address:
-            state.mkdir(mode=0o700, exist_ok=True)
-            note.write_text(address)
+        state.mkdir(mode=0o700, exist_ok=True)
+        note.write_text(address)
 
     def start(self) -> None:
         """Start the replication; this process has the store open and locked."""

@@ -26,8 +26,7 @@ from edge_api.outbox import GIVEN_UP
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
 MAX_CSV_ROWS: Final = 10_000
-DAYS: Final = 30
-"""Days of the chart."""
+DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
 

@@ -21,8 +21,8 @@ from edge_api.backup.replica import Replication, make_replication
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
-from edge_api.db.sqlite.litestream import find_program
 from edge_api.db.sqlite.processes import (
+    find_program,
     lock_path,
     lock_replicator,
     socket_path,
@@ -478,8 +478,8 @@ def test_no_store_is_made_where_the_replica_holds_one(installation: Installation
         code, _, complained = installation.run(*words)
         assert (code, complained.count("\n")) == (1, 1)
         assert complained.startswith(
-            f"{installation.store} is missing, and LITESTREAM_REPLICA holds a state: restore it "
-            "with python -m edge_api restore --from-replica; "
+            f"{installation.store} is missing, and LITESTREAM_REPLICA holds a store: "
+            "restore it with python -m edge_api restore --from-replica --force; "
         )
         assert not installation.store.exists()
     said(installation, "restore", "--from-replica")
@@ -495,9 +495,7 @@ def test_no_store_is_made_where_the_replica_does_not_answer(installation: Instal
     code, _, complained = other.run("migrate")
 
     assert code == 1
-    assert (
-        "is missing, and LITESTREAM_REPLICA does not say whether it holds a state (" in complained
-    )
+    assert complained.startswith("the replica cannot be asked whether it holds a store: ")
     assert not installation.store.exists()
 
 
@@ -523,4 +521,4 @@ def test_a_new_empty_place_is_filled(installation: Installation, tmp_path: Path)
     code, _, complained = installation.run("serve")
     assert code == 1
     assert f"LITESTREAM_REPLICA is not the address of before, file://{tmp_path}/els" in complained
-    assert "and LITESTREAM_REPLICA holds a state: set it to an empty place, or" in complained
+    assert "elsewhere, and holds a state: set it to an empty place, or" in complained
