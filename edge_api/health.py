@@ -120,7 +120,7 @@ class Health:
             return Check("fail", error or "no build is loaded")
         facts = {"build_id": build.head.build_id, "posts": build.head.count}
         if build.head.site_url != self.builds.site_url:
-            return Check("fail", "the build was made for another SITE_URL: build again", facts)
+            return Check("fail", "the build was made for another SITE_URL", facts)
         return Check("warn" if error else "pass", error, facts)
 
 

@@ -169,7 +169,8 @@ def deploy_with_replica(deploy: str, folder: Path, tools: Path, litestream: Path
     said = run_block(deploy, folder, tools, b"maildir:/srv/journal/var/other\n")
     other = deploy.replace("owner@journal.example", "ann@journal.example")
     stays = "OWNER_EMAIL=owner@journal.example of /srv/journal/.env stays: to change it, edit that"
-    assert stays in run_block(other, folder, tools)
+    relay = b"maildir:/srv/journal/var/other\n"
+    assert stays in run_block(other, folder, tools, relay)
     bad = deploy.replace("owner@journal.example", "owner@@journal.example")
     run_block(bad, folder, tools, refused="OWNER_EMAIL")
     assert "PORT of /srv/journal/.env has no effect" in said

@@ -98,6 +98,10 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
     except StoreRefusal as refusal:
         return [str(refusal)], []
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
+    wrong = "another SITE_URL"
+    readiness_errors = [
+        each.replace(wrong, f"{wrong}: run {BUILD} build") for each in readiness_errors
+    ]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
     return [*readiness_errors, *builds, *keys, *relay], notes
 
