@@ -53,7 +53,7 @@ from edge_api.mcp.transport import McpEndpoint, MessageHandler
 from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
-from edge_api.open_store import open_rate_limits, open_store
+from edge_api.open_store import open_rate_limits, open_store, require_unrestored
 from edge_api.operation.model import VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
@@ -90,12 +90,14 @@ async def assemble(
         replication = make_replication(settings) if exclusive else None
         if replication:  # it ends after the store is closed, so that it has what comes last
             stack.push_async_callback(replication.close)
+        await asyncio.to_thread(require_unrestored, settings)
         is_replicated, url = replication is not None, settings.database_url
         store = await open_store(
             url, clock, exclusive=exclusive, create=create, replicated=is_replicated
         )
         stack.push_async_callback(store.close)
         if replication:
+            await asyncio.to_thread(replication.claim)
             replication.start()
         opener = SearchOpener(search_prefix(settings) if exclusive else None)
         builds = BuildManager(settings.build_dir, settings.site_url, opener)
@@ -155,10 +157,11 @@ async def assemble(
             if exclusive
             else []
         )
-        if verification:
-            loops.append(partial(every, VERIFY_SECONDS, verification.apply))
-        loops.append(partial(every, WATCHER_POLL_SECONDS, publishing.refresh))
-        loops += [each.run for each in metrics]
+        loops += [
+            *([partial(every, VERIFY_SECONDS, verification.apply)] if verification else []),
+            partial(every, WATCHER_POLL_SECONDS, publishing.refresh),
+            *(each.run for each in metrics),
+        ]
         freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
         if limits:
             loops.append(partial(every, EXPIRY_SECONDS, limits.sweep))

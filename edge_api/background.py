@@ -139,12 +139,9 @@ WATCHER_POLL_SECONDS: Final = 10.0
 """How often the edge checks the watcher's heartbeat and the installed code."""
 EXCHANGE_SECONDS: Final = 0.5
 """How often edges on one store exchange the hits that each has counted."""
-FLUSH_SECONDS: Final = 5.0
-"""How often uses of credentials are written down."""
-EXPIRY_SECONDS: Final = 60.0
-"""How often what has expired is deleted."""
-SWEEPING_SECONDS: Final = 3600.0
-"""How often old rows that nobody uses are deleted."""
+FLUSH_SECONDS: Final = 5.0  # how often uses of credentials are written down
+EXPIRY_SECONDS: Final = 60.0  # how often what has expired is deleted
+SWEEPING_SECONDS: Final = 3600.0  # how often old rows that nobody uses are deleted
 FREEZING_SECONDS: Final = 86400.0
 """How often all objects are scanned for cycles that replaced builds have left."""
 

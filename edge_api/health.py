@@ -22,8 +22,7 @@ SEVERITY: tuple[State, ...] = ("pass", "warn", "fail")
 _UNTRUSTED: Final = "forwarding headers come from a peer not in TRUSTED_PROXIES"
 
 
-LOG_SECONDS: Final = 30.0
-"""The interval at which the checks are looked at for the log."""
+LOG_SECONDS: Final = 30.0  # the interval at which the checks are looked at for the log
 CHECK_TIMEOUT_SECONDS: Final = 1.0
 """The time limit of one check: a load balancer waits for the report."""
 
@@ -61,6 +60,8 @@ class Health:
     """Whether the process is shutting down, and finishes the requests in progress."""
     untrusted_forwarding: bool = False
     """Whether a peer that is no trusted proxy sent forwarding headers."""
+    warnings: dict[str, str] = field(default_factory=dict)
+    """What the log has said of other parts, by check; empty where it is right again."""
     _logged: dict[str, str] = field(default_factory=dict)
 
     def start_draining(self) -> None:
@@ -76,6 +77,7 @@ class Health:
             "shutdown": Check("fail", "shutting down") if self.draining else Check("pass"),
             "proxies": Check("warn", _UNTRUSTED) if self.untrusted_forwarding else Check("pass"),
             **extra,
+            **{name: Check("warn", text) for name, text in self.warnings.items() if text},
         }
         status = max((check.state for check in checks.values()), key=SEVERITY.index)
         failing = [check.message for check in checks.values() if check.state == "fail"]

@@ -6,7 +6,7 @@ mode). The library is imported only with METRICS=on.
 
 import asyncio
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from http import HTTPStatus
 from time import perf_counter
@@ -45,6 +45,16 @@ def mark_worker_dead(pid: int) -> None:
         from prometheus_client import multiprocess  # noqa: PLC0415
 
         multiprocess.mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
+
+def make_restart_counter() -> Callable[[], None]:
+    """Return what counts an end of a worker, beside the counters of the workers."""
+    if not os.environ.get(MULTIPROC_DIR_VARIABLE):
+        return lambda: None
+    import prometheus_client as prometheus  # noqa: PLC0415
+
+    name, about = "edge_worker_restarts", "Workers that ended, and were replaced."
+    return prometheus.Counter(name, about, registry=prometheus.CollectorRegistry()).inc
 
 
 class Metrics:

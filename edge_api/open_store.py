@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edge_api.auth.actor import Clock, system_clock
+from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite import engine as sqlite
-from edge_api.schema.environment import sqlite_file
+from edge_api.db.sqlite.processes import holds_state
+from edge_api.schema.environment import EDGE, sqlite_file
 from edge_api.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,9 +60,24 @@ async def open_rate_limits(
         await limits.close()
 
 
+def require_unrestored(settings: Settings) -> None:
+    """Raise StoreRefusal where there is no store but one in the replica, or it does not answer."""
+    path, replica = settings.database_path, settings.litestream_replica
+    if not (path and replica) or (path.exists() and path.stat().st_size):
+        return
+    if holds_state(path.resolve(), replica):
+        raise StoreRefusal(
+            f"{path} is {'empty' if path.exists() else 'missing'}, and LITESTREAM_REPLICA holds a "
+            f"store: restore it with {EDGE} restore --from-replica --force; to begin anew, set "
+            "LITESTREAM_REPLICA to an empty place"
+        )
+
+
 @asynccontextmanager
 async def command_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
     """Open the store for as long as a command works. Raises StoreRefusal."""
+    if create:
+        require_unrestored(settings)
     store = await open_store(settings.database_url, system_clock, create=create)
     try:
         yield store

@@ -6,8 +6,10 @@ than to build a small site.
 
 import os
 import pwd
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -123,20 +125,22 @@ def fore_edge() -> int:
 
 
 def _leave_root() -> None:
-    """Run this command anew as the user who owns the `.env` here, if that is not root.
+    """Run this command anew as the user who owns this folder, or its `.env`, if that is not root.
 
     The owner's services could not change the files that root would make.
     """
     try:
-        owner = pwd.getpwuid(Path(".env").stat().st_uid)
+        owner = pwd.getpwuid(max(Path(each).stat().st_uid for each in (".", ".env")))
     except (OSError, KeyError):  # no journal, or one that is mounted from another system
         return
     if owner.pw_uid:
-        words = ["runuser", "-u", owner.pw_name, "--", sys.executable, *sys.argv]
-        try:
-            os.execvp(words[0], words)  # noqa: S606  our own words
-        except FileNotFoundError:
-            sys.exit(f"fore-edge: root must not write here; run this as the user {owner.pw_name}")
+        words = ["runuser", "-u", owner.pw_name, "--"]
+        fix = f"run this as the user {owner.pw_name}"
+        with suppress(FileNotFoundError):
+            if not subprocess.call([*words, "test", "-x", sys.executable]):  # noqa: S603  our own
+                os.execvp(words[0], [*words, sys.executable, *sys.argv])  # noqa: S606  our own words
+            fix += f", in an environment that it can run: {sys.executable} is closed to it"
+        sys.exit(f"fore-edge: root must not write here; {fix}")
 
 
 if __name__ == "__main__":

@@ -167,6 +167,12 @@ def deploy_with_replica(deploy: str, folder: Path, tools: Path, litestream: Path
 
     (program / "bin/litestream").symlink_to(litestream)
     said = run_block(deploy, folder, tools, b"maildir:/srv/journal/var/other\n")
+    other = deploy.replace("owner@journal.example", "ann@journal.example")
+    stays = "OWNER_EMAIL=owner@journal.example of /srv/journal/.env stays: to change it, edit that"
+    relay = b"maildir:/srv/journal/var/other\n"
+    assert stays in run_block(other, folder, tools, relay)
+    bad = deploy.replace("owner@journal.example", "owner@@journal.example")
+    run_block(bad, folder, tools, refused="OWNER_EMAIL")
     assert "PORT of /srv/journal/.env has no effect" in said
     assert current.resolve() == program
     assert dropin.read_text("utf-8") == "[Service]\nReadWritePaths=/srv/elsewhere/replica\n"

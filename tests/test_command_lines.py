@@ -1,9 +1,11 @@
 """Both command lines: every subcommand explains itself, and imports only what it uses."""
 
 import argparse
+import os
 import shlex
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -149,3 +151,27 @@ def test_a_command_imports_what_it_uses(
     if words == ["--help"]:
         commands = {"edge_api": "edge_api.cli.", "site_build": "site_build.cli."}[program]
         assert [name for name in modules if name.startswith(commands)] == []
+
+
+def test_root_gives_way_to_the_owner_of_the_folder(tmp_path: Path) -> None:
+    """Even where `.env` is root's; it says when that user cannot run this Python."""
+    closed, journal = tmp_path / "closed", tmp_path / "journal"
+    closed.mkdir(mode=0o700)
+    (closed / "python").symlink_to(sys.executable)
+    journal.mkdir()
+    (journal / ".env").touch()
+    os.chown(journal, 65534, 65534)
+    program = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
+    path = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
+    ended = subprocess.run(
+        [closed / "python", "-c", program, "backup"],
+        cwd=journal,
+        env={"PATH": os.environ["PATH"], "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert ended.returncode == 1
+    assert "run this as the user nobody, in an environment that it can run: " in ended.stderr
+    assert sorted(each.name for each in journal.iterdir()) == [".env"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.backup.replica import find_program
+from edge_api.db.sqlite.processes import find_program
 from tests.test_distribution import ROOT, build_wheel
 
 pytestmark = pytest.mark.size("ci")

@@ -191,8 +191,7 @@ class AccessDecisions:
         return result.rows[0]
 
 
-REQUEST_LIFETIME: Final = timedelta(days=14)
-"""The time for the decision and the claim."""
+REQUEST_LIFETIME: Final = timedelta(days=14)  # the time for the decision and the claim
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 MAX_PENDING: Final = 1000
 FULL_RETRY_SECONDS: Final = 3600

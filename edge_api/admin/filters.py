@@ -222,8 +222,7 @@ class SelectItem:
 
 SelectItems = tuple[SelectItem, ...]
 
-MAX_SELECT_ELEMENTS: Final = 200
-"""Of one `select`: each is computed for each row."""
+MAX_SELECT_ELEMENTS: Final = 200  # of one `select`: each is computed for each row
 
 
 def parse_selection(table: Table, text: str = "") -> SelectItems:

@@ -71,8 +71,7 @@ TABLES_PATH_ITEM: dict[str, Any] = {
     ],
 }
 TAG: Final = "admin"
-MAX_BODY_BYTES: Final = 1024 * 1024
-"""Size limit of a write's body."""
+MAX_BODY_BYTES: Final = 1024 * 1024  # size limit of a write's body
 
 _OPERATORS: Final = "\n".join(
     f"- `{name}`: {operator.description}" for name, operator in OPERATORS.items()

@@ -86,8 +86,7 @@ def _case_insensitive(word: str) -> str:
 RESERVED: Final = ("select", "limit", "offset", "order")
 """The published names of parameters that are no column."""
 MAX_LIMIT: Final = 1000
-MAX_FILTERS: Final = 100
-"""Engines refuse expressions that are much deeper."""
+MAX_FILTERS: Final = 100  # engines refuse expressions that are much deeper
 DEFAULT_LIMIT: Final = 100
 MAX_OFFSET: Final = 10**15
 """Larger offsets are cut to this: engines count to 2**63, and no table is as long."""

@@ -43,10 +43,8 @@ from edge_api.operation.service import JSON, OperationResult, Service
 
 READ_TIMEOUT_SECONDS: Final = 5.0
 """Time limit of a read: many times what a million rows need for an order without an index."""
-MAX_INSERT_ROWS: Final = 1000
-"""Rows of one insert: as many as one read returns."""
-MAX_CHANGES: Final = 10_000
-"""Rows that one update or deletion may affect."""
+MAX_INSERT_ROWS: Final = 1000  # rows of one insert: as many as one read returns
+MAX_CHANGES: Final = 10_000  # rows that one update or deletion may affect
 _STRICT: Final = ConfigDict(strict=True)
 _VALIDATORS: Mapping[ColumnType, TypeAdapter[Any]] = {
     ColumnType.TEXT: TypeAdapter(Text, config=_STRICT),

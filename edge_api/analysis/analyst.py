@@ -163,8 +163,7 @@ def _end(process: Process) -> None:
 WORKERS: Final = 2
 QUEUE_LIMIT: Final = 8  # jobs that may wait
 WAIT_SECONDS: Final = 2.0
-MAX_WORK_SECONDS: Final = 1.0
-"""A worker that took longer is not used again: it may have grown."""
+MAX_WORK_SECONDS: Final = 1.0  # a worker that took longer is not used again: it may have grown
 
 
 class WorkerPool:

@@ -93,8 +93,7 @@ def _is_abbreviation(text: str, stop: re.Match[str], language: Language) -> bool
 LONG_WORD: Final = 6  # letters that a long word has more of (Björnsson's LIX, 1968)
 LONG_SENTENCE: Final = 30
 LONG_PARAGRAPH: Final = 150  # words
-_MAX_HYPHENATED: Final = 40
-"""Letters; the syllables of longer words are estimated, not looked up."""
+_MAX_HYPHENATED: Final = 40  # letters; the syllables of longer words are estimated, not looked up
 _UNSPACED: Final = frozenset(
     ("ja", "zh", "cmn", "yue", "wuu", "nan", "hak", "lzh", "th", "lo", "km", "my", "bo", "dz")
 )

@@ -19,8 +19,7 @@ FORWARDED: Final = "Forwarded"
 _CLIENT_PREFIX: Final = 64
 """Bits of the smallest IPv6 network of a subscriber (RFC 6177), which counts as one client."""
 _CACHE_SIZE: Final = 4096
-_MAX_LINES: Final = 10
-"""Lines of a header that are read, the last ones: proxies append."""
+_MAX_LINES: Final = 10  # lines of a header that are read, the last ones: proxies append
 _UNREADABLE: Final = ""
 """Replaces invalid elements: it is no address, so those before it are ignored."""
 

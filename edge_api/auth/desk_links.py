@@ -14,8 +14,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.schema.paths import DESK
 
 LIFETIME: Final = timedelta(minutes=15)
-MAX_PER_HOUR: Final = 10
-"""Links that are mailed within an hour, whoever asks."""
+MAX_PER_HOUR: Final = 10  # links that are mailed within an hour, whoever asks
 _HOUR: Final = timedelta(hours=1)
 
 

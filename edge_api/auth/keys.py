@@ -22,8 +22,7 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 KeyType = Literal["api_key", "access_token"]
 
 KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
-ACCESS_TOKEN_LIFETIME: Final = timedelta(days=90)
-"""The default lifetime of an access token."""
+ACCESS_TOKEN_LIFETIME: Final = timedelta(days=90)  # the default lifetime of an access token
 
 DEFAULT_KEY_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,

@@ -23,8 +23,7 @@ Hits = tuple[float, ...]
 """Instants, oldest first. Python's collector visits no tuple of numbers: of a hundred thousand
 callers it would else stop the service for a tenth of a second, again and again."""
 
-_MIN_SWEEP_SIZE: Final = 1024
-"""Below this number of callers, a sweep is not worth its time."""
+_MIN_SWEEP_SIZE: Final = 1024  # below this number of callers, a sweep is not worth its time
 
 
 def _after(hits: Hits, ended: float) -> Hits:

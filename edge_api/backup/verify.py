@@ -35,8 +35,7 @@ DUE_SECONDS: Final = 24 * 3600.0  # age of a good result before the next verific
 RETRY_SECONDS: Final = 3600.0  # age of a bad result
 STALE_SECONDS: Final = 2 * DUE_SECONDS  # age of a good result that is outdated
 MAX_RUN_SECONDS: Final = 6 * 3600
-ATTEMPTS: Final = 2
-"""An error must be found twice: Litestream may end, or compact files, meanwhile."""
+ATTEMPTS: Final = 2  # an error must be found twice: Litestream may end, or compact files, meanwhile
 PAUSE_SECONDS: Final = 2.0
 MIN_FREE_BYTES: Final = 128 * 1024 * 1024  # bytes that stay free beside a copy of the store
 NICENESS: Final = 19  # the lowest priority

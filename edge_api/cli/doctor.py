@@ -98,6 +98,10 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
     except StoreRefusal as refusal:
         return [str(refusal)], []
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
+    wrong = "another SITE_URL"
+    readiness_errors = [
+        each.replace(wrong, f"{wrong}: run {BUILD} build") for each in readiness_errors
+    ]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
     return [*readiness_errors, *builds, *keys, *relay], notes
 
@@ -114,9 +118,7 @@ async def _check_relay(settings: Settings) -> list[str]:
 
 
 def _check_site(settings: Settings) -> Iterator[str]:
-    """Ask the public address for readiness, as readers reach it: through DNS, TLS and proxy."""
-    if settings.is_loopback:
-        return
+    """Ask the public address for readiness, as readers reach it; a local one may be silent."""
     origin = urlsplit(settings.site_url)
     connect = HTTPSConnection if origin.scheme == "https" else HTTPConnection
     with closing(connect(origin.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
@@ -129,15 +131,17 @@ def _check_site(settings: Settings) -> Iterator[str]:
                 raise HTTPException(f"the status is {response.status}")  # noqa: TRY301
             checks = json.loads(response.read())["checks"].items()
         except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
-            yield (
-                f"{settings.site_url} is not answered by an edge ({error}): check that DNS leads "
-                "here, that the proxy runs, and that the edge does"
-            )
+            fix = "check that DNS leads here, that the proxy runs, and that the edge does"
+            if is_local := settings.is_loopback:
+                fix = "end what listens there (ss -ltnp names it), or set another PORT"
+            if not (is_local and isinstance(error, ConnectionRefusedError)):
+                yield f"{settings.site_url} is not answered by an edge ({error}): {fix}"
             return
     if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _MIN_DAYS:
         yield f"the certificate of {settings.site_url} expires in {days} days: run certbot renew"
     # `report` says more of the others.
-    yield from (each["error"] for name, each in checks if "error" in each and name not in PARTS)
+    if not settings.is_loopback:
+        yield from (each["error"] for name, each in checks if "error" in each and name not in PARTS)
 
 
 def _check_machine(settings: Settings) -> Iterator[str]:

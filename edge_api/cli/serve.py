@@ -186,17 +186,21 @@ async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
             return 1
         server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
         await print_startup(assembly, arguments, server.port)
-        watching = asyncio.create_task(check_clock())
-        await serve_until(ending, server, assembly.service[Health].start_draining)
+        health = assembly.service[Health]
+        watching = asyncio.create_task(watch_clock(health.warnings))
+        await serve_until(ending, server, health.start_draining)
         watching.cancel()
     return 0
 
 
-async def check_clock() -> None:
-    """Log once that the clock is not synchronised, a minute after the start."""
-    await asyncio.sleep(CLOCK_SECONDS)
-    if error := await asyncio.to_thread(clock_error):
-        _log.warning("%s", error)
+async def watch_clock(warnings: dict[str, str]) -> None:
+    """Warn in `warnings`, and once in the log, while the clock is not synchronised."""
+    while True:
+        await asyncio.sleep(CLOCK_SECONDS)
+        error = await asyncio.to_thread(clock_error)
+        if error and not warnings.get("clock"):
+            _log.warning("%s", error)
+        warnings["clock"] = error
 
 
 def clock_error() -> str:

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Self
 
-from edge_api.metrics import mark_worker_dead
+from edge_api.metrics import make_restart_counter, mark_worker_dead
 
 INHERITED: Final = "--inherited"
 """The option of workers, which only the supervisor uses. Its value has the number of the worker,
@@ -161,10 +161,8 @@ def describe_status(status: int) -> str:
     return f"was ended by {signal.Signals(-status).name}"
 
 
-EARLY_EXIT_SECONDS: Final = 10.0
-"""A worker that ends sooner has failed to start: the next may too."""
-MAX_EARLY_EXITS: Final = 5
-"""This many in a row, while no other worker serves, end the service."""
+EARLY_EXIT_SECONDS: Final = 10.0  # a worker that ends sooner has failed to start: the next may too
+MAX_EARLY_EXITS: Final = 5  # this many in a row, while no other worker serves, end the service
 FIRST_PAUSE_SECONDS: Final = 0.25
 """Before the second start in a row; doubled before each further one."""
 MAX_PAUSE_SECONDS: Final = 30.0
@@ -184,6 +182,7 @@ class Supervisor:
         self._stop = asyncio.Event()
         self._restart = asyncio.Event()
         self._status = 0
+        self._count_restart = make_restart_counter()
 
     async def run(self, count: int) -> int:
         """Run `count` workers until SIGTERM or SIGINT, and return the exit status.
@@ -259,6 +258,7 @@ class Supervisor:
                 is_early = not worker.is_ready or worker.age < EARLY_EXIT_SECONDS
                 early_exits = early_exits + 1 if is_early else 0
                 _log.warning("%s %s; a new one replaces it", worker.name, describe_status(status))
+                self._count_restart()
                 any_serves = any(each.is_serving for each in self._workers.values())
                 if early_exits >= MAX_EARLY_EXITS and not any_serves:
                     return self._give_up(worker, status)

@@ -12,11 +12,9 @@ from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.problems import CANCELED, Problem, is_unavailable
 from edge_api.db.table import Table
 
-PROBE_CACHE_SECONDS: Final = 2.0
-"""How long the result of a probe is reused."""
+PROBE_CACHE_SECONDS: Final = 2.0  # how long the result of a probe is reused
 PROBE_TIMEOUT_SECONDS: Final = 1.0
-RECOVERY_POLL_SECONDS: Final = 1.0
-"""The interval of probes of an unavailable store."""
+RECOVERY_POLL_SECONDS: Final = 1.0  # the interval of probes of an unavailable store
 
 _log = logging.getLogger(__name__)
 

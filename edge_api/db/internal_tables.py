@@ -11,8 +11,7 @@ from pydantic import Field
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import Integer, Json, NewId, Now, Text, Timestamp, Uuid
 
-MAX_URL_LENGTH = 2048
-"""Characters of a webhook's address, and of a target at the desk."""
+MAX_URL_LENGTH = 2048  # characters of a webhook's address, and of a target at the desk
 MAX_RECIPIENT_LENGTH = 255
 
 MailQueue = Literal["auth", "transactional"]
@@ -125,8 +124,7 @@ ANNOUNCED_POSTS = Table(
 OUTBOX_TABLES = (EMAIL_OUTBOX, WEBHOOK_ENDPOINTS, WEBHOOK_DELIVERIES, ANNOUNCED_POSTS)
 
 
-MAX_CLIENT_ID_LENGTH = 2048
-"""Characters: a client may be known by the URL of its metadata document."""
+MAX_CLIENT_ID_LENGTH = 2048  # characters: a client may be known by the URL of its metadata document
 
 ClientKind = Literal["registered", "dynamic", "document"]
 AuthMethod = Literal["none", "client_secret_basic", "client_secret_post", "private_key_jwt"]

@@ -51,8 +51,7 @@ class ColumnOptions:
     """Whether each update that does not set it sets it to the current time."""
 
 
-MAX_INTEGER = 10**18
-"""The maximum of all integer columns; its negative is the minimum."""
+MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the minimum
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
 

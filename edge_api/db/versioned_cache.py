@@ -10,10 +10,8 @@ T = TypeVar("T")
 
 MAX_CACHE_BYTES: Final = 64 * 1024 * 1024
 """Bytes; some 10,000 pages of a journal in their compressed form."""
-MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024
-"""Bytes of cached answers."""
-MIN_ENTRY_BYTES: Final = 16 * 1024
-"""Bytes that each counts for at least, with its overhead."""
+MAX_ANSWER_BYTES: Final = 4 * 1024 * 1024  # bytes of cached answers
+MIN_ENTRY_BYTES: Final = 16 * 1024  # bytes that each counts for at least, with its overhead
 
 
 class SingleFlight(Generic[T]):

@@ -32,7 +32,7 @@ LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones
 MAX_CSV_ROWS: Final = 10_000
 NEWEST: Final = (Order("created_at", descending=True),)
 FAILED: Final = ("bounced", "complained", "dlq")
-DAYS: Final = 30  # of the chart
+DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
 

@@ -167,6 +167,7 @@ class App:
         is_known = _host_of(host) in (self._hosts or (self._site_host,))
         self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
         if self._foreign_hosts == FOREIGN_HOSTS:
+            self._health.warnings["host"] = "requests name another host than that of SITE_URL"
             _log.warning(_WRONG_HOST, FOREIGN_HOSTS, host[:100], self._site_host)
 
     def reject_malformed(self, request: Request, problem: Problem) -> PreparedResponse:

@@ -46,8 +46,7 @@ def etag_matches(condition: str, etag: str) -> bool:
     return is_list and etag.removeprefix("W/") in _TAG.findall(condition)
 
 
-COMPRESSION_THRESHOLD: Final = 1024
-"""Smaller bodies are not compressed: that would save no packet."""
+COMPRESSION_THRESHOLD: Final = 1024  # smaller bodies are not compressed: that would save no packet
 
 ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "br": lambda body: brotli.compress(body, quality=5),
@@ -125,8 +124,7 @@ _ALLOWED_HEADERS: Final = (
     "If-None-Match, Range, If-Range, Cache-Control, "
     "Mcp-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID"
 )
-_PREFLIGHT_MAX_AGE: Final = 86400
-"""Seconds that browsers may cache the permission."""
+_PREFLIGHT_MAX_AGE: Final = 86400  # seconds that browsers may cache the permission
 
 
 def preflight_response(allow: str) -> PreparedResponse:
@@ -225,10 +223,8 @@ CODINGS: Final = ("gzip", "deflate", "br")
 _CHARSETS: Final = (None, "utf-8", "utf8")
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Of a body that was not read to its end, nobody knows where the next request begins."""
-MAX_FORM_FIELDS: Final = 100
-"""Members of a form; none of ours has a third of that."""
-BODY_TIMEOUT_SECONDS: Final = 10.0
-"""Time limit for the whole body: aiohttp itself has none."""
+MAX_FORM_FIELDS: Final = 100  # members of a form; none of ours has a third of that
+BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
 
 
 async def read_bytes(request: Request, max_bytes: int) -> bytes:

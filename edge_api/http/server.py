@@ -32,14 +32,11 @@ GRACE_SECONDS: Final = 10.0
 LINGER_SECONDS: Final = 2.0
 """Time in which the rest of a rejected body is read, so that its answer arrives."""
 BACKLOG: Final = 1024
-ACCEPT_BATCH: Final = 32
-"""Connections that are accepted in one turn of the event loop."""
+ACCEPT_BATCH: Final = 32  # connections that are accepted in one turn of the event loop
 HEAD_TIMEOUT_SECONDS: Final = 15.0
 """Time limit for the head of a request, from its first byte or from a new connection."""
-SEND_TIMEOUT_SECONDS: Final = 30.0
-"""Time limit for a client that reads nothing of its answer."""
-MAX_DESCRIPTORS: Final = 65_536
-"""The limit of open files is raised to this if the system allows it."""
+SEND_TIMEOUT_SECONDS: Final = 30.0  # time limit for a client that reads nothing of its answer
+MAX_DESCRIPTORS: Final = 65_536  # the limit of open files is raised to this if the system allows it
 RESERVED_DESCRIPTORS: Final = 128
 """Descriptors that are left for files, the store and its replicator, at least."""
 REPORT_INTERVAL_SECONDS: Final = 60.0

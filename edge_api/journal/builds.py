@@ -268,7 +268,7 @@ class BuildManager:
             return
         self._swap(build)
         head = build.head
-        _log.info("serving build %s with %d posts", head.build_id, head.count)
+        _log.info("serving build %s, posts: %d", head.build_id, head.count)
         is_ours = head.site_url == self.site_url
         self._report("" if is_ours else f"the build was made for {head.site_url}: build again")
 

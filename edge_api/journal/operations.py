@@ -140,8 +140,7 @@ def link_to_post(member: str) -> dict[str, Any]:
 
 DEFAULT_LIST_LIMIT: Final = 20
 """Posts of one answer without `limit`: an agent reads all that it gets."""
-MAX_SEARCH_RESULTS: Final = 50
-"""Results of one search."""
+MAX_SEARCH_RESULTS: Final = 50  # results of one search
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
 _RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}

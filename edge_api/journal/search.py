@@ -40,10 +40,8 @@ from edge_api.schema import paths
 from edge_api.schema.index import MAX_QUERY_LENGTH, SearchHit, Segments
 from edge_api.schema.site_policy import Headers
 
-PAGE_SIZE: Final = 10
-"""Results on one page."""
-MAX_PAGE: Final = 1_000_000
-"""The highest number of a page, beyond the end of any journal."""
+PAGE_SIZE: Final = 10  # results on one page
+MAX_PAGE: Final = 1_000_000  # the highest number of a page, beyond the end of any journal
 
 _UNPRINTABLE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]+"

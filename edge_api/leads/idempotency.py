@@ -22,10 +22,8 @@ from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
 RETENTION: Final = timedelta(hours=24)
-WAIT_SECONDS: Final = 5.0
-"""How long a repeated request waits for the first one."""
-RETRY_SECONDS: Final = 1
-"""The Retry-After of a request that waited in vain."""
+WAIT_SECONDS: Final = 5.0  # how long a repeated request waits for the first one
+RETRY_SECONDS: Final = 1  # the Retry-After of a request that waited in vain
 CREATED: Final = 201
 """The status of stored answers, unless another is given (RFC 9110, section 15.3.2)."""
 

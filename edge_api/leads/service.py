@@ -325,10 +325,8 @@ def _scope(lead: LeadInput, sender: Sender) -> str:
 
 FIRST_SEARCHED: Final = 250
 """Rows that a search reads without the index, which is slow for words that many leads have."""
-MAX_SEARCHED: Final = 2000
-"""Rows that a search reads at the most, in the order asked for."""
-MIN_INDEXED: Final = 3
-"""Characters of the shortest word that the index of trigrams finds."""
+MAX_SEARCHED: Final = 2000  # rows that a search reads at the most, in the order asked for
+MIN_INDEXED: Final = 3  # characters of the shortest word that the index of trigrams finds
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,15 +74,13 @@ RECORD_RETRY_SECONDS: Final = 1.0
 """The number of attempts to log a sent message, and the seconds between them."""
 CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
-MIN_LEASE: Final = timedelta(seconds=90)
-"""The remaining lease that is needed to begin a message."""
+MIN_LEASE: Final = timedelta(seconds=90)  # the remaining lease that is needed to begin a message
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))
 """The pauses after the first four attempts."""
 PERSISTENT_PAUSE: Final = timedelta(hours=1)
 GREYLISTED_PAUSE: Final = timedelta(minutes=5)
 """In use at greylisting relays (RFC 6647, section 2.1)."""
-MAX_CLAIMS: Final = 20
-"""A message with so many claims without an outcome may crash the process."""
+MAX_CLAIMS: Final = 20  # a message with so many claims without an outcome may crash the process
 
 
 class Connection(AsyncExitStack):

@@ -116,7 +116,7 @@ class Mailing:
         if self.outbox.is_configured and owner is None:
             yield "mail has a relay, but no recipient for leads: set OWNER_EMAIL"
         if until := paused_until(state, now):
-            yield f"mail is paused until {until}: email_send_log says why"
+            yield f"mail is paused until {until}: fix the relay as email_send_log says, or wait"
         if dead.rows:
             advice = f"{EDGE} mail list says why, mail retry sends it again"
             yield f"mail was given up: {advice}"

@@ -87,8 +87,7 @@ def _default_row(now: datetime) -> Row:
     return EMAIL_SEND_STATE.new_row({}, format_instant(now), str)
 
 
-MAX_REASON_LENGTH: Final = 1000
-"""Characters of a reason that the log stores."""
+MAX_REASON_LENGTH: Final = 1000  # characters of a reason that the log stores
 
 
 def new_entry(message_type: MessageType, recipient: str, subject_id: str, now: datetime) -> Row:
@@ -168,8 +167,7 @@ BURST: Final = 20
 BURST_WINDOW: Final = timedelta(minutes=10)
 MAX_ADDRESS_LENGTH: Final = 254
 """Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
-MAX_LOCAL_PART_LENGTH: Final = 64
-"""Octets (RFC 5321, section 4.5.3.1.1)."""
+MAX_LOCAL_PART_LENGTH: Final = 64  # octets (RFC 5321, section 4.5.3.1.1)
 
 _RESERVED: Final = frozenset(
     {

@@ -59,8 +59,7 @@ def find_slug(template: str, path: str) -> str:
 
 Context = ServerRequestContext[Any, Any]
 
-NOT_FOUND = -32002
-"""The code of a missing resource up to 2025-11-25; later it is INVALID_PARAMS."""
+NOT_FOUND = -32002  # the code of a missing resource up to 2025-11-25; later it is INVALID_PARAMS
 
 
 def actor_of(context: Context) -> Actor:

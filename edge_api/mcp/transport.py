@@ -29,8 +29,7 @@ CHECK_SECONDS: Final = 1.0
 """How often the connection and the credential are checked while a stream is open."""
 PING_INTERVAL_SECONDS: Final = 15.0
 """A silent stream sends a comment after this time, since proxies close idle connections."""
-WRITE_TIMEOUT_SECONDS: Final = 20.0
-"""How long a client may take to read an event."""
+WRITE_TIMEOUT_SECONDS: Final = 20.0  # how long a client may take to read an event
 MAX_QUEUED_EVENTS: Final = 64
 """Events that are queued for a slow client before their producer has to wait."""
 
@@ -42,12 +41,9 @@ _HEADERS: Final[Headers] = (
     *API_HEADERS,
 )
 
-MAX_STREAMS: Final = 200
-"""Open streams of all clients together."""
-MAX_STREAMS_PER_KEY: Final = 8
-"""Open streams of one credential."""
-RETRY_SECONDS: Final = 30
-"""The `Retry-After` of a client that gets no stream."""
+MAX_STREAMS: Final = 200  # open streams of all clients together
+MAX_STREAMS_PER_KEY: Final = 8  # open streams of one credential
+RETRY_SECONDS: Final = 30  # the `Retry-After` of a client that gets no stream
 
 
 @dataclass(frozen=True, slots=True)

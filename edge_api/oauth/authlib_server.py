@@ -45,8 +45,7 @@ from edge_api.oauth.client import (
 from edge_api.oauth.request import AuthRequest
 from edge_api.schema.credentials import SCOPES
 
-REFRESH_TOKEN_LIFETIME: Final = timedelta(days=30)
-"""The lifetime of an unused refresh token."""
+REFRESH_TOKEN_LIFETIME: Final = timedelta(days=30)  # the lifetime of an unused refresh token
 AUTH_METHODS: Final = ("client_secret_basic", "client_secret_post", "private_key_jwt", "none")
 ASSERTION_ALGORITHMS: Final = ("ES256", "RS256", "Ed25519", "EdDSA")
 GRANT_TYPES: Final = ("authorization_code", "refresh_token", "client_credentials")

@@ -51,8 +51,7 @@ DOCUMENT_TTL: Final = timedelta(hours=1)
 STALE_TTL: Final = timedelta(hours=24)
 """The time after that in which an unreachable document may still be used."""
 MAX_CONCURRENT_FETCHES: Final = 8  # at the same time
-FAILURE_TTL: Final = timedelta(seconds=30)
-"""The time that a failed fetch is cached."""
+FAILURE_TTL: Final = timedelta(seconds=30)  # the time that a failed fetch is cached
 MAX_CACHED_FAILURES: Final = 1000
 
 

@@ -72,8 +72,7 @@ from edge_api.schema.paths import (
 )
 from edge_api.settings import Settings
 
-_ATTEMPTS: Final = 3
-"""Attempts to decide a request when writes conflict."""
+_ATTEMPTS: Final = 3  # attempts to decide a request when writes conflict
 
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
 _PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {

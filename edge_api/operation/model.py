@@ -97,8 +97,7 @@ ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
 `jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site.
 `form`: as `plain`, for a form, which shows a person's slips in its own page."""
 
-MAX_BODY_BYTES = 64 * 1024
-"""Bytes of a body unless an operation says otherwise."""
+MAX_BODY_BYTES = 64 * 1024  # bytes of a body unless an operation says otherwise
 
 
 def component_ref(name: str, schema: Schema) -> Schema:

@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 
 from pydantic import AnyHttpUrl, AwareDatetime, BaseModel, ConfigDict, Field
 
-MAX_QUERY_LENGTH: Final = 1000
-"""Characters of a search query; the rest is ignored."""
+MAX_QUERY_LENGTH: Final = 1000  # characters of a search query; the rest is ignored
 
 
 class SearchText(NamedTuple):
@@ -54,8 +53,7 @@ class SearchHits(NamedTuple):
     """The query in a more frequent spelling, if hardly any post has the given one."""
 
 
-INDEX_FORMAT = 2
-"""Raised whenever a reader of the older format could misread the file."""
+INDEX_FORMAT = 2  # raised whenever a reader of the older format could misread the file
 
 INDEX_FILE = "posts.json"
 INDEX_START, INDEX_SEPARATOR, INDEX_END = b'{"head":', b',"posts":[\n', b"]}\n"

@@ -13,8 +13,7 @@ from pydantic import AwareDatetime, BaseModel
 
 HEARTBEAT_FILE = ".watcher"
 """In BUILD_DIR, beside the builds."""
-BEAT_SECONDS = 20.0
-"""The interval at which the watcher writes it."""
+BEAT_SECONDS = 20.0  # the interval at which the watcher writes it
 
 
 class Heartbeat(BaseModel, frozen=True):
@@ -57,8 +56,7 @@ def remove_heartbeat(build_dir: Path) -> None:
             (build_dir / HEARTBEAT_FILE).unlink()
 
 
-PACKAGE = Path(__file__).resolve().parents[1]
-"""The folder of `edge_api`, this package's parent."""
+PACKAGE = Path(__file__).resolve().parents[1]  # the folder of `edge_api`, this package's parent
 
 
 class InstalledCode:

@@ -74,10 +74,8 @@ class DeliveryResult:
         return self.status == HTTPStatus.GONE
 
 
-LEASE: Final = timedelta(seconds=60)
-"""Four times as long as an attempt may take."""
-MAX_CONCURRENT: Final = 8
-"""Deliveries to one endpoint in progress at once."""
+LEASE: Final = timedelta(seconds=60)  # four times as long as an attempt may take
+MAX_CONCURRENT: Final = 8  # deliveries to one endpoint in progress at once
 GONE_REASON: Final = "it answered 410 Gone"
 RETRY_DELAYS: Final = (
     timedelta(seconds=5),
@@ -86,8 +84,7 @@ RETRY_DELAYS: Final = (
     *(timedelta(hours=hours) for hours in (2, 5, 10, 14, 20, 24)),
 )
 """The delays after each failure in a row; after one more the delivery is given up."""
-MAX_RETRY_DELAY: Final = timedelta(hours=24)
-"""The upper limit of a `Retry-After`."""
+MAX_RETRY_DELAY: Final = timedelta(hours=24)  # the upper limit of a `Retry-After`
 UNEXPECTED_ERROR: Final = DeliveryResult(None, "the attempt failed: see the log of the service")
 """The result of an attempt that raised an unforeseen error."""
 

@@ -411,7 +411,10 @@ async def test_a_site_url_that_no_request_names_is_logged(
         for host in hosts:
             async with edge.ask("GET", "/api/public/v1/posts", headers={"Host": host}):
                 pass
+        async with edge.ask("GET", "/api/public/v1/readiness", headers={"Host": right}) as answer:
+            checks = (await answer.json())["checks"]
 
+    assert ("host" in checks) is not is_right
     told = [line.message for line in caplog.records if "SITE_URL" in line.message]
     name = right.partition(":")[0]
     expected = f"20 requests named the host 'wrong.test' and not that of SITE_URL, {name}: set SITE"

@@ -1,5 +1,6 @@
 """The edge as a process: how it starts, what it refuses, and how it ends."""
 
+import asyncio
 import json
 import logging
 import os
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -216,11 +218,15 @@ async def test_a_clock_that_is_off_is_logged(
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(serve, "SYSTEMD", tmp_path)
+    warnings: dict[str, str] = {}
     monkeypatch.setattr(serve, "CLOCK_SECONDS", 0)
-    await serve.check_clock()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1):
+            await serve.watch_clock(warnings)
 
     sentence = "the clock is not synchronised: run timedatectl set-ntp true"
     assert [line.message for line in caplog.records] == [sentence] * is_told
+    assert warnings == {"clock": sentence * is_told}
 
 
 def test_a_new_store_needs_no_backup_yet(installation: Installation) -> None:
@@ -608,7 +614,10 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
     build, site = said.splitlines()  # and none of a backup, which a new store does not miss yet
-    assert (code, build) == (1, "- the build was made for another SITE_URL")
+    assert (code, build) == (
+        1,
+        "- the build was made for another SITE_URL: run python -m site_build build",
+    )
     assert site.startswith("- https://journal.test is not answered by an edge (")
 
 
@@ -733,3 +742,28 @@ def test_it_starts_without_a_build_and_serves_one_that_comes(installation: Insta
 
         point_at(builds, write_build(builds, "build-next", site_url=url))
         assert edge.await_body("/", b"<p>build-next</p>")
+
+
+@pytest.mark.size("ci")
+def test_doctor_sees_another_program_at_the_local_address(
+    installation: Installation, tmp_path: Path
+) -> None:
+    """What answers is no edge; silence is no fault, since a journal is not always served."""
+    port = free_port()
+    local = installation.changed(PORT=str(port), SITE_URL=f"http://127.0.0.1:{port}")
+    assert local.run("migrate")[0] == 0
+    address = f"http://127.0.0.1:{port} is not answered by an edge"
+    assert address not in local.run("doctor")[1]
+    words = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
+    with subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL) as other:
+        try:
+            for _ in range(200):
+                with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                    break
+                time.sleep(0.05)
+            code, said, _ = local.run("doctor")
+        finally:
+            other.kill()
+
+    assert code == 1
+    assert f"- {address} (the status is 404): end what listens there (ss -ltnp names it)" in said

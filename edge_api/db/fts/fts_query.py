@@ -24,8 +24,7 @@ UNSPACED: Final = (
 """Letters of scripts without spaces between words (Thai, Lao, Tibetan, Burmese, Khmer, kana, Han),
 and of Korean, whose particles have none before them."""
 _UNSPACED: Final = re.compile(UNSPACED)
-_MAX_BREAK_DISTANCE: Final = 24
-"""Characters within which a cut looks for a place between words."""
+_MAX_BREAK_DISTANCE: Final = 24  # characters within which a cut looks for a place between words
 
 
 def to_index_text(text: str) -> str:
@@ -121,8 +120,7 @@ def _join(segments: Sequence[TextSegment]) -> Iterator[TextSegment]:
         yield TextSegment("".join(segment.text for segment in group), is_match)
 
 
-MAX_TERMS: Final = 16
-"""Terms of a question that count: each costs a look into the index."""
+MAX_TERMS: Final = 16  # terms of a question that count: each costs a look into the index
 _COMMON: Final = (
     "a about all an and any are as at be been but by can could did do does for from had has have "
     "how i if in into is it its me my no not of on or our should so some than that the their them "

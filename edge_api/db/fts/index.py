@@ -35,35 +35,26 @@ from edge_api.db.sqlite.connection import Readers
 from edge_api.db.sqlite.errors import primary_code, sqlite_problem
 from edge_api.schema.index import SearchHit, SearchHits, SearchText
 
-READERS: Final = 2
-"""Connections that search."""
-MAX_READS: Final = 64
-"""Reads in progress and waiting, in all; beyond that a read fails at once."""
-WAIT_SECONDS: Final = 2.0
-"""The time limit of a read, with its wait."""
+READERS: Final = 2  # connections that search
+MAX_READS: Final = 64  # reads in progress and waiting, in all; beyond that a read fails at once
+WAIT_SECONDS: Final = 2.0  # the time limit of a read, with its wait
 RUN_SECONDS: Final = 0.5
 """The time limit of a read without its wait; it is meant to take milliseconds."""
-_STEPS_BETWEEN_CHECKS: Final = 500
-"""Few: one instruction may rank a whole document."""
-MAX_SNIPPET_LENGTH: Final = 280
-"""Characters: three or four lines of a page."""
+_STEPS_BETWEEN_CHECKS: Final = 500  # few: one instruction may rank a whole document
+MAX_SNIPPET_LENGTH: Final = 280  # characters: three or four lines of a page
 MIN_RESULTS: Final = 10
 """Posts: where fewer have all the words, the nearest ones are added up to this number."""
-MAX_SCORED: Final = 100
-"""Posts with some of the words that are compared by how well they have them."""
-RARE: Final = 3
-"""Posts: a word that fewer have may be misspelt."""
+MAX_SCORED: Final = 100  # posts with some of the words that are compared by how well they have them
+RARE: Final = 3  # posts: a word that fewer have may be misspelt
 MIN_FREQUENCY_RATIO: Final = 50
 """The factor by which more posts must have the spelling that is suggested."""
 MIN_SIMILARITY, MIN_SIMILARITY_RARE = 0.8, 0.85
 """Of 1, as difflib counts it, of that spelling to a word that no post has, and to one that few do:
 that may also be a name."""
-MAX_FORMS: Final = 8
-"""Words of one stem that are looked for, the most frequent ones."""
+MAX_FORMS: Final = 8  # words of one stem that are looked for, the most frequent ones
 MIN_WORD_LENGTH, MAX_WORD_LENGTH = 4, 24
 """Letters of a word whose spelling may be corrected."""
-LONG_WORD: Final = 8
-"""Letters of a word above which more than one typo is likely."""
+LONG_WORD: Final = 8  # letters of a word above which more than one typo is likely
 
 _SOURCE: Final = """
     CREATE TABLE IF NOT EXISTS source (digest BLOB PRIMARY KEY, number INTEGER NOT NULL)

@@ -197,8 +197,7 @@ SELECT NOT EXISTS (
 """Whether nobody reads an older state: VACUUM does not remove rows that one may still see."""
 LOCK_SECONDS: Final = 2.0
 """The wait for a table in use; the server cancels its own VACUUM after one second."""
-POLL_SECONDS: Final = 0.5
-"""The interval of two polls."""
+POLL_SECONDS: Final = 0.5  # the interval of two polls
 STALE_SECONDS: Final = 1.5
 """How long a version is trusted: a revocation may take two seconds on all edges."""
 

@@ -26,8 +26,7 @@ from edge_api.schema.credentials import LimitDecision, RateLimit, WindowHits
 
 OnError = Callable[[Exception, object], None]
 
-CONNECTIONS: Final = 2
-"""The most at once: a hit takes less than a millisecond of one."""
+CONNECTIONS: Final = 2  # the most at once: a hit takes less than a millisecond of one
 HIT_SECONDS: Final = 2.0
 """How long a statement may take; an edge that cannot count there in time counts by itself."""
 QUEUE_SECONDS: Final = 5.0

@@ -32,12 +32,10 @@ from edge_api.db.transaction import GroupCommitter
 FAST_READERS: Final = 4
 SLOW_READERS: Final = 2
 """Connections of each kind: with writer and poller eight at most, of a server's usual 100."""
-FAST_SECONDS: Final = 10.0
-"""The limit of a read that sets none: it is meant to take milliseconds."""
+FAST_SECONDS: Final = 10.0  # the limit of a read that sets none: it is meant to take milliseconds
 RELEASE_SECONDS: Final = 1.0
 """How long the server may take to end a read that nobody waits for; then its connection goes."""
-CLOSE_SECONDS: Final = 1.0
-"""The time left to a read when its connection is being closed."""
+CLOSE_SECONDS: Final = 1.0  # the time left to a read when its connection is being closed
 
 
 class Readers:
@@ -139,10 +137,8 @@ IDLE_SECONDS: Final = 3.0
 """How long a transaction may wait for its next statement: an edge cut off loses the lock."""
 LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
-STATEMENT_SECONDS: Final = 8.0
-"""The limit of one statement, the wait for the lock included."""
-RECONNECT_SECONDS: Final = 0.5
-"""The pause after a failed attempt to connect."""
+STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
+RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 

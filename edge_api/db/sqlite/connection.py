@@ -135,8 +135,7 @@ def _fetch_at_once(
 
 T = TypeVar("T")
 
-BUSY_SECONDS: Final = 2.0
-"""How long a connection waits for another process to release a lock."""
+BUSY_SECONDS: Final = 2.0  # how long a connection waits for another process to release a lock
 
 REPLICATED_WAL_SETTINGS: Final = (
     "PRAGMA wal_autocheckpoint = 0",
@@ -238,8 +237,7 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
 
 STEPS_BETWEEN_CHECKS: Final = 4000
 """Instructions of SQLite's virtual machine between two checks of the deadline: some 100 us."""
-CLOSE_SECONDS: Final = 1.0
-"""The time left to a read when its connection is being closed."""
+CLOSE_SECONDS: Final = 1.0  # the time left to a read when its connection is being closed
 
 Match = Callable[[str | None, str], bool | None]
 

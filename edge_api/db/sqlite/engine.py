@@ -27,12 +27,10 @@ from edge_api.db.types import format_instant
 
 OPEN_RETRY_SECONDS: Final = 0.02
 """Between two attempts to open a store that others are opening or closing."""
-REOPEN_SECONDS: Final = 1.0
-"""Between two attempts to open a store that is damaged or gone."""
+REOPEN_SECONDS: Final = 1.0  # between two attempts to open a store that is damaged or gone
 MAX_WAL_BYTES: Final = 1024 * 1024 * 1024
 """The size at which the edge truncates the log. Litestream does so at half of it at the latest."""
-TRIM_SECONDS: Final = 60.0
-"""Between two attempts to do so."""
+TRIM_SECONDS: Final = 60.0  # between two attempts to do so
 
 _log = logging.getLogger(__name__)
 

@@ -19,8 +19,7 @@ from edge_api.db.sqlite.processes import litestream_state_path
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 from edge_api.schema.environment import EDGE
 
-MIN_VERSION: Final = (3, 37, 0)
-"""The first SQLite with STRICT tables."""
+MIN_VERSION: Final = (3, 37, 0)  # the first SQLite with STRICT tables
 REQUIRED_MODULES: Final = frozenset({"fts5", "json_each"})
 """Modules that a build of SQLite may lack: full-text search, and lists as one parameter."""
 APPLICATION_ID: Final = 0x666F7265
@@ -31,8 +30,7 @@ NETWORK_FILE_SYSTEMS: Final = frozenset(
     | {"fuse.ceph", "fuse.glusterfs", "fuse.rclone", "fuse.s3fs", "fuse.sshfs"}
 )
 
-CHECK_SECONDS: Final = 2.0
-"""How long the file is checked for damage before it is opened."""
+CHECK_SECONDS: Final = 2.0  # how long the file is checked for damage before it is opened
 
 RESTORE_FIX: Final = (
     f"restore it with {EDGE} restore FILE --force, or where LITESTREAM_REPLICA is set "

