@@ -191,7 +191,7 @@ class _Analyzer:
         elif description and not strip_marks(description).strip():
             message, at = "the image has no alt text; describe it between the brackets", len("![")
             # That of the front matter, with which the text begins, may be an ornament.
-            if not self.document.image or self.marked.find(description) != at:
+            if not self.document.image or (self.marked.find(description) or 0) > at:
                 self._note(self.marked.find(description), message)
 
     def _collect(self, node: LexborNode) -> None:
