@@ -624,9 +624,9 @@ def test_files_that_are_none(tmp_path: Path) -> None:
     os.close(os.open(os.fsencode(content) + b"/\xff.md", os.O_CREAT))
 
     assert list_paths(content) == [
-        r"\udcff.md:1 error the file's name holds signs that are no text",
+        r"\udcff.md:1 error the name holds signs that are no text",
         "again:1 error a linked folder is not followed",
-        r"b\x1b.md:1 error the file's name holds signs that are no text",
+        r"b\x1b.md:1 error the name holds signs that are no text",
         "loop.md:1 error the link leads nowhere",
         "out.md:1 error the link leads out of the content folder",
         "pipe.md:1 error this is no plain file",

@@ -454,6 +454,7 @@ def test_the_tables_of_the_guide_to_themes(desk: Path) -> None:
         request, (identity, style) = make_request(journal.settings), journal.describe()
         known = BuildMemory().read(request, style.dialect)
         made = Recording(request, identity, style, known)
+        request.state.mkdir(parents=True, exist_ok=True)
         journal.execute(made)
     guide = (ROOT / "docs" / "themes.md").read_text(encoding="utf-8")
     for line in (*_tell_pages(made.pages), *_tell_edge(), *_tell_settings()):

@@ -52,9 +52,11 @@ async def test_reports_are_stable(
     make_edge: Any, build_journal: Any, tmp_path: Path, name: str
 ) -> None:
     """Each post gets the report that it got before, from a journal of these posts alone."""
+    content = tmp_path / "content"
+    content.mkdir()
     for path in SETS[name]:
-        shutil.copy(path, tmp_path / path.name)
-    build_journal(tmp_path, tmp_path / "build", "2026-11-01T00:00:00Z")
+        shutil.copy(path, content / path.name)
+    build_journal(content, tmp_path / "build", "2026-11-01T00:00:00Z")
     async with make_edge(BUILD_DIR=str(tmp_path / "build")) as edge:
         found = await reports(edge, SETS[name])
         listed = [entry.cursor.slug for entry in edge.service[BuildManager].build().posts.entries]
