@@ -4,15 +4,17 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
-from typing import Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 
 from edge_api.auth.actor import Clock
-from edge_api.auth.credentials import Authenticator
 from edge_api.auth.rate_limits import Limiter
 from edge_api.db.query import Store
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.page_templates import Form, PageName
 from edge_api.settings import Settings
+
+if TYPE_CHECKING:  # commands that check no credential do without joserfc
+    from edge_api.auth.credentials import Authenticator
 
 JSON: Final = "application/json"
 
@@ -112,7 +114,7 @@ class Service:
     settings: Settings
     clock: Clock
     store: Store
-    authenticator: Authenticator
+    authenticator: "Authenticator"
     """Checks credentials and their scopes."""
     limiter: Limiter
     documents: ApiDocuments
