@@ -70,11 +70,11 @@ def _keep(
     return Insert(FORMER_ROWS, rows)
 
 
-async def undoable(store: Store, audit_ids: Sequence[str]) -> frozenset[str]:
-    """Return those entries of the audit log whose former rows are kept."""
-    reads = (Read(FORMER_ROWS, ("audit_id",), _of(each), limit=1) for each in audit_ids)
+async def undoable(store: Store, audit_ids: Sequence[str]) -> dict[str, str]:
+    """Return those entries of the audit log whose former rows are kept, and a row's id of each."""
+    reads = (Read(FORMER_ROWS, ("audit_id", "row_id"), _of(each), limit=1) for each in audit_ids)
     results = await store.run(*reads) if audit_ids else []
-    return frozenset(row["audit_id"] for result in results for row in result.rows)
+    return {row["audit_id"]: row["row_id"] for result in results for row in result.rows}
 
 
 def _of(audit_id: str) -> Where:

@@ -215,6 +215,7 @@ async def show_audit(visit: Visit) -> Values:
     return {
         "entries": entries,
         "names": {f"credential:{row['id']}": f"the key {row['name']}" for row in keys.rows},
+        "tables": tuple(ADMINISTRATIVE),
         "undoable": await undoable(visit.service.store, [row["id"] for row in entries]),
         "before": entries[-1]["id"] if len(found.rows) > PAGE_SIZE else None,
         "is_first": not visit.query.get("before"),
@@ -287,9 +288,16 @@ async def _key_actor(service: Service, request: Request, key: str) -> Actor:
 
 
 async def _start(service: Service, request: Request, actor: Actor) -> dict[str, str]:
-    """Start a session; return the header that gives the browser its cookie."""
+    """Start a session in place of the browser's former one; return the header of its cookie."""
+    await _end_session(service, request)
     secret = await service[Sessions].start(actor, request.headers.get("User-Agent", ""))
     return {"Set-Cookie": set_cookie(service.settings.site_url, secret)}
+
+
+async def _end_session(service: Service, request: Request) -> None:
+    if session := await find_session(service, request):
+        with suppress(Problem):  # another press was faster
+            await service[Sessions].revoke(session.id, session.actor)
 
 
 async def mail_link(service: Service, request: Request) -> OperationResult:
@@ -325,9 +333,7 @@ async def use_link(service: Service, request: Request) -> OperationResult:
 
 async def sign_out(service: Service, request: Request) -> OperationResult:
     """End the session of this browser."""
-    if session := await find_session(service, request):
-        with suppress(Problem):  # another press was faster
-            await service[Sessions].revoke(session.id, session.actor)
+    await _end_session(service, request)
     return redirect(SIGN_IN, {"Set-Cookie": set_cookie(service.settings.site_url, "")})
 
 

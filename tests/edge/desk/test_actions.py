@@ -364,6 +364,8 @@ async def test_an_undo_that_comes_too_late_says_why(owner: Browser) -> None:
     await owner.post(path, reason="unsubscribe", **{"was.reason": "complaint"})
     late = await owner.post(f"/desk/audit/{first.to.rpartition('=')[2]}/undo/")
     assert (late.status, "has changed since, in reason" in late.said) == (409, True)
+    links = (await owner.get("/desk/audit/")).tree.css(".sentences a")
+    assert [each.attributes["href"] for each in links] == [path, path]
     assert (await owner.post(f"/desk/audit/{SUBJECT}/undo/")).status == 404
 
 

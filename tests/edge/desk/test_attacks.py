@@ -148,14 +148,17 @@ def hidden_fields(shown: Response, form: str) -> dict[str, str]:
 
 
 async def test_a_session_is_new_at_each_sign_in_and_ends_for_good(edge: RunningEdge) -> None:
-    """No session can be chosen for somebody; after signing out its cookie is nothing."""
+    """No session can be chosen for somebody; another sign-in and signing out end a cookie."""
     browser = Browser(edge, cookie="desk=chosen-by-somebody")
     await browser.sign_in(await edge.key())
     first = browser.cookie
     assert first != "desk=chosen-by-somebody"
     assert first.partition("=")[2] not in str(await browser.rows(DESK_SESSIONS))
-    await browser.post("/desk/sign-out/")
+    await browser.sign_in(await edge.key())
+    second = browser.cookie
     assert (await Browser(edge, cookie=first).get("/desk/")).status == 303
+    await browser.post("/desk/sign-out/")
+    assert (await Browser(edge, cookie=second).get("/desk/")).status == 303
     assert browser.cookie == "desk="
 
 
