@@ -324,7 +324,7 @@ async def test_workers_end_with_the_edge(tmp_path: Path, journal: Path) -> None:
 async def test_a_busy_worker_ends_by_its_own_alarm() -> None:
     """When nobody is left to kill it."""
     program = (
-        "import signal\nfrom edge_api.analysis import worker\n"
+        "from edge_api.analysis import report as worker\n"
         "worker.WORK_SECONDS = 0\nworker.answer = lambda job: [0 for _ in iter(int, 1)]\n"
         "worker.main()"
     )

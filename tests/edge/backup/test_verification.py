@@ -122,6 +122,8 @@ def test_a_spoilt_replica_is_found(replicated: Installation) -> None:
             assert line.endswith(FIXES.get(message, ")"))
         assert "the replica is whole" in deep(replicated)
         deep(spoilt)
+    # As if the copy had always been the replica: another address that holds a state is refused.
+    (store.with_name(".edge.db-litestream") / "address").write_text(f"file://{copy}")
     with spoilt.serving() as edge:
         found = check_of(edge, "replica")
         assert (found["status"], found["verified"]) == ("warn", False)
