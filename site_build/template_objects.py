@@ -7,9 +7,10 @@ that its templates look up is noted: it needs no rendering while these stand for
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from functools import cached_property
 from html import unescape
 from zoneinfo import ZoneInfo
 
@@ -56,7 +57,7 @@ class Tag(PelicanTag):  # type: ignore[misc]
         self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Neighbour:
     """The post before or after another one, as much as a link to it shows."""
 
@@ -66,8 +67,13 @@ class Neighbour:
     published: datetime
     updated: datetime
     tags: tuple[Tag, ...]
-    digest: bytes
-    """Stands for all of the above."""
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Stands for all of the above."""
+        said = (self.title, self.url, self.description)
+        instants = (self.published.isoformat(), self.updated.isoformat())
+        return make_key(*said, *instants, [(tag.name, tag.slug) for tag in self.tags])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +113,7 @@ def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) 
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
     published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
-    said = (post.title, post.address, post.description)
-    instants = (published.isoformat(), updated.isoformat())
-    digest = make_key(*said, *instants, [(tag.name, tag.slug) for tag in own])
-    return Neighbour(*said, published, updated, own, digest)
+    return Neighbour(post.title, post.address, post.description, published, updated, own)
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
@@ -122,10 +125,9 @@ def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
 
 
 class _Light:
-    """What posts and pages have in common; `digest` stands for all but the text."""
+    """What posts and pages have in common."""
 
     document: Document
-    digest: bytes
     metadata: dict[str, object]
 
     def _describe(self, document: Document, context: RenderContext) -> None:
@@ -167,10 +169,10 @@ class _Light:
         for key, value in self.metadata.items():
             setattr(self, key.lower(), value)
 
-    def _seal(self, *more: object) -> None:
-        """Work out the digest of every value above that differs between documents, and `more`."""
-        document = self.document
-        self.digest = make_key(
+    def _note(self, more: object, near: Iterable[Neighbour | None] = ()) -> None:
+        """Note every value above that differs between documents, `more`, and linked posts."""
+        document, self._near = self.document, near
+        self._noted = (
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
             (self.byline, self.image, document.category, document.extra),
@@ -178,6 +180,11 @@ class _Light:
             self._gallery.list_digests(self.source_path),
             more,
         )
+
+    @cached_property
+    def digest(self) -> bytes:
+        """Stands for all but the text, as it was before plugins; a preview does without."""
+        return make_key(*self._noted, [each and each.digest for each in self._near])
 
     def __str__(self) -> str:
         return self.source_path
@@ -267,10 +274,8 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
         self.template = "article"
         self.prev_article, self.next_article = earlier, later
         self.series, self.related = series, related
-        beside = [each and each.digest for each in (earlier, later)]
-        place = series and (series.name, series.number, series.count)
-        parts = [part.digest for part in series.shown] if series else []
-        self._seal(beside, place, parts, [post.digest for post in related])
+        place = series and (series.name, series.number, series.count, len(series.shown))
+        self._note(place, (earlier, later, *(series.shown if series else ()), *related))
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]
@@ -282,7 +287,7 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
     def __init__(self, document: Document, context: RenderContext, template: str) -> None:
         self._describe(document, context)
         self.template = template
-        self._seal(template)
+        self._note(template)
 
 
 _LONG = 50

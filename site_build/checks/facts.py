@@ -117,7 +117,8 @@ def list_targets(
             ("author", (*map(str.strip, document.author.split(";")), rules.author)),
         ):
             for name in filter(None, names if getattr(where, kind) else ()):
-                targets[f"{{{kind}}}{name}"] = where.locate(kind, make_slug(name))
+                if (target := f"{{{kind}}}{name}") not in targets:
+                    targets[target] = where.locate(kind, make_slug(name))
     return targets
 
 

@@ -5,7 +5,7 @@ while its author fixes it. It knows no pages.
 """
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
@@ -50,6 +50,9 @@ class ContentLibrary:
             self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
         self._stamps |= self._list_unread()
+        self._paths: Mapping[str, str] = {}
+        """The addresses of source files by which `_links` were found."""
+        self._links: dict[str, tuple[Facts, Mapping[str, str]]] = {}
 
     @property
     def count(self) -> int:
@@ -135,7 +138,13 @@ class ContentLibrary:
         rules, files = self._dialect.rules, self._listing.files
         documents, facts = _list_facts(shown.values())
         paths = list_targets(documents, files, rules)
-        links = {each.path: link_sources(each, facts[each.path], paths) for each in documents}
+        if paths != self._paths:
+            self._paths, self._links = paths, {}
+        for each in documents:
+            own = facts[each.path]
+            if each.path not in self._links or self._links[each.path][0] is not own:
+                self._links[each.path] = own, link_sources(each, own, paths)
+        links = {each.path: self._links[each.path][1] for each in documents}
         pictures = {path: each.picture for path, each in self._album.items() if each.picture}
         return Content(
             tuple(documents),
