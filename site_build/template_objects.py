@@ -222,7 +222,7 @@ class _Light:
         body = LexborHTMLParser(self._texts.read(self.document).conversion.html).body
         found = [each for each in body.css("body > p") if not each.css("img")] if body else []
         for paragraph in found[:_OPENING]:
-            for mark in paragraph.css("sup, script, style"):
+            for mark in paragraph.css("sup:has(a.footnote-ref), script, style"):
                 mark.decompose()
             paragraph.unwrap_tags(["a"])
         return Markup("\n".join(each.html or "" for each in found[:_OPENING]))  # noqa: S704

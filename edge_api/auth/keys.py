@@ -90,7 +90,7 @@ class Keys:
             type=old["type"],
             scopes=tuple(old["scopes"].split()),
             tables=None if old["tables"] is None else tuple(old["tables"].split()),
-            expires_at=old["expires_at"] if old["type"] == "api_key" else None,
+            expires_at=successor_expiry(old, now),
         )
         issued = make_credential(new, now)
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
@@ -133,6 +133,13 @@ class Keys:
         if not result.rows:
             raise missing
         return result.rows[0]
+
+
+def successor_expiry(old: Row, now: datetime) -> str | None:
+    """Return when the successor of a key expires that is rotated now; `None`: never."""
+    if old["type"] == "access_token":
+        return format_instant(now + ACCESS_TOKEN_LIFETIME)
+    return None if old["expires_at"] is None else str(old["expires_at"])
 
 
 def make_credential(new: NewKey, now: datetime, secret: str = "", key_id: str = "") -> IssuedKey:

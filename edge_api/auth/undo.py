@@ -167,5 +167,5 @@ async def _conflict(store: Store, kept: Row, current: Row | None) -> Problem:
         return Problem("conflict", f"{name} is there again{who}: nothing was undone")
     if current is None:
         return Problem("conflict", f"{name} was deleted since{who}: nothing was undone")
-    columns = ", ".join(key for key, value in current.items() if value != kept["changed"][key])
+    columns = ", ".join(key for key, value in current.items() if value != kept["changed"].get(key))
     return Problem("conflict", f"{name} has changed since, in {columns}{who}: nothing was undone")

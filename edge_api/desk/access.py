@@ -13,7 +13,7 @@ from uuid import uuid4
 from edge_api.access.service import AccessDecisions
 from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
-from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state
+from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state, successor_expiry
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
@@ -114,8 +114,8 @@ async def deny(visit: Visit) -> str:
 async def issue(visit: Visit) -> OperationResult:
     """Issue a key and show its secret, once; the form's id keeps a second press from another."""
     typed = visit.typed
-    expires_at = None
-    if text := typed.get("expires", ""):
+    expires_at = latest = visit.session.key_expires_at
+    if (text := typed.get("expires", "")) and (latest is None or text != latest[:10]):
         try:
             expires_at = f"{date.fromisoformat(text) + timedelta(days=1)}T00:00:00.000000Z"
         except (ValueError, OverflowError):
@@ -150,7 +150,8 @@ def _at_field(problem: Problem) -> Exception:
 async def rotate(visit: Visit) -> OperationResult:
     """Issue the successor of a key and show its secret, once."""
     row = await _keys(visit).find(visit.path["key"])
-    _check_grant(visit, tuple(row["scopes"].split()), row["expires_at"])
+    expires_at = successor_expiry(row, visit.service.clock())
+    _check_grant(visit, tuple(row["scopes"].split()), expires_at)
     return await _show_secret(visit, await _keys(visit).rotate(row["id"]))
 
 

@@ -114,7 +114,8 @@ async def inbox(visit: Visit) -> Values:
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return the leads that the inbox's filters find, as CSV."""
-    found, _ = await find_leads(visit.service.store, read_query(visit, MAX_CSV_ROWS))
+    query = replace(read_query(visit, MAX_CSV_ROWS), offset=0)
+    found, _ = await find_leads(visit.service.store, query)
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
     text = to_csv(LEADS.readable, found)
     return OperationResult(text.encode(), headers=headers, media_type="text/csv; charset=utf-8")

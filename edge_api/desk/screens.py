@@ -194,7 +194,7 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
     if isinstance(result, OperationResult):
         return result
     made = await _find_entry(visit, Filter("at", "gte", format_instant(before)))
-    return redirect(with_parameters(result, done=made["id"]) if made else result)
+    return redirect(with_parameters(result, done=made["id"] if made else ""))
 
 
 async def _find_entry(visit: Visit, *where: Filter) -> Row | None:

@@ -73,10 +73,12 @@ class Sessions:
 
     async def all(self) -> list[Row]:
         """Return the rows of all sessions that hold, newest first."""
-        where = _active(format_instant(self._clock()))
-        order = (Order("created_at", descending=True),)
-        (result,) = await self._store.run(Read(DESK_SESSIONS, where=where, order=order))
-        return result.rows
+        now, order = format_instant(self._clock()), (Order("created_at", descending=True),)
+        found, keys = await self._store.run(
+            Read(DESK_SESSIONS, where=_active(now), order=order), Read(CREDENTIALS)
+        )
+        valid = {row["id"] for row in keys.rows if key_state(row, now) in ("valid", "rotated")}
+        return [row for row in found.rows if row["credential_id"] in (None, *valid)]
 
     async def revoke(self, session_id: str, actor: Actor) -> None:
         """End a session. Raises Problem `not_found` for one that has ended or never was."""
@@ -98,12 +100,18 @@ def _active(now: str) -> Where:
 
 def _name_browser(user_agent: str) -> str:
     """Return the name of a browser and its system, for the owner to tell sessions apart."""
-    names = [each for each in _BROWSERS if each in user_agent]
+    names = [name for mark, name in _BROWSERS.items() if mark in user_agent]
     systems = [each for each in _SYSTEMS if each in user_agent]
     return " on ".join((*names[:1], *systems[:1])) or user_agent[:60]
 
 
-_BROWSERS: Final = ("Firefox", "Edg", "OPR", "Chrome", "Safari")
+_BROWSERS: Final = {
+    "Firefox": "Firefox",
+    "Edg": "Edge",
+    "OPR": "Opera",
+    "Chrome": "Chrome",
+    "Safari": "Safari",
+}
 _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
 """As they name themselves; several stand in one text, and the first here is the right one."""
 

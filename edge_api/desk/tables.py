@@ -44,7 +44,7 @@ async def list_rows(visit: Visit) -> Values:
     fault, page = "", None
     if visit.query.get("column") and visit.query.get("operator") in OPERATORS:
         text = f"{visit.query['operator']}.{visit.query.get('value', '')}"
-        pairs = [pair for pair in pairs if pair[0] != "offset"] + [(visit.query["column"], text)]
+        pairs.append((visit.query["column"], text))
     try:
         page = await visit.service[Rows].read(table, pairs)
     except Problem as problem:

@@ -226,7 +226,7 @@ class _Analyzer:
         elif tag in _LINKS and (meant := _guess_scheme(scheme)):
             self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
         elif tag in _LINKS and scheme in _SCRIPTS:
-            self._note(offset, f"a link by `{scheme}:` leads nowhere here; write an address")
+            self._note(offset, f"a link by `{scheme}:` does nothing here; write an address")
         elif tag in _MEDIA and scheme != "data":
             self._note(offset, "pages show nothing of other sites; copy the file to content/images")
 

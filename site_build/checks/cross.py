@@ -212,9 +212,8 @@ class CrossCheck:
             return f"the link {address} leads to a former address; write /{present}"
         if self._urls.answers(path) or (not self._complete and _DOCUMENT.fullmatch(path)):
             return None
-        what = "the image or file" if reference.shown else "the link"
-        fix = self._guess(document, reference, path)
-        return f"{what} {_quote(reference.address)} leads nowhere; {fix}"
+        what = "missing image or file:" if reference.shown else "broken link: no page at"
+        return f"{what} {_quote(reference.address)}; {self._guess(document, reference, path)}"
 
     def _guess(self, document: Document, reference: Reference, path: str) -> str:
         """Return the fix: the address of the file or post that the author may have meant."""

@@ -54,7 +54,7 @@ def summarise(document: Document, longest: int) -> str:
     except Exception:  # noqa: BLE001 - a check of the whole text will tell what the converter said
         return ""
     for paragraph in page.css("body > p"):
-        for mark in paragraph.css("sup, script, style"):
+        for mark in paragraph.css("sup:has(a.footnote-ref), script, style"):
             mark.decompose()
         if text := " ".join(paragraph.text().split()):
             if len(text) <= longest:

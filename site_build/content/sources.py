@@ -144,7 +144,7 @@ def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
         try:
             target = Path(entry.path).resolve(strict=True)
         except (OSError, RuntimeError):
-            return "the link leads nowhere; put the file itself here"
+            return "broken symbolic link; put the file itself here"
         if not target.is_relative_to(home):
             return "the link leads out of the content folder; put the file itself here"
         if target.is_dir():

@@ -89,9 +89,9 @@ def test_warnings_wait_in_a_corner(page: Page, shown: Shown) -> None:
 
     notes = page.locator(".preview-notes")
     expect(notes.locator("summary")).to_have_text("1 warning here")
-    expect(notes.get_by_text("leads nowhere")).to_be_hidden()
+    expect(notes.get_by_text("broken link")).to_be_hidden()
     notes.locator("summary").click()
-    expect(notes.get_by_text("leads nowhere")).to_be_visible()
+    expect(notes.get_by_text("broken link")).to_be_visible()
 
 
 @pytest.mark.size("ci")

@@ -62,8 +62,9 @@ def copy_code(folder: Path, step: str = "") -> Path:
     """Return a folder with this version's edge, and with a further step of the schema."""
     shutil.copytree(ROOT / "edge_api", folder / "edge_api")
     steps = folder / "edge_api" / "db" / "migrations"
-    if step:
-        (steps / f"step_{len(list(steps.glob('step_*.sql'))) + 1}.sql").write_text(step)
+    if step:  # a step may have one file for each engine
+        numbers = {int(each.name.split(".")[0][5:]) for each in steps.glob("step_*.sql")}
+        (steps / f"step_{max(numbers) + 1}.sql").write_text(step)
     return folder
 
 

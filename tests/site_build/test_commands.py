@@ -131,11 +131,11 @@ def test_check_of_doubtful_content(content: Path, run: Run) -> None:
     told = run("check", "--content", content)
 
     assert told.out == (
-        f"{content}/posts/b.md:6:5  warning  the link `/x/` leads nowhere; fix the address, or "
+        f"{content}/posts/b.md:6:5  warning  broken link: no page at `/x/`; fix the address, or "
         "remove it\n"
         f"{content}/posts/b.md:8:1  warning  the image has no alt text; describe it between the "
         "brackets\n"
-        f"{content}/posts/b.md:8:5  warning  the image or file `y.png` leads nowhere; fix the "
+        f"{content}/posts/b.md:8:5  warning  missing image or file: `y.png`; fix the "
         "address, or remove it\n"
         "2 files: 0 errors, 3 warnings\n"
     )

@@ -36,7 +36,7 @@ FAULTS: dict[str, tuple[str, str, int, str]] = {
     "local": ("", "[Words](http://localhost:8000/).", 7, "the reader's own machine"),
     "link": ("", "Words.\n\n[More](/journal/goood/).", 9, "did you mean /journal/good/?"),
     "anchor": ("", "## Here\n\n[Words](#hre).", 9, "did you mean #here?"),
-    "file": ("", "[Words](gud.md).", 7, "leads nowhere"),
+    "file": ("", "[Words](gud.md).", 7, "broken link"),
     "picture": ("", "![A plan](/images/plam.svg)", 7, "did you mean /images/plan.svg?"),
     "alt": ("", "Words.\n\n![](/images/plan.svg)", 9, "no alt text"),
     "jump": ("", "#### Deep\n\nWords.", 7, "make it h2 (take away 2 #)"),

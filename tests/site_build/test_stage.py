@@ -141,14 +141,14 @@ def test_a_text_that_was_fixed_is_shown(desk: Desk, stage: PreviewSession) -> No
 
 
 def test_what_a_page_request_saw_first_is_still_checked(desk: Desk, stage: PreviewSession) -> None:
-    """A link that leads nowhere is warned of in the next quiet moment, and then not again."""
+    """A broken link is warned of in the next quiet moment, and then not again."""
     stage.check()
     append(desk, "See [nothing](/journal/nowhere/).")
     show(stage)
 
     assert not has_news(stage, stage.refresh)
     assert has_news(stage, stage.check)
-    assert any("leads nowhere" in each.message for each in stage.state.findings)
+    assert any("broken link" in each.message for each in stage.state.findings)
     checked = stage.state
     assert not has_news(stage, stage.check)
     assert stage.state is checked

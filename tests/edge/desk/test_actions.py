@@ -73,6 +73,9 @@ async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
     assert (await owner.rows(LEADS))[0]["notes"] == "Called.\nAgain"
     assert "Done: update, 1 row of leads." in done.said
 
+    again = await owner.post(path, back=saved.to, notes="Called.\nAgain", **{"was.notes": ""})
+    assert again.to == path, "nothing was changed, so nothing is told of"
+
     form = done.tree.css_first(".notice form")
     assert form is not None
     back = await owner.post(str(form.attributes["action"]), back=path)
@@ -141,6 +144,7 @@ async def test_the_inbox_finds_sorts_and_hands_out(owner: Browser) -> None:
     sheet = await owner.get("/desk/leads.csv?status=spam")
     assert sheet.headers["Content-Type"].startswith("text/csv")
     assert "'=1+1" in sheet.text
+    assert (await owner.get("/desk/leads.csv?status=spam&page=2")).text == sheet.text
 
 
 async def test_a_row_is_edited_and_deleted(owner: Browser) -> None:
@@ -206,6 +210,9 @@ async def test_rows_are_filtered_by_the_address(owner: Browser) -> None:
         "/desk/tables/leads/?name=neq.n0&column=name&operator=neq&value=n1&order=name.asc"
     )
     assert ("n2" in shown.said, "n1" in shown.said.partition("Row")[2]) == (True, False)
+    added = "/desk/tables/leads/?limit=1&order=name.asc&column=name&operator=neq&value=n1"
+    following = (await owner.get(added)).one("a[rel=next]").attributes["href"]
+    assert "Rows 2 to 2" in (await owner.get(str(following))).said
     assert "id: is not a UUID" in (await owner.get("/desk/tables/leads/?id=eq.x")).said
     assert (await owner.get("/desk/tables/nothing/")).status == 404
 

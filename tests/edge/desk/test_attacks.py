@@ -4,6 +4,7 @@ import re
 from datetime import timedelta
 from itertools import product
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -243,21 +244,28 @@ async def test_who_lacks_admin_read_does_not_get_in(edge: RunningEdge) -> None:
 async def test_nobody_grants_more_than_they_have(edge: RunningEdge) -> None:
     """Neither scopes nor time, neither by a new key, a rotation, nor an approval."""
     soon = format_instant(system_clock() + timedelta(days=2))
-    scopes = ("admin:read", "admin:write")
+    scopes = ("admin:read", "admin:write", "mcp")
     keys = Keys(edge.service.store, system_clock)
     issued = await keys.issue(NewKey("short", scopes=scopes, expires_at=soon))
     wide = await keys.issue(NewKey("wide", scopes=tuple(SCOPES)))
+    tomorrow = format_instant(system_clock() + timedelta(days=1))
+    token = await keys.issue(NewKey("bot", "access_token", ("mcp",), None, tomorrow))
     browser = await Browser(edge).sign_in(issued.secret)
     path = "/desk/access/keys/"
     before = len(await browser.rows(CREDENTIALS))
     for form in (
         {"scope": ["posts:read"], "expires": soon[:10]},
-        {"scope": ["admin:read"]},
         {"scope": ["admin:read"], "expires": "2999-01-01"},
     ):
         assert (await browser.post(path, name="x", once=KEY, **form)).status == 400
-    assert (await browser.post(f"{path}{wide.row['id']}/rotate/")).status == 400
+    for each in (wide, token):  # the successor of a token has a new lifetime
+        assert (await browser.post(f"{path}{each.row['id']}/rotate/")).status == 400
     assert len(await browser.rows(CREDENTIALS)) == before
+    for name, last_day in (("same day", soon[:10]), ("no day", "")):
+        form = {"name": name, "once": str(uuid4()), "expires": last_day}
+        assert (await browser.post(path, scope=["admin:read"], **form)).status == 200
+    issued_here = [row for row in await browser.rows(CREDENTIALS) if row["name"].endswith(" day")]
+    assert [row["expires_at"] for row in issued_here] == [soon, soon]
     rotated = await browser.post(f"{path}{issued.row['id']}/rotate/")
     assert rotated.status == 200
 
