@@ -88,10 +88,10 @@ REFERENCE = re.compile(
 """Where a style sheet names another file."""
 _COMMENT = re.compile(
     rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
-    | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*)""",
+    | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*) | (?P<gap>\s{2,})""",
     re.DOTALL | re.VERBOSE,
 )
-"""A comment of a style sheet, or what may hold the like of one (CSS Syntax Level 3, section 4.3.2).
+"""A comment of a style sheet, a gap, or what may hold the like (CSS Syntax Level 3, section 4.3).
 One that begins with `!` is a licence's by custom, and stays."""
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
 _PARTS = re.compile(r"([^?#]*)([?#]?)(.*)")
@@ -177,12 +177,12 @@ class Assets:
 
 
 def _drop_comments(sheet: bytes) -> bytes:
-    """Return a style sheet without comments; where they alone part two tokens, they still do."""
+    """Return a style sheet without comments and indents, which still part tokens as they did."""
 
     def shorten(found: re.Match[bytes]) -> bytes:
         if found["kept"] is not None:
             return found[0]
-        return b"\n" if found["before"] or found["after"] else b"/**/"
+        return b"\n" if found["before"] or found["after"] or found["gap"] else b"/**/"
 
     return _COMMENT.sub(shorten, sheet).lstrip()
 

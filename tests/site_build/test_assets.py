@@ -16,6 +16,8 @@ THEME = Path(__file__).resolve().parent.parent.parent / "theme"
     [
         ("/* What it is. */\n\n.a { color: red }\n", ".a { color: red }\n"),
         (".a /* and */ .b {}", ".a\n.b {}"),
+        (".a {\n  color: red;\n}\n\n.b {}", ".a {\ncolor: red;\n}\n.b {}"),
+        (".a { content: '  said' }", ".a { content: '  said' }"),
         (".a/**/.b {}", ".a/**/.b {}"),
         ('.a { content: "/* said */" }', '.a { content: "/* said */" }'),
         (".a { content: '\\'/* said */' }", ".a { content: '\\'/* said */' }"),
