@@ -27,6 +27,7 @@ from selectolax.lexbor import LexborHTMLParser
 from edge_api.schema.reading import count_words
 from site_build import addresses, site
 from site_build.cache import make_key
+from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
 from site_build.images.responsive import ImageSet
 from site_build.site import UNDATED, Document, Part, split_authors
@@ -169,10 +170,10 @@ class _Light:
         for key, value in self.metadata.items():
             setattr(self, key.lower(), value)
 
-    def _note(self, more: object, near: Iterable[Neighbour | None] = ()) -> None:
-        """Note every value above that differs between documents, `more`, and linked posts."""
-        document, self._near = self.document, near
-        self._noted = (
+    def _set_digest_parts(self, more: object, linked: Iterable[Neighbour | None] = ()) -> None:
+        """Keep every value above that differs between documents, `more`, and the linked posts."""
+        document, self._linked = self.document, linked
+        self._digest_parts = (
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
             (self.byline, self.image, document.category, document.extra),
@@ -184,7 +185,7 @@ class _Light:
     @cached_property
     def digest(self) -> bytes:
         """Stands for all but the text, as it was before plugins; a preview does without."""
-        return make_key(*self._noted, [each and each.digest for each in self._near])
+        return make_key(*self._digest_parts, [each and each.digest for each in self._linked])
 
     def __str__(self) -> str:
         return self.source_path
@@ -222,7 +223,7 @@ class _Light:
         body = LexborHTMLParser(self._texts.read(self.document).conversion.html).body
         found = [each for each in body.css("body > p") if not each.css("img")] if body else []
         for paragraph in found[:_OPENING]:
-            for mark in paragraph.css("sup:has(a.footnote-ref), script, style"):
+            for mark in paragraph.css(NOT_PROSE):
                 mark.decompose()
             paragraph.unwrap_tags(["a"])
         return Markup("\n".join(each.html or "" for each in found[:_OPENING]))  # noqa: S704
@@ -275,7 +276,7 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
         self.prev_article, self.next_article = earlier, later
         self.series, self.related = series, related
         place = series and (series.name, series.number, series.count, len(series.shown))
-        self._note(place, (earlier, later, *(series.shown if series else ()), *related))
+        self._set_digest_parts(place, (earlier, later, *(series.shown if series else ()), *related))
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]
@@ -287,7 +288,7 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
     def __init__(self, document: Document, context: RenderContext, template: str) -> None:
         self._describe(document, context)
         self.template = template
-        self._note(template)
+        self._set_digest_parts(template)
 
 
 _LONG = 50

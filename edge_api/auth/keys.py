@@ -136,7 +136,7 @@ class Keys:
 
 
 def successor_expiry(old: Row, now: datetime) -> str | None:
-    """Return when the successor of a key expires that is rotated now; `None`: never."""
+    """Return the expiry of the successor that a rotation makes now; `None`: never."""
     if old["type"] == "access_token":
         return format_instant(now + ACCESS_TOKEN_LIFETIME)
     return None if old["expires_at"] is None else str(old["expires_at"])

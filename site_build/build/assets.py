@@ -86,13 +86,13 @@ REFERENCE = re.compile(
     rb"""|(?P<import>@import\s+)(?P<sign>["'])(?P<sheet>[^"'\s]+)(?P=sign))"""
 )
 """Where a style sheet names another file."""
-_COMMENT = re.compile(
+_MINIFIED = re.compile(
     rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
-    | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*) | (?P<gap>\s{2,})""",
+    | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*) | (?<=[{},;])(?P<gap>\s{2,})""",
     re.DOTALL | re.VERBOSE,
 )
-"""A comment of a style sheet, a gap, or what may hold the like (CSS Syntax Level 3, section 4.3).
-One that begins with `!` is a licence's by custom, and stays."""
+"""A comment or indent of a style sheet, or what may hold one (CSS Syntax Level 3, section 4.3).
+A comment that begins with `!` is a licence's by custom, and stays, as spaces after an escape do."""
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
 _PARTS = re.compile(r"([^?#]*)([?#]?)(.*)")
 _BETWEEN = re.compile(rb">\s+<")
@@ -139,7 +139,7 @@ class Assets:
             raise BuildError(f"the style sheets {circle} import each other; take an @import out")
         data = self._originals[name].read_bytes()
         if name.endswith(".css"):
-            data = self._rename_references((*sheets, name), _drop_comments(data))
+            data = self._rename_references((*sheets, name), _minify(data))
         path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:_DIGITS]
         renamed = path.with_name(f"{path.stem}.{digest}{path.suffix}")
         self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
@@ -176,7 +176,7 @@ class Assets:
         return REFERENCE.sub(rename, data)
 
 
-def _drop_comments(sheet: bytes) -> bytes:
+def _minify(sheet: bytes) -> bytes:
     """Return a style sheet without comments and indents, which still part tokens as they did."""
 
     def shorten(found: re.Match[bytes]) -> bytes:
@@ -184,7 +184,7 @@ def _drop_comments(sheet: bytes) -> bytes:
             return found[0]
         return b"\n" if found["before"] or found["after"] or found["gap"] else b"/**/"
 
-    return _COMMENT.sub(shorten, sheet).lstrip()
+    return _MINIFIED.sub(shorten, sheet).lstrip()
 
 
 def _list_files(folder: Path) -> dict[str, Path]:

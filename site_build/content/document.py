@@ -40,6 +40,10 @@ _BEGINNING_TAGS = 4_000
 _DEFINITION = re.compile(r"^ {0,3}\[[^\[\]^\n]+\]:[^\n]+$", re.MULTILINE)
 
 
+NOT_PROSE = "sup:has(a.footnote-ref), script, style"
+"""What a paragraph loses where another page shows it: marks of footnotes, and what is no text."""
+
+
 def summarise(document: Document, longest: int) -> str:
     """Return the first paragraph as plain text of up to `longest` code points; never raises."""
     beginning = document.markdown
@@ -54,7 +58,7 @@ def summarise(document: Document, longest: int) -> str:
     except Exception:  # noqa: BLE001 - a check of the whole text will tell what the converter said
         return ""
     for paragraph in page.css("body > p"):
-        for mark in paragraph.css("sup:has(a.footnote-ref), script, style"):
+        for mark in paragraph.css(NOT_PROSE):
             mark.decompose()
         if text := " ".join(paragraph.text().split()):
             if len(text) <= longest:

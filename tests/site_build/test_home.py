@@ -45,6 +45,12 @@ def test_home_shows_the_newest_post_and_the_others_on_the_shelf(desk: Desk) -> N
     desk.post("newest", day="2026-04-01", text="Changed.\n\nTwo.")
     assert "Changed." in find(read(desk.build()), ".newest .prose").text()
 
+    desk.post("newest", day="2026-04-01", text="- A list alone.")
+    build = desk.build()
+    assert find(read(build), ".newest .prose").text(strip=True) == "Newest"
+    listed = [each.text() for each in read(build, "journal").css(".p-summary")]
+    assert "Shown in lists." in listed, "the excerpt of the post that has one"
+
 
 def test_home_says_who_writes(desk: Desk, tmp_path: Path) -> None:
     """AUTHOR_TEXT and AUTHOR_PICTURE, or else description and picture of the page `about`."""

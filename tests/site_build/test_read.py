@@ -124,6 +124,7 @@ def test_indentation_of_the_first_line_is_kept() -> None:
     [
         ("# Heading\n\nThe *first* [words](https://a.example) `here`.\n\nMore.\n", None),
         ("```\ncode\n```\n\n> quoted\n\nThe *first* [words][x] `here`.\n\n[x]: /y\n", None),
+        ("10<sup>6</sup> words.[^1]\n\n[^1]: Note.\n", "106 words."),
         ("", "Hello"),
         ("- only\n- a list\n", "Hello"),
         ("word " * 100, " ".join(["word"] * 32) + "\u2026"),

@@ -18,6 +18,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Update
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.db.types import format_instant
+from edge_api.desk.sessions import Sessions
 from edge_api.operations import DESK
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
@@ -187,6 +188,7 @@ async def test_a_session_ends_with_its_key(edge: RunningEdge, end: str) -> None:
         every = (Filter("id", "is", None, negated=True),)
         await edge.service.store.run(Update(DESK_SESSIONS, {"credential_id": other}, every))
     assert (await browser.get("/desk/")).status == 303
+    assert await edge.service[Sessions].all() == []
 
 
 async def test_old_sessions_and_links_are_deleted(edge: RunningEdge) -> None:

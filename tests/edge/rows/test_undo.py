@@ -13,7 +13,7 @@ from edge_api.auth.actor import Actor, recent_entries
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Query, QueryResult, Read, Store
+from edge_api.db.query import Filter, Query, QueryResult, Read, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import AUDIT_LOG, EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS
 from tests.edge.rows.samples import ACTOR, ID, LEAD, Ticking, everything, problem_of
@@ -76,6 +76,13 @@ async def test_a_row_that_has_changed_since_is_left_as_it_is(
     )
     assert "(update by credential:k-2, 2026-06-01T14:00)" in problem.message
     assert (await everything(rows, LEADS))[0]["status"] == "won"
+
+    where = (Filter("audit_id", "eq", first),)
+    (kept,) = await store.run(Read(FORMER_ROWS, where=where))
+    older = {key: value for key, value in kept.rows[0]["changed"].items() if key != "spam_score"}
+    await store.run(Update(FORMER_ROWS, {"changed": older}, where))
+    problem = await problem_of(undo(store, clock, ACTOR, first))
+    assert "spam_score" in problem.message, "a column that the table did not have then"
 
     clock.now += timedelta(hours=1)
     await rows.delete(LEADS, {"id": row["id"]}, other)
