@@ -31,17 +31,16 @@ class PathSuggester:
             for path in nlargest(_MAX_CANDIDATES, shared, key=shared.__getitem__)
             if shared[path]
         ]
-        similarity = {path: _compare(wanted, path.lower()) for path in near}
+        similarity = {
+            path: max(_ratio(wanted, path.lower()), _ratio(_name(wanted), _name(path.lower())))
+            for path in near
+        }
         likely = [path for path, score in similarity.items() if score >= _MIN_SIMILARITY]
         return sorted(likely, key=lambda path: (-similarity[path], path))[:limit]
 
 
 def _trigrams(text: str) -> frozenset[str]:
     return frozenset(text[start : start + 3] for start in range(len(text) - 2))
-
-
-def _compare(one: str, other: str) -> float:
-    return max(_ratio(one, other), _ratio(_name(one), _name(other)))
 
 
 def _name(path: str) -> str:

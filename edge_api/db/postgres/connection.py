@@ -96,11 +96,12 @@ _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, Timeout
 EngineError = (asyncpg.PostgresError, *_Broken)
 """asyncpg's errors: of the server, of the connection, of the network."""
 
+IDLE_TIMEOUT: Final = "25P03"
 UNREACHABLE: Final = "The store's server cannot be reached"
 
 _SENTENCES: Mapping[str, str] = {
     "08": UNREACHABLE,
-    "25P03": UNREACHABLE,
+    IDLE_TIMEOUT: UNREACHABLE,
     "57": UNREACHABLE,
     CANCELED: "The store took too long",
     "40": "The store is locked by another process",
@@ -120,27 +121,31 @@ _SENTENCES: Mapping[str, str] = {
 """By SQLSTATE, or by its class where the whole class means the same."""
 
 
-def sqlstate_of(error: BaseException) -> str:
+def sqlstate_of(error: BaseException | None) -> str:
     """Return the SQLSTATE of a server's error; other errors have none."""
     return getattr(error, "sqlstate", None) or ""
 
 
 def is_disconnection(error: BaseException) -> bool:
     """Return whether the server's answer may have been lost."""
-    if isinstance(error, asyncpg.PostgresError):
-        return _sentence_of(sqlstate_of(error)) == UNREACHABLE
-    return isinstance(error, _Broken)
+    return _sentence_of(error) == UNREACHABLE
+
+
+def is_idle_timeout(error: BaseException) -> bool:
+    """Return whether the server has undone a transaction that waited for its next statement."""
+    return IDLE_TIMEOUT in (sqlstate_of(error), sqlstate_of(error.__cause__))
 
 
 def postgresql_problem(error: Exception) -> Exception:
     """Return the problem for an engine's error; the error itself if it is a defect."""
-    if isinstance(error, asyncpg.PostgresError):
-        message = _sentence_of(sqlstate_of(error))
-        return error if message is None else unavailable(message)
-    return unavailable(UNREACHABLE) if isinstance(error, _Broken) else error
+    message = _sentence_of(error)
+    return error if message is None else unavailable(message)
 
 
-def _sentence_of(sqlstate: str) -> str | None:
+def _sentence_of(error: BaseException) -> str | None:
+    if isinstance(error, _Broken):
+        return UNREACHABLE
+    sqlstate = sqlstate_of(error)
     return _SENTENCES.get(sqlstate) or _SENTENCES.get(sqlstate[:2])
 
 

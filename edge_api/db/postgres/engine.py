@@ -317,8 +317,7 @@ class PostgresStore(RecoveringStore):
         reads = [query for query in queries if isinstance(query, Read)]
         if len(reads) == len(queries):
             return await self._translate_errors(self._readers.run(reads))
-        writing: Awaitable[list[QueryResult]] = self._writer.run(queries)
-        results = await self._translate_errors(writing)
+        results: list[QueryResult] = await self._translate_errors(self._writer.run(queries))
         self._poller.note_change()  # polling finds a write that seems lost
         return results
 

@@ -23,6 +23,7 @@ from edge_api.db.postgres.connection import (
     connect,
     execute,
     is_disconnection,
+    is_idle_timeout,
     milliseconds,
     open_pool,
 )
@@ -178,6 +179,15 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
 
     async def _commit(self, works: Works) -> list[Any]:
         """Return what `commit_together` does; raises EngineError and Problem."""
+        try:
+            return await self._commit_once(works)
+        except EngineError as error:
+            if not is_idle_timeout(error):
+                raise
+            # This process was suspended for seconds. Nothing of the group is stored, so it is safe.
+            return await self._commit_once(works)
+
+    async def _commit_once(self, works: Works) -> list[Any]:
         session = await self.connect()
         try:
             return await commit_together(session, works)
@@ -200,7 +210,7 @@ async def commit_together(session: PostgresConnection, works: Works) -> list[Any
     try:
         status = await session.execute("COMMIT")
     except Exception as error:
-        if is_disconnection(error):
+        if is_disconnection(error) and not is_idle_timeout(error):
             raise unavailable("The store's server went away in the middle of a commit") from error
         raise
     if status != "COMMIT":

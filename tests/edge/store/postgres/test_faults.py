@@ -1,13 +1,14 @@
 """What ails a server in real life: each ailment is told, harms no other request, and passes."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import asyncpg
 import pytest
 
-from edge_api.db.postgres.connection import PostgresConnection, postgresql_problem
+from edge_api.db.postgres.connection import Connection, PostgresConnection, postgresql_problem
 from edge_api.db.postgres.engine import PostgresStore
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.db.problems import Problem
@@ -217,6 +218,29 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
     assert await total(store) == 1
     stuck.cancel()
     proxy.fix()
+
+
+@pytest.mark.parametrize("statements", [("SELECT 1",), ()])
+async def test_a_process_that_was_suspended_repeats_its_group(
+    opener: StoreOpener, url: str, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
+) -> None:
+    """The server has undone the transaction meanwhile, before a statement or before COMMIT."""
+    monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 0.2)
+    store = await opener(url)
+    attempts = 0
+
+    async def suspend(connection: Connection) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts == 1:
+            time.sleep(0.5)  # noqa: ASYNC251  the whole process stands still
+        for statement in statements:
+            await connection.fetch(statement)
+
+    writes = [write(store), store._writer.run(suspend)]  # noqa: SLF001  what no plan can do
+    await asyncio.gather(*writes)
+
+    assert (attempts, await total(store)) == (2, 1)
 
 
 @pytest.mark.size("ci")
