@@ -1,7 +1,8 @@
-"""Draws the picture of a painted fore-edge, `content/images/painted-fore-edge.jpg`.
+"""Draws the picture of a painted fore-edge, and the icon for home screens.
 
-A closed book lies with its leaves towards us, and on them a landscape in the paints of our tags.
-`python -m tools.draw_fore_edge` writes it anew, the same each time.
+`content/images/painted-fore-edge.jpg`: a closed book lies with its leaves towards us, and on them a
+landscape in the paints of our tags. `theme/static/touch_icon.png`: what `icon.svg` beside it shows.
+`python -m tools.draw_fore_edge` writes both anew, the same each time.
 """
 
 import math
@@ -13,6 +14,9 @@ from site_build.images.card import Colour, blend, mix_paint
 from tools.environment import ROOT
 
 TARGET = ROOT / "content" / "images" / "painted-fore-edge.jpg"
+ICON = ROOT / "theme" / "static" / "touch_icon.png"
+ICON_SIZE = 180
+"""Pixels of its width, as telephones ask for."""
 SIZE = (1600, 900)
 BLOCK = (200, 246, 1400, 650)
 """The leaves, from left and top to right and bottom."""
@@ -34,6 +38,15 @@ _HILLS = (
     (9, 0.60, 0.090, 0.71, 450),
     (7, 0.55, 0.095, 0.80, 700),
     (9, 0.42, 0.070, 0.90, 540),
+)
+
+_ICON = (
+    # Left, top, right, bottom, of 32 by 32.
+    (6, 4, 21, 28, "#9a1b33"),
+    (21, 4, 27, 11, "#c9862b"),
+    (21, 11, 27, 17, "#2f8f83"),
+    (21, 17, 27, 28, "#4a6fb5"),
+    *((edge - 0.25, 4, edge + 0.25, 28, "#f7f4ec8c") for edge in (22.5, 24, 25.5)),
 )
 
 
@@ -171,5 +184,16 @@ def _shade(size: tuple[int, int], top: Colour, bottom: Colour) -> Image.Image:
     return Image.composite(Image.new("RGB", size, bottom), Image.new("RGB", size, top), ramp)
 
 
+def draw_icon() -> Image.Image:
+    """Return the square of `icon.svg`, on the paper of the pages."""
+    icon = Image.new("RGB", (ICON_SIZE, ICON_SIZE), "#f8f5ee")
+    draw = ImageDraw.Draw(icon, "RGBA")
+    for left, top, right, bottom, colour in _ICON:
+        box = [round(edge * ICON_SIZE / 32) for edge in (left, top, right, bottom)]
+        draw.rectangle((*box[:2], box[2] - 1, box[3] - 1), colour)
+    return icon
+
+
 if __name__ == "__main__":
+    draw_icon().save(ICON, "PNG", optimize=True)
     draw_picture().save(TARGET, "JPEG", quality=84, progressive=True, optimize=True)

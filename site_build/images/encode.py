@@ -23,8 +23,8 @@ from site_build.errors import BuildError
 from site_build.images.strip import strip_metadata
 from site_build.text import make_slug
 
-WIDTHS = (480, 960, 1440)
-"""Pixels: a phone's column, the widest column, and that on a screen of two pixels for each."""
+WIDTHS = (480, 720, 960, 1440)
+"""Pixels: the columns of a phone and of a large screen, at one to three pixels for each."""
 WIDEST = 1920
 """Pixels of the largest form."""
 LONGEST_SIDE = 2560

@@ -112,7 +112,7 @@ def test_a_photograph_comes_in_lighter_forms(desk: Desk) -> None:
 
     assert list(offer.sources) == ["image/avif", "image/webp"]
     for kind, forms in offer.sources.items():
-        assert list(forms) == [480, 960, 1300]
+        assert list(forms) == [480, 720, 960, 1300]
         for width, address in forms.items():
             found = look(build / "site" / address.removeprefix("/"))
             assert found.format == kind.removeprefix("image/").upper()
