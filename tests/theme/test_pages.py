@@ -235,14 +235,14 @@ def test_faces_are_asked_for_early(site: Path, path: str) -> None:
 def test_nothing_comes_from_elsewhere(site: Path, path: str) -> None:
     """A page loads nothing from another host, and each asset by an address with its digest.
 
-    The icon is a file on the first page alone, where search engines fetch it.
+    The icon is data, so that it costs no request; search engines and home screens have a file.
     """
     page = read(site, path)
     loaded = [element.attributes["src"] for element in page.elements if "src" in element.attributes]
-    sheet, icon = (page.one("link", rel=kind).attributes["href"] for kind in ("stylesheet", "icon"))
-    assets = [sheet, icon] if path == "index.html" else [sheet]
+    kinds = ("icon", "stylesheet", "apple-touch-icon")
+    icon, *assets = (page.one("link", rel=kind).attributes["href"] for kind in kinds)
 
-    assert icon in assets or re.fullmatch(r"data:image/svg\+xml,%3Csvg%20xmlns=[\w%/:.=-]+", icon)
+    assert re.fullmatch(r"data:image/svg\+xml,%3Csvg%20xmlns=[\w%/:.=-]+", icon)
     assert [source for source in loaded if not source.startswith(("/images/", "/theme/"))] == []
     assert all(re.fullmatch(r"/theme/\w+\.[0-9a-f]{8,}\.\w+", asset) for asset in assets)
     assert all(resolve(site, asset).is_file() for asset in assets)
