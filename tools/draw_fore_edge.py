@@ -16,7 +16,7 @@ from tools.environment import ROOT
 TARGET = ROOT / "content" / "images" / "painted-fore-edge.jpg"
 ICON = ROOT / "theme" / "static" / "touch_icon.png"
 ICON_SIZE = 180
-"""Pixels of its width, as telephones ask for."""
+"""Pixels of its width, as iPhones ask for."""
 SIZE = (1600, 900)
 BLOCK = (200, 246, 1400, 650)
 """The leaves, from left and top to right and bottom."""
@@ -40,7 +40,7 @@ _HILLS = (
     (9, 0.42, 0.070, 0.90, 540),
 )
 
-_ICON = (
+_ICON_RECTANGLES = (
     # Left, top, right, bottom, of 32 by 32.
     (6, 4, 21, 28, "#9a1b33"),
     (21, 4, 27, 11, "#c9862b"),
@@ -188,7 +188,7 @@ def draw_icon() -> Image.Image:
     """Return the square of `icon.svg`, on the paper of the pages."""
     icon = Image.new("RGB", (ICON_SIZE, ICON_SIZE), "#f8f5ee")
     draw = ImageDraw.Draw(icon, "RGBA")
-    for left, top, right, bottom, colour in _ICON:
+    for left, top, right, bottom, colour in _ICON_RECTANGLES:
         box = [round(edge * ICON_SIZE / 32) for edge in (left, top, right, bottom)]
         draw.rectangle((*box[:2], box[2] - 1, box[3] - 1), colour)
     return icon

@@ -115,7 +115,7 @@ async def issue(visit: Visit) -> OperationResult:
     """Issue a key and show its secret, once; the form's id keeps a second press from another."""
     typed = visit.typed
     expires_at = latest = visit.session.key_expires_at
-    # No day, or the last day of the sign-in's own key: then both keys end together.
+    # Without a day, or with the last day of the sign-in's key, the new key ends with that one.
     if (text := typed.get("expires", "")) and (latest is None or text != latest[:10]):
         try:
             expires_at = f"{date.fromisoformat(text) + timedelta(days=1)}T00:00:00.000000Z"

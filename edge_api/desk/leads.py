@@ -108,6 +108,7 @@ async def inbox(visit: Visit) -> Values:
         "before": page - 1 if page > 1 else None,
         "after": page + 1 if has_more and page < LAST_PAGE[bool(query.search)] else None,
         "has_more": has_more,
+        "max_csv_rows": MAX_CSV_ROWS,
         "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
     }
 

@@ -245,13 +245,12 @@ class Routes(Generic[Target]):
             return self._fixed[path], _NO_VARIABLES
         for pattern, target in self._patterns:
             if found := pattern.fullmatch(path):
-                return target, {name: _decode(part) for name, part in found.groupdict().items()}
+                # `path_safe` leaves these two encoded, so that an encoded slash separates nothing.
+                parts = found.groupdict().items()
+                return target, {
+                    key: part.replace("%2F", "/").replace("%25", "%") for key, part in parts
+                }
         return None
-
-
-def _decode(part: str) -> str:
-    """Undo what `path_safe` leaves encoded, so that an encoded slash separates nothing."""
-    return part.replace("%2F", "/").replace("%25", "%")
 
 
 def _host_of(authority: str) -> str:

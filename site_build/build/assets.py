@@ -86,8 +86,9 @@ REFERENCE = re.compile(
     rb"""|(?P<import>@import\s+)(?P<sign>["'])(?P<sheet>[^"'\s]+)(?P=sign))"""
 )
 """Where a style sheet names another file."""
-_MINIFIED = re.compile(
-    rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/)
+_COMMENT_OR_INDENT = re.compile(
+    rb"""(?P<kept>"(?:\\.|[^"\\])*" | '(?:\\.|[^'\\])*' | url\([^"')]*\) | /\*!.*?\*/
+    | \\[0-9a-fA-F]{1,6}(?:\s|/\*.*?\*/)*)
     | (?P<before>\s*) /\*(?!!).*?\*/ (?P<after>\s*) | (?<=[{},;])(?P<gap>\s{2,})""",
     re.DOTALL | re.VERBOSE,
 )
@@ -177,14 +178,13 @@ class Assets:
 
 
 def _minify(sheet: bytes) -> bytes:
-    """Return a style sheet without comments and indents, which still part tokens as they did."""
+    """Return a style sheet without comments and most indents, with the same tokens."""
 
     def shorten(found: re.Match[bytes]) -> bytes:
-        if found["kept"] is not None:
-            return found[0]
-        return b"\n" if found["before"] or found["after"] or found["gap"] else b"/**/"
+        has_space = found["before"] or found["after"] or found["gap"]
+        return found["kept"] or (b"\n" if has_space else b"/**/")
 
-    return _MINIFIED.sub(shorten, sheet).lstrip()
+    return _COMMENT_OR_INDENT.sub(shorten, sheet).lstrip()
 
 
 def _list_files(folder: Path) -> dict[str, Path]:

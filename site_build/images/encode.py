@@ -24,7 +24,7 @@ from site_build.images.strip import strip_metadata
 from site_build.text import make_slug
 
 WIDTHS = (480, 720, 960, 1440)
-"""Pixels: the columns of a phone and of a large screen, at one to three pixels for each."""
+"""Pixels: a phone's column at up to three device pixels a CSS pixel, and a wide one at two."""
 WIDEST = 1920
 """Pixels of the largest form."""
 LONGEST_SIDE = 2560

@@ -15,7 +15,7 @@ SECONDS = 3000
 
 
 async def fuzz(url: str, folder: Path, *options: str) -> str:
-    """Return what schemathesis says: every check, all phases unless the options say which."""
+    """Return what schemathesis says: all phases unless the options say which."""
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),
         *("--config-file", str(CONFIGURATION)),

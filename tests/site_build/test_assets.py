@@ -19,6 +19,7 @@ THEME = Path(__file__).resolve().parent.parent.parent / "theme"
         (".a {\n  color: red;\n}\n\n.b {}", ".a {\ncolor: red;\n}\n.b {}"),
         (".a { content: '  said' }", ".a { content: '  said' }"),
         (".a\\26  b {}", ".a\\26  b {}"),
+        (".a\\26/* c */ b {}", ".a\\26/* c */ b {}"),
         (".a/**/.b {}", ".a/**/.b {}"),
         ('.a { content: "/* said */" }', '.a { content: "/* said */" }'),
         (".a { content: '\\'/* said */' }", ".a { content: '\\'/* said */' }"),

@@ -96,12 +96,12 @@ _Broken = (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, Timeout
 EngineError = (asyncpg.PostgresError, *_Broken)
 """asyncpg's errors: of the server, of the connection, of the network."""
 
-IDLE_TIMEOUT: Final = "25P03"
+IDLE_TIMEOUT_SQLSTATE: Final = "25P03"
 UNREACHABLE: Final = "The store's server cannot be reached"
 
 _SENTENCES: Mapping[str, str] = {
     "08": UNREACHABLE,
-    IDLE_TIMEOUT: UNREACHABLE,
+    IDLE_TIMEOUT_SQLSTATE: UNREACHABLE,
     "57": UNREACHABLE,
     CANCELED: "The store took too long",
     "40": "The store is locked by another process",
@@ -132,8 +132,8 @@ def is_disconnection(error: BaseException) -> bool:
 
 
 def is_idle_timeout(error: BaseException) -> bool:
-    """Return whether the server has undone a transaction that waited for its next statement."""
-    return IDLE_TIMEOUT in (sqlstate_of(error), sqlstate_of(error.__cause__))
+    """Return whether the server undid an idle transaction; asyncpg has that as the cause."""
+    return IDLE_TIMEOUT_SQLSTATE in (sqlstate_of(error), sqlstate_of(error.__cause__))
 
 
 def postgresql_problem(error: Exception) -> Exception:

@@ -127,7 +127,7 @@ async def _roll_back(connection: Connection) -> None:
 
 T = TypeVar("T")
 Work = Callable[[Connection], Awaitable[T]]
-"""Runs statements inside a transaction that others begin and end; it may be run a second time."""
+"""Runs statements inside a transaction that others begin and end; it may be run more than once."""
 Works = Sequence[Work[Any] | Sequence[Query]]
 """Lists of queries share trips to the server."""
 
@@ -178,17 +178,17 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             self._session.terminate()
 
     async def _commit(self, works: Works) -> list[Any]:
-        """Return what `commit_together` does; raises EngineError and Problem."""
-        try:
-            return await self._commit_once(works)
-        except EngineError as error:
-            if not is_idle_timeout(error):
-                raise
-            # This process was suspended for seconds. Nothing of the group is stored, so it is safe.
-            return await self._commit_once(works)
-
-    async def _commit_once(self, works: Works) -> list[Any]:
+        """Return what `commit_together` does, tried twice; raises EngineError and Problem."""
         session = await self.connect()
+        try:
+            return await self._commit_on(session, works)
+        except EngineError as error:
+            # Lost before COMMIT, so nothing of the group is stored. A timeout has waited enough.
+            if self._closed or isinstance(error, TimeoutError) or not is_disconnection(error):
+                raise
+        return await self._commit_on(await self.connect(), works)
+
+    async def _commit_on(self, session: PostgresConnection, works: Works) -> list[Any]:
         try:
             return await commit_together(session, works)
         except BaseException as error:

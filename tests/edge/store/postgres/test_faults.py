@@ -1,14 +1,19 @@
 """What ails a server in real life: each ailment is told, harms no other request, and passes."""
 
 import asyncio
-import time
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import asyncpg
 import pytest
 
-from edge_api.db.postgres.connection import Connection, PostgresConnection, postgresql_problem
+from edge_api.db.postgres.connection import (
+    Connection,
+    EngineError,
+    PostgresConnection,
+    postgresql_problem,
+)
 from edge_api.db.postgres.engine import PostgresStore
 from edge_api.db.postgres.writer import WRITE_LOCK
 from edge_api.db.problems import Problem
@@ -220,12 +225,39 @@ async def test_an_edge_that_is_cut_off_with_the_lock_stops_the_others_for_second
     proxy.fix()
 
 
-@pytest.mark.parametrize("statements", [("SELECT 1",), ()])
+@pytest.mark.parametrize("times", [1, 2])
+async def test_a_group_that_is_lost_before_its_commit_is_run_once_more(
+    store: PostgresStore, rival: PostgresConnection, times: int
+) -> None:
+    """The server has undone it, so that nothing is stored twice; then the callers are told."""
+    attempts = 0
+
+    async def lose(connection: Connection) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts <= times:
+            pid = await connection.fetchval("SELECT pg_backend_pid()")
+            assert await rival.fetchval("SELECT pg_terminate_backend($1, 10000)", pid)
+        await connection.fetch("SELECT 1")
+
+    stored = asyncio.create_task(write(store))
+    losing = store._writer.run(lose)  # noqa: SLF001  what no plan can do
+    if times == 1:
+        await asyncio.gather(stored, losing)
+    else:
+        with pytest.raises(EngineError):
+            await losing
+        assert await refusal_of(stored) == "The store's server cannot be reached"
+
+    assert (attempts, await total(store)) == (2, 2 - times)
+
+
+@pytest.mark.parametrize("statements", [(), ("SELECT 1",)])
 async def test_a_process_that_was_suspended_repeats_its_group(
     opener: StoreOpener, url: str, monkeypatch: pytest.MonkeyPatch, statements: tuple[str, ...]
 ) -> None:
-    """The server has undone the transaction meanwhile, before a statement or before COMMIT."""
-    monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 0.2)
+    """The server has undone the transaction meanwhile, before COMMIT or before a statement."""
+    monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 1.0)
     store = await opener(url)
     attempts = 0
 
@@ -233,7 +265,11 @@ async def test_a_process_that_was_suspended_repeats_its_group(
         nonlocal attempts
         attempts += 1
         if attempts == 1:
-            time.sleep(0.5)  # noqa: ASYNC251  the whole process stands still
+            monkeypatch.setattr("edge_api.db.postgres.writer.IDLE_SECONDS", 60.0)
+            pid = await connection.fetchval("SELECT pg_backend_pid()")
+            waiting = threading.Thread(target=asyncio.run, args=(end_of(pid, url),))
+            waiting.start()
+            waiting.join()  # this loop stands still meanwhile, as a suspended process does
         for statement in statements:
             await connection.fetch(statement)
 
@@ -241,6 +277,16 @@ async def test_a_process_that_was_suspended_repeats_its_group(
     await asyncio.gather(*writes)
 
     assert (attempts, await total(store)) == (2, 1)
+
+
+async def end_of(pid: int, url: str) -> None:
+    """Return when a session of the server has ended; ten seconds is more than it needs."""
+    session = await asyncpg.connect(url)
+    for _ in range(100):
+        if not await session.fetchval("SELECT count(*) FROM pg_stat_activity WHERE pid = $1", pid):
+            break
+        await asyncio.sleep(0.1)
+    await session.close()
 
 
 @pytest.mark.size("ci")
