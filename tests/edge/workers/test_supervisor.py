@@ -223,7 +223,8 @@ def test_workers_that_never_come_to_serve_are_given_up_when_none_serves(
 
         psutil.Process(service.workers[1]).kill()
         assert service.process.wait(3 * PATIENCE) == 1  # five starts of a busy machine
-        assert "no worker serves: worker " in service.log.splitlines()[-1]
+        # The other worker may complain of the database after that.
+        assert service.log.count("no worker serves: worker ") == 1
 
 
 def test_log_lines_as_json_have_the_worker() -> None:
