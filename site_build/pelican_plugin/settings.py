@@ -128,14 +128,14 @@ def read_file(
 @contextmanager
 def _imports_from(folder: Path) -> Iterator[None]:
     """Let a settings file import its neighbours, such as publishconf.py the pelicanconf.py."""
-    if folder == _REPOSITORY:
-        yield
-        return
-    before = sys.modules.pop("pelicanconf", None)
+    before, writes = sys.modules.pop("pelicanconf", None), sys.dont_write_bytecode
+    # What was compiled counts as new while the file keeps its size and the second of its change.
+    sys.dont_write_bytecode = True
     sys.path.insert(0, os.fspath(folder))
     try:
         yield
     finally:
+        sys.dont_write_bytecode = writes
         sys.path.remove(os.fspath(folder))
         sys.modules.pop("pelicanconf", None)
         if before:

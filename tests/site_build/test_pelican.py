@@ -136,6 +136,16 @@ def test_themes(desk: Path, theme: str) -> None:
     assert 'href="/theme/style' not in shell
 
 
+def test_settings_that_change_twice_within_a_second(desk: Path) -> None:
+    """Each build reads what the file says, also where its size and second are those of before."""
+    for name in ("First", "Other"):
+        file = desk / "pelicanconf.py"
+        file.write_text(f'{PLAIN}THEME = "simple"\nSITENAME = "{name}"\n', encoding="utf-8")
+        os.utime(file, (1_700_000_000, 1_700_000_000))
+        build(desk, "")
+        assert name in find(read(desk, "index.html"), "title").text()
+
+
 def test_the_sitemap_of_a_plugin(desk: Path) -> None:
     """Its file stands in place of the build's own, which says so; as text it stands beside it."""
     settings = f'{PLAIN}THEME = "simple"\nPLUGINS = ["sitemap"]\n'

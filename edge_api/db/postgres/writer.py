@@ -178,7 +178,7 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             self._session.terminate()
 
     async def _commit(self, works: Works) -> list[Any]:
-        """Return what `commit_together` does, tried twice; raises EngineError and Problem."""
+        """Return what `commit_together` does, at the second try if need be; raises as it does."""
         session = await self.connect()
         try:
             return await self._commit_on(session, works)
