@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from tests.judges.node import CONFORMANCE, FOLDER, Outcome, run
+from tools.judges import MODULES
 
 # How the suite names the folder of a scenario: `<command>-<scenario>-<time>`.
 _FOLDER = re.compile(r"(?:authorization-server-|server-)(.+)-\d{4}-\d\d-\d\dT[\d-]+Z")
@@ -39,7 +40,8 @@ class Verdict:
 
 def scored(revision: str) -> list[str]:
     """Return the scenarios that a revision asks of a server, as the suite has frozen them."""
-    path = CONFORMANCE.parents[1] / "requirements" / f"{revision}.yaml"
+    suite = MODULES / "@modelcontextprotocol" / "conformance"
+    path = suite / "requirements" / f"{revision}.yaml"
     listed = yaml.safe_load(path.read_text(encoding="utf-8"))
     return [str(name) for name in listed["server"]]
 
