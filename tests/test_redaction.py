@@ -70,12 +70,12 @@ def test_the_edge_logs_other_paths_as_they_were_sent(sent: str) -> None:
 
 
 def test_a_long_path_is_redacted_at_once() -> None:
-    """The time grows with the length alone."""
-    began = time.perf_counter()
+    """The processor's time grows with the length alone."""
+    began = time.process_time()
     for part in ("/desk", "%25", "/", "%2f", "/shared-"):
         redact_path(part * 20_000)
 
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_nginx_logs_no_token(tmp_path: Path) -> None:

@@ -229,10 +229,10 @@ def test_an_address_in_a_text_is_found_as_the_pattern_has_it(parts: list[str]) -
 def test_a_long_text_is_read_in_linear_time(part: str) -> None:
     """Strangers write some of it; the pattern took minutes, and composing accents seconds."""
     assert not is_within(ANN, "x")  # loads the library
-    start = time.perf_counter()
+    start = time.process_time()
     assert not is_within(ANN, f"a@{part * 50_000}@x")
     assert is_within(ANN, f"{part * 50_000} {ANN}")
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 def test_no_secret_is_shown(peopled: Installation) -> None:

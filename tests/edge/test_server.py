@@ -24,7 +24,14 @@ from edge_api.cli.doctor import check_units
 from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import PATIENCE, ROOT, Installation, ServedEdge, free_port
+from tests.edge.edge_process import (
+    PATIENCE,
+    ROOT,
+    Installation,
+    ServedEdge,
+    free_port,
+    until,
+)
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.sizes import in_ci
 
@@ -213,16 +220,17 @@ async def test_a_clock_that_is_off_is_logged(
     is_told: bool,
 ) -> None:
     """In one line with its fix, by what systemd says."""
-    program = tmp_path / "timedatectl"
-    program.write_text(f'#!/bin/sh\n[ "$*" = "show -p NTPSynchronized --value" ] && echo {state}\n')
+    program, asked = tmp_path / "timedatectl", tmp_path / "asked"
+    answer = f'[ "$*" = "show -p NTPSynchronized --value" ] && echo {state}'
+    program.write_text(f"#!/bin/sh\necho >>{asked}\n{answer}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(serve, "SYSTEMD", tmp_path)
     warnings: dict[str, str] = {}
     monkeypatch.setattr(serve, "CLOCK_SECONDS", 0)
-    with suppress(TimeoutError):
-        async with asyncio.timeout(1):
-            await serve.watch_clock(warnings)
+    watching = asyncio.create_task(serve.watch_clock(warnings))
+    await until(lambda: asked.exists() and asked.stat().st_size > 2)
+    watching.cancel()
 
     sentence = "the clock is not synchronised: run timedatectl set-ntp true"
     assert [line.message for line in caplog.records] == [sentence] * is_told

@@ -8,7 +8,6 @@ import shutil
 import string
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -216,7 +215,7 @@ async def raw(edge: RunningEdge, path: str) -> tuple[int, bytes]:
 
 
 async def test_a_revoked_share_is_gone_at_once(drafts: Journal, make_edge: EdgeMaker) -> None:
-    """A new share is there at once, too; the other share of the draft stays."""
+    """The next request misses it. A new share is there at once, and the draft's other one stays."""
     async with make_edge(BUILD_DIR=str(drafts.output)) as edge:
         missing = await fetch(edge, "/no-such-page/")
         first, second = (drafts.share_draft() for _ in range(2))
@@ -226,15 +225,12 @@ async def test_a_revoked_share_is_gone_at_once(drafts: Journal, make_edge: EdgeM
         shares = drafts.output / "shares"
         revoked = next(each for each in digests if is_of(first, shares, each))
         said = drafts.share("--revoke", revoked)
-        began = time.monotonic()
         after = [await fetch(edge, each) for each in (first, f"{first}{shown}", second)]
-        seconds = time.monotonic() - began
 
     assert before == [200, 200]
     assert said == "1 share revoked\n"
     assert after[:2] == [missing, missing]
     assert after[2][0] == 200
-    assert seconds < 2
 
 
 def is_of(path: str, shares: Path, digest: str) -> bool:
