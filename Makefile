@@ -14,6 +14,9 @@ COMPILE := .venv/bin/uv pip compile --quiet --universal --python-version 3.11 \
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The journal of this repository is about the API, so its contact page has the form that asks for access.
+run build: export ACCESS_REQUESTS ?= $(or $(shell sed -n "s/^ACCESS_REQUESTS=[\"']*\([a-z]*\).*/\1/p" .env 2>/dev/null),on)
+
 run: build ## build the site, prepare the store, serve on PORT (8000), publish what changes
 	@exec tools/run
 

@@ -84,10 +84,16 @@ DESK: tuple[AnyOperation, ...] = (
 
 
 def configure(operations: Iterable[AnyOperation], settings: Settings) -> tuple[AnyOperation, ...]:
-    """Return the operations as the settings change them: leads may need a credential."""
+    """Return the operations as the settings change them.
+
+    Leads may need a credential, and there may be no form that asks for access.
+    """
     closed = ("create_lead",) if settings.leads_require_credential else ()
+    forms = () if settings.access_requests == "on" else access_requests.FORMS
     return tuple(
-        leads.with_credential(each) if each.name in closed else each for each in operations
+        leads.with_credential(each) if each.name in closed else each
+        for each in operations
+        if each not in forms
     )
 
 

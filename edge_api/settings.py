@@ -161,6 +161,9 @@ class Settings:
     leads_require_credential: bool = _setting(
         read_boolean, "false", "whether creating a lead needs a credential"
     )
+    access_requests: str = _setting(
+        _choice("off", "on"), "off", "whether the contact page has a form that asks for access"
+    )
     analyze_fetch: str = _setting(
         _choice("off", "self", "on"),
         "self",

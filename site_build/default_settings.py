@@ -19,6 +19,8 @@ except BuildError as refusal:
 SITEURL = _environment.get("SITE_URL") or f"http://127.0.0.1:{_environment.get('PORT', '8000')}"
 # Whether the edge takes leads with a credential alone, as auth.md says; the edge reads it too.
 LEADS_REQUIRE_CREDENTIAL = _environment.get("LEADS_REQUIRE_CREDENTIAL", "false")
+# Whether the contact page has a form that asks for access to the API; the edge reads it too.
+ACCESS_REQUESTS = _environment.get("ACCESS_REQUESTS", "off")
 
 # Where things are. Templates in the journal's own theme/templates/ go before the theme's.
 PATH = _environment.get("CONTENT_DIR", "content")

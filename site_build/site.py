@@ -104,6 +104,8 @@ class Policy:
     """A URI to which a vulnerability is reported; empty: the contact page."""
     leads_need_credential: bool = False
     """Whether the edge takes leads from holders of a credential alone."""
+    has_access_form: bool = False
+    """Whether the contact page has a form that asks for access to the API."""
 
 
 def read_policy(settings: Mapping[str, object]) -> Policy:
@@ -123,7 +125,10 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
         closed = read_boolean(str(settings.get("LEADS_REQUIRE_CREDENTIAL", "false")))
     except ValueError as error:
         raise BuildError(f"LEADS_REQUIRE_CREDENTIAL {error}") from None
-    return Policy({**DEFAULT_SIGNALS, **signals}, str(contact), closed)
+    form = settings.get("ACCESS_REQUESTS", "off")
+    if form not in ("on", "off"):
+        raise BuildError("ACCESS_REQUESTS must be one of off, on")
+    return Policy({**DEFAULT_SIGNALS, **signals}, str(contact), closed, form == "on")
 
 
 UNDATED = datetime.fromtimestamp(0, UTC)

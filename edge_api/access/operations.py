@@ -22,7 +22,7 @@ from edge_api.auth.keys import IssuedKey, KeyType
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row
 from edge_api.operation.forms import BODY as FORM_BODY
-from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
+from edge_api.operation.forms import FormFields, check_same_site, render_form_errors
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import (
     AnyOperation,
@@ -93,9 +93,10 @@ class ClaimedCredentials(Credential):
     credentials: list[Credential]
 
 
-async def show_form(_service: Service, _request: OperationRequest[None, None]) -> OperationResult:
-    """Redirect a browser to the form for people."""
-    return OperationResult(b"", status=303, headers={"Location": ACCESS_FORM_URL}, media_type=HTML)
+async def show_form(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
+    """Redirect a browser to the form for people, or to the contact page if that has none."""
+    address = ACCESS_FORM_URL if service.settings.access_requests == "on" else "/contact/"
+    return OperationResult(b"", status=303, headers={"Location": address}, media_type=HTML)
 
 
 async def register(
@@ -188,7 +189,7 @@ _PENDING_EXAMPLE: Final = {
 _CREDENTIAL_EXAMPLE: Final = {
     "credential": "fe_sk_...",
     "credential_type": "api_key",
-    "credential_expires": None,
+    "credential_expires": "2027-02-19T09:30:00.000000Z",
     "scopes": ["posts:read"],
 }
 _CLAIMED_EXAMPLE: Final = {
@@ -230,13 +231,6 @@ async def submit_form(
     return HtmlResult(page)
 
 
-async def redirect_to_form(
-    _service: Service, _request: OperationRequest[None, None]
-) -> OperationResult:
-    """Redirect a reload of the form's answer to the form."""
-    return redirect(ACCESS_FORM_URL)
-
-
 _FORM_PATH: Final = "/contact/access/"
 _DAY: Final = len("2026-12-05")
 FORMS: tuple[AnyOperation, ...] = (
@@ -245,7 +239,7 @@ FORMS: tuple[AnyOperation, ...] = (
         path=_FORM_PATH,
         summary="The form that asks for access",
         tag="access",
-        handler=redirect_to_form,
+        handler=show_form,
         responses=(SuccessResponse(303, "To the form"),),
         error_format="form",
     ),

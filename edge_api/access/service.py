@@ -7,7 +7,7 @@ credential after the approval. That is derived then from token and secret, and n
 
 import asyncio
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
 
 from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
-from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential
+from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential, read_end
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
@@ -29,7 +29,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.queue import Outbox
 from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
 from edge_api.outbox import run_unless_conflict
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, UNVETTED_SCOPES, Scope
+from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES, Scope
 
 RequestedType = Literal["api_key", "access_token", "both"]
 ANONYMOUS: Final = "anonymous"
@@ -68,8 +68,8 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
     @property
     def requested_scopes(self) -> tuple[Scope, ...]:
         """The requested scopes; an access token needs `mcp`."""
-        is_for_mcp = "access_token" in self.credential_types
-        scopes = {*(self.scopes or DEFAULT_SCOPES), *(("mcp",) if is_for_mcp else ())}
+        usual = default_scopes(self.credential_types)
+        scopes = {*(self.scopes or usual), *usual[1:]}
         return tuple(scope for scope in SCOPES if scope in scopes)
 
 
@@ -96,7 +96,7 @@ def request_schema() -> dict[str, Any]:
             "items": {"enum": list(SCOPES)},
             "minItems": 1,
             "maxItems": len(SCOPES),
-            "description": "What the credential is to be able to do, or the default.",
+            "description": "What is asked for. Whoever decides chooses; the default is posts:read.",
         },
     }
     credential = {
@@ -143,19 +143,31 @@ class AccessDecisions:
         (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
         return result.rows
 
-    async def approve(self, request_id: str, scopes: tuple[str, ...] = ()) -> Row:
+    async def approve(
+        self, request_id: str, scopes: tuple[str, ...] = (), end: str | None = ""
+    ) -> Row:
         """Approve a request, so that its claim token fetches the credential; return it changed.
 
-        Without `scopes` it gets those that it asked for and that are in `UNVETTED_SCOPES`. Raises
-        Problem `not_found`, `invalid` for invalid scopes, `conflict` if it is decided already.
+        Whatever it asked for, it gets `default_scopes` unless others are named. The credential ends
+        at the instant `end`, or `CREDENTIAL_LIFETIME` after the approval; `None`: never. Raises
+        Problem `not_found`, `invalid` for invalid scopes or an invalid end, `conflict` if it is
+        decided already.
         """
-        row = await self._find(request_id)
-        given = scopes or tuple(name for name in row["scopes"].split() if name in UNVETTED_SCOPES)
-        if not given:
-            raise Problem("invalid", f"scopes: name those to give; it asks for {row['scopes']}")
-        for kind in credential_types(row):  # validates the scopes
-            make_credential(NewKey(row["name"], kind, given), self._clock())
-        return await self._decide(row, "approve", {"status": "approved", "scopes": " ".join(given)})
+        row, now = await self._find(request_id), self._clock()
+        kinds = credential_types(row)
+        given, end = scopes or default_scopes(kinds), read_end(end, now)
+        if end is None and kinds == ("access_token",):
+            raise Problem("invalid", "expires: an access token always ends: choose a day")
+        for kind in kinds:  # validates scopes and end
+            make_credential(NewKey(row["name"], kind, given, None, end), now)
+        values = {
+            "status": "approved",
+            "scopes": " ".join(given),
+            "credential_expires_at": end,
+            # A credential that has ended cannot be fetched.
+            "expires_at": min(row["expires_at"], end or "~"),
+        }
+        return await self._decide(row, "approve", values)
 
     async def deny(self, request_id: str) -> Row:
         """Deny a request, also an approved one that is not claimed; return it changed.
@@ -165,7 +177,7 @@ class AccessDecisions:
         row = await self._find(request_id)
         return await self._decide(row, "deny", {"status": "denied"})
 
-    async def _decide(self, row: Row, verb: str, values: dict[str, str]) -> Row:
+    async def _decide(self, row: Row, verb: str, values: Row) -> Row:
         now = self._clock()
         open_states = ("pending",) if verb == "approve" else ("pending", "approved")
         values = {**values, "decided_at": format_instant(now)}
@@ -305,9 +317,9 @@ class AccessRequests:
     async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
         now = self._clock()
-        scopes = tuple(row["scopes"].split())
+        given = (tuple(row["scopes"].split()), None, row["credential_expires_at"])
         issued = tuple(
-            make_credential(NewKey(row["name"], kind, scopes), now, derive(kind, self._key, token))
+            make_credential(NewKey(row["name"], kind, *given), now, derive(kind, self._key, token))
             for kind in credential_types(row)
         )
         ids = [each.row["id"] for each in issued]
@@ -352,6 +364,11 @@ class AccessRequests:
 def credential_types(row: Row) -> tuple[KeyType, ...]:
     """Return the types of the credentials of a stored request."""
     return (row["type"], row["second_type"]) if row["second_type"] else (row["type"],)
+
+
+def default_scopes(types: Sequence[KeyType]) -> tuple[Scope, ...]:
+    """Return what credentials of these types can do unless a person chooses otherwise."""
+    return HARMLESS_SCOPES if "access_token" in types else HARMLESS_SCOPES[:1]
 
 
 def requested_type(row: Row) -> RequestedType:

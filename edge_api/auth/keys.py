@@ -15,14 +15,19 @@ from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
 from edge_api.db.table import Row
-from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS
+from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS, LEADS
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 KeyType = Literal["api_key", "access_token"]
 
 KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
-ACCESS_TOKEN_LIFETIME: Final = timedelta(days=90)  # the default lifetime of an access token
+CREDENTIAL_LIFETIME: Final = timedelta(days=90)
+"""The default lifetime of an access token, and of every credential given to a request."""
+
+_MAX_NAMES: Final = 5  # in one sentence
+_READS_LEADS: Final = {"leads:read", "admin:read", "admin:write"}
+"""Any of them shows enquiries: those who change rows are shown them."""
 
 DEFAULT_KEY_SCOPES: Mapping[KeyType, tuple[Scope, ...]] = {
     "api_key": DEFAULT_SCOPES,
@@ -40,7 +45,7 @@ class NewKey:
     scopes: tuple[str, ...] = ()  # empty: the default ones
     tables: tuple[str, ...] | None = None  # administrative ones; `None` is all
     expires_at: str | None = None
-    """An instant; `None`: never, for an access token after `ACCESS_TOKEN_LIFETIME`."""
+    """An instant; `None`: never, for an access token after `CREDENTIAL_LIFETIME`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,7 @@ class Keys:
             expires_at=successor_expiry(old, now),
         )
         issued = make_credential(new, now)
+        issued.row["needs_review"] = old["needs_review"]
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
         values = {"rotated_at": format_instant(now), "expires_at": end}
         audit = audit_entry(self._actor, "rotate", CREDENTIALS, RowCount(1), now, "id")
@@ -111,6 +117,46 @@ class Keys:
         audit = audit_entry(self._actor, "revoke", CREDENTIALS, RowCount(0), now, "id")
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
         await self._store.run(update, audit, grants)
+
+    async def set_end(self, key_id: str, end: str | None = "") -> Row:
+        """Let a valid key end at the instant `end`, by default after `CREDENTIAL_LIFETIME`.
+
+        `None`: never; the key has been reviewed then, too. Return its row. Raises Problem
+        `not_found`, `invalid` for an end in the past, `conflict` for a key that is not valid or
+        was rotated.
+        """
+        row, now = await self.find(key_id), self._clock()
+        values = {"expires_at": read_end(end, now), "needs_review": 0}
+        if (state := key_state(row, format_instant(now))) != "valid":
+            raise Problem("conflict", f"The key {key_id} is {state} already")
+        _check(NewKey(row["name"], expires_at=values["expires_at"]), format_instant(now))
+        unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
+        update = Update(CREDENTIALS, values, (*_by_id(row["id"]), *unchanged), at_least=1)
+        audit = audit_entry(self._actor, "set_end", CREDENTIALS, RowCount(0), now, "id")
+        await self._store.run(update, audit)
+        return {**row, **values}
+
+    async def find_open(self) -> tuple[list[Row], str, str]:
+        """Return keys that requests got before 1.0.1, that read enquiries and never end.
+
+        They are the oldest first. Return also what they can read, such as "all 312 enquiries", and
+        a sentence about them; it is empty without any.
+        """
+        where = (Filter("needs_review", "eq", 1), Filter("expires_at", "is", None), _NOT_REVOKED)
+        found, count = await self._store.run(
+            Read(CREDENTIALS, where=where, order=(Order("created_at"), Order("id"))),
+            Read(LEADS, ("id",), limit=1, with_total=True),
+        )
+        keys = [row for row in found.rows if _READS_LEADS.intersection(row["scopes"].split())]
+        leads = f"all {count.total} enquiries" if (count.total or 0) > 1 else "all enquiries"
+        rest = len(keys) - _MAX_NAMES
+        subject = f"{len(keys)} keys given to requests" if keys[1:] else "1 key given to a request"
+        names = ", ".join(row["name"] for row in keys[:_MAX_NAMES])
+        sentence = (
+            f"{subject} can read {leads} and never end{'' if keys[1:] else 's'}: "
+            f"{names}{f' and {rest} more' if rest > 0 else ''}"
+        )
+        return keys, leads, sentence if keys else ""
 
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Return whether the secret is a valid key with all these scopes."""
@@ -138,7 +184,7 @@ class Keys:
 def successor_expiry(old: Row, now: datetime) -> str | None:
     """Return the expiry of the successor that a rotation makes now; `None`: never."""
     if old["type"] == "access_token":
-        return format_instant(now + ACCESS_TOKEN_LIFETIME)
+        return format_instant(now + CREDENTIAL_LIFETIME)
     return None if old["expires_at"] is None else str(old["expires_at"])
 
 
@@ -146,7 +192,7 @@ def make_credential(new: NewKey, now: datetime, secret: str = "", key_id: str = 
     """Return a new key that is not stored. Raises Problem `invalid`, naming what is wrong."""
     secret, timestamp = secret or mint(new.type), format_instant(now)
     _check(new, timestamp)
-    expiry = format_instant(now + ACCESS_TOKEN_LIFETIME) if new.type == "access_token" else None
+    expiry = format_instant(now + CREDENTIAL_LIFETIME) if new.type == "access_token" else None
     given = {
         "name": new.name,
         "type": new.type,
@@ -176,6 +222,11 @@ def _check(new: NewKey, now: str) -> None:
         raise Problem("invalid", "scopes: an access token needs the scope mcp")
     if new.expires_at is not None and new.expires_at <= now:
         raise Problem("invalid", "expires: must be in the future")
+
+
+def read_end(end: str | None, now: datetime) -> str | None:
+    """Return an end as it is; an empty one stands for `CREDENTIAL_LIFETIME` from now."""
+    return format_instant(now + CREDENTIAL_LIFETIME) if end == "" else end
 
 
 def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:

@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from edge_api.db.types import parse_timestamp
+
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
 Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
@@ -110,6 +112,31 @@ def parse_words(text: str) -> tuple[str, ...]:
     if not found:
         raise argparse.ArgumentTypeError("names nothing: leave it out for the default")
     return found
+
+
+def parse_instant(text: str) -> str:
+    """Return the instant of an option, such as a date. Raises ArgumentTypeError."""
+    try:
+        return parse_timestamp(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
+
+
+def add_end(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a key's end: an instant, `None` for none, empty for the default."""
+    group = parser.add_mutually_exclusive_group()
+    help_text = "when the key ends, such as 2027-01-31 (default: 90 days from now)"
+    group.add_argument(
+        "--expires",
+        type=lambda text: text and parse_instant(text),  # argparse parses the default, too
+        default="",
+        metavar="DATE",
+        help=help_text,
+    )
+    help_text = "let the API key never end"
+    group.add_argument(
+        "--no-expiry", dest="expires", action="store_const", const=None, help=help_text
+    )
 
 
 def parse_count(text: str) -> int:

@@ -19,6 +19,7 @@ from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
 from edge_api.backup.verify import PARTS, read_result, report
+from edge_api.cli import printable
 from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, ask_system, clock_error, development_key_path
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.processes import is_outdated
@@ -93,6 +94,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
             checks = (await assembly.service[Health].report())["checks"]
             failure = assembly.publishing.failure
             keys = [] if settings.is_loopback else await _development_keys(assembly)
+            opened = await _open_keys(assembly)
             notes = await _pending_requests(assembly)
             relay = await _check_relay(settings)
     except StoreRefusal as refusal:
@@ -103,7 +105,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
         each.replace(wrong, f"{wrong}: run {BUILD} build") for each in readiness_errors
     ]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*readiness_errors, *builds, *keys, *relay], notes
+    return [*readiness_errors, *builds, *keys, *opened, *relay], notes
 
 
 async def _check_relay(settings: Settings) -> list[str]:
@@ -173,6 +175,17 @@ async def _pending_requests(assembly: Assembly) -> list[str]:
         return []
     what = "1 request for access waits" if count == 1 else f"{count} requests for access wait"
     return [f"{what} for a decision; run {EDGE} requests list"]
+
+
+async def _open_keys(assembly: Assembly) -> list[str]:
+    """Return a sentence about keys given to requests that nobody reviewed, and commands."""
+    keys, _, warning = await Keys(assembly.service.store, assembly.service.clock).find_open()
+    commands = [
+        f"{EDGE} keys revoke {row['id']}  # {printable(row['name'])}; or keys expire {row['id']}"
+        for row in keys
+    ]
+    end = "revoke them; keys expire ends one in 90 days, keys expire ID --no-expiry lets it stay"
+    return ["\n  ".join((f"{printable(warning)}. End them? {end}", *commands))] if keys else []
 
 
 async def _development_keys(assembly: Assembly) -> list[str]:

@@ -9,23 +9,25 @@ from edge_api.cli import (
     Columns,
     Subparsers,
     add_command,
+    add_end,
     add_id_command,
     add_json,
     add_list,
     minute_column,
+    parse_instant,
     parse_words,
     print_list,
     print_secret,
 )
 from edge_api.db.table import Row
-from edge_api.db.types import format_instant, parse_timestamp
+from edge_api.db.types import format_instant
 from edge_api.open_store import command_store
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 _MEMBERS = (
     *("id", "name", "type", "last_four", "scopes", "tables", "created_at", "expires_at"),
-    *("revoked_at", "rotated_at", "last_used_at"),
+    *("revoked_at", "rotated_at", "last_used_at", "needs_review"),
 )
 """The members of a listed key: all columns but the digest."""
 _COLUMNS: Columns = {
@@ -50,6 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     rotate = "issue a successor of a key; the old key works for 7 more days"
     add_json(add_id_command(actions, "rotate", rotate, _ID))
     add_id_command(actions, "revoke", "revoke a key at once", _ID)
+    add_end(add_id_command(actions, "expire", "let a valid key end later, or never", _ID))
 
 
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -71,6 +74,9 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             case "revoke":
                 await keys.revoke(arguments.id)
                 print(f"{arguments.id} is revoked")
+            case "expire":
+                row = await keys.set_end(arguments.id, arguments.expires)
+                print(f"{row['id']} ends {minute_column('expires_at')(row)}")
     return 0
 
 
@@ -86,15 +92,8 @@ def _add_issue(actions: Subparsers) -> None:
     tables = "the administrative tables it may use (default: all)"
     parser.add_argument("--tables", type=parse_words, metavar='"T U"', help=tables)
     expires = "when it expires, such as 2027-01-31 (default: never)"
-    parser.add_argument("--expires", type=_instant, metavar="DATE", help=expires)
+    parser.add_argument("--expires", type=parse_instant, metavar="DATE", help=expires)
     add_json(parser)
-
-
-def _instant(text: str) -> str:
-    try:
-        return parse_timestamp(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
 
 
 def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from edge_api.cli import (
     EXAMPLE_ID,
     Columns,
     add_command,
+    add_end,
     add_id_command,
     add_list,
     minute_column,
@@ -23,6 +24,7 @@ from edge_api.settings import Settings
 _MEMBERS = (
     *("id", "type", "name", "email", "purpose", "scopes", "status"),
     *("created_at", "expires_at", "decided_at", "credential_id", "second_credential_id"),
+    "credential_expires_at",
 )
 """The members of a listed request: all columns but the digest and the second type."""
 _MAX_PURPOSE = 60  # characters in the list; JSON has all
@@ -52,8 +54,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         type=parse_words,
         default=(),
         metavar='"A B"',
-        help="what it may do (default: the scopes of the request, without administrative ones)",
+        help="what it may do (default: posts:read, and mcp for an access token; never what the "
+        "request asks for)",
     )
+    add_end(approving)
     deny = "deny a request; an approved one too, until its credential is fetched"
     add_id_command(actions, "deny", deny, _ID)
 
@@ -68,11 +72,14 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 rows = [_to_json(row) for row in await decisions.all()]
                 print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
             case "approve":
-                row = await decisions.approve(arguments.id, arguments.scopes)
+                row = await decisions.approve(arguments.id, arguments.scopes, arguments.expires)
+                end = minute_column("credential_expires_at")(row)
                 print(
-                    f"{row['id']} is approved with {row['scopes']}; "
-                    f"its claim token fetches the credential until {row['expires_at'][:16]}Z"
+                    f"{row['id']} is approved with {row['scopes']}; its claim token fetches the "
+                    f"credential until {row['expires_at'][:16]}Z, and that ends {end}"
                 )
+                if not arguments.scopes:
+                    print("what it asked for beyond that is given only by name, with --scopes")
             case "deny":
                 print(f"{(await decisions.deny(arguments.id))['id']} is denied")
     return 0

@@ -229,6 +229,9 @@ class AccessRequestRow(RowModel):
     credential_id: Uuid | None = None
     second_type: RequestedType | None = Field(default=None, description="Asked for beside `type`.")
     second_credential_id: Uuid | None = None
+    credential_expires_at: Timestamp | None = Field(
+        default=None, description="When the approved credential ends; absent: never."
+    )
 
 
 OAUTH_CLIENTS = Table(

@@ -119,6 +119,10 @@ class CredentialRow(RowModel):
     revoked_at: Timestamp | None = None
     rotated_at: Timestamp | None = None
     last_used_at: Timestamp | None = None
+    needs_review: Annotated[Integer, Field(ge=0, le=1)] = Field(
+        default=0,
+        description="1 for a key that a request got before 1.0.1, unless its end was set since.",
+    )
 
 
 class IdempotencyRow(RowModel):
@@ -231,6 +235,7 @@ CREDENTIALS = Table(
     irreversible_changes=(
         IrreversibleChange(("revoked_at",)),
         IrreversibleChange(("rotated_at", "expires_at")),
+        IrreversibleChange(("expires_at", "needs_review")),
     ),
 )
 IDEMPOTENCY_KEYS = Table(

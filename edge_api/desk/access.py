@@ -10,10 +10,18 @@ from importlib.resources import files
 from typing import Final
 from uuid import uuid4
 
-from edge_api.access.service import AccessDecisions
+from edge_api.access.service import AccessDecisions, credential_types, default_scopes
 from edge_api.auth.actor import Actor
 from edge_api.auth.desk_links import DeskLinks
-from edge_api.auth.keys import IssuedKey, Keys, KeyType, NewKey, key_state, successor_expiry
+from edge_api.auth.keys import (
+    CREDENTIAL_LIFETIME,
+    IssuedKey,
+    Keys,
+    KeyType,
+    NewKey,
+    key_state,
+    successor_expiry,
+)
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
@@ -42,7 +50,7 @@ from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.input import FormErrors
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.service import Document, OperationResult, Service
-from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, UNVETTED_SCOPES
+from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
 from edge_api.schema.paths import DESK
 
 PATH: Final = "/desk/access/"
@@ -57,20 +65,26 @@ async def show_access(visit: Visit) -> Values:
     service = visit.service
     now = format_instant(service.clock())
     keys = [{**row, "state": key_state(row, now)} for row in await _keys(visit).all()]
+    opened, leads, warning = await _keys(visit).find_open()
+    latest = visit.session.key_expires_at
+    said = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
     return {
+        "open_keys": opened,
+        "warning": warning,
+        "default_scopes": lambda request: default_scopes(credential_types(request)),
+        "last_day": min(format_instant(service.clock() + CREDENTIAL_LIFETIME), latest or "~")[:10],
         "requests": await _decisions(visit).all(),
         "keys": [row for row in keys if row["state"] in ("valid", "rotated")],
         "ended": [row for row in keys if row["state"] not in ("valid", "rotated")],
         "sessions": await service[Sessions].all(),
         "session_id": visit.session.id,
-        "scopes": {name: text for name, text in SCOPES.items() if name in visit.actor.scopes},
+        "scopes": {name: text for name, text in said.items() if name in visit.actor.scopes},
         "usual": DEFAULT_SCOPES,
-        "unvetted": UNVETTED_SCOPES,
         "key": visit.path.get("key", ""),
         "chosen": visit.chosen,
         "tables": tuple(ADMINISTRATIVE),
         "once": str(uuid4()),
-        "latest": visit.session.key_expires_at,
+        "latest": latest,
     }
 
 
@@ -96,13 +110,30 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
 
 
 async def approve(visit: Visit) -> str:
-    """Approve a request with the scopes that are ticked."""
-    scopes = visit.chosen("scope")
+    """Approve a request with the scopes that are ticked, until the day that is given."""
+    scopes, end = visit.chosen("scope"), _last_day(visit, "")
     if not scopes:
         raise FormErrors({"form": "Tick at least one scope that the request is to get."})
-    _check_grant(visit, scopes, None)
-    await _decisions(visit).approve(visit.path["key"], scopes)
+    _check_grant(visit, scopes, end)
+    await _decisions(visit).approve(visit.path["key"], scopes, end)
     return PATH
+
+
+def _last_day(visit: Visit, usual: str | None) -> str | None:
+    """Return the end of the day of a form, or `None` if the box for no end is ticked.
+
+    Without a day, or with the last day of the sign-in's key, it is the end of that key; `usual` if
+    that has none. Raises FormErrors.
+    """
+    text, latest = visit.typed.get("expires", ""), visit.session.key_expires_at
+    if visit.chosen("no_end"):
+        return None
+    if not text or text == (latest or "")[:10]:
+        return latest or usual
+    try:
+        return f"{date.fromisoformat(text) + timedelta(days=1)}T00:00:00.000000Z"
+    except (ValueError, OverflowError):
+        raise FormErrors({"expires": "Write a date such as 2027-12-31."}) from None
 
 
 async def deny(visit: Visit) -> str:
@@ -113,14 +144,7 @@ async def deny(visit: Visit) -> str:
 
 async def issue(visit: Visit) -> OperationResult:
     """Issue a key and show its secret, once; the form's id keeps a second press from another."""
-    typed = visit.typed
-    expires_at = latest = visit.session.key_expires_at
-    # Without a day, or with the last day of the sign-in's key, the new key ends with that one.
-    if (text := typed.get("expires", "")) and (latest is None or text != latest[:10]):
-        try:
-            expires_at = f"{date.fromisoformat(text) + timedelta(days=1)}T00:00:00.000000Z"
-        except (ValueError, OverflowError):
-            raise FormErrors({"expires": "Write a date such as 2027-12-31."}) from None
+    typed, expires_at = visit.typed, _last_day(visit, None)
     scopes = visit.chosen("scope")
     if not scopes:
         raise FormErrors({"scope": "Tick at least one scope."})
@@ -158,6 +182,14 @@ async def rotate(visit: Visit) -> OperationResult:
 
 async def _show_secret(visit: Visit, issued: IssuedKey) -> OperationResult:
     return await render(visit.service, "secret", "A new key", issued=issued, back=PATH)
+
+
+async def set_end(visit: Visit) -> str:
+    """Let a key end on a day, or say that it has no end."""
+    row, end = await _keys(visit).find(visit.path["key"]), _last_day(visit, "")
+    _check_grant(visit, tuple(row["scopes"].split()), end)
+    await _keys(visit).set_end(row["id"], end)
+    return PATH
 
 
 async def revoke(visit: Visit) -> str:
@@ -229,7 +261,7 @@ async def undo_entry(visit: Visit) -> str:
 
     def check(table: Table, row: Row) -> None:
         if table is ACCESS_REQUESTS and row["status"] == "approved":
-            _check_grant(visit, tuple(row["scopes"].split()), None)
+            _check_grant(visit, tuple(row["scopes"].split()), row["credential_expires_at"])
 
     await undo(visit.service.store, visit.service.clock, visit.actor, visit.path["key"], check)
     return safe_target(visit.typed.get("back") or AUDIT_PATH)
@@ -245,6 +277,7 @@ ACTIONS: Final = (
     Action("/desk/access/keys/", ACCESS, issue),
     Action("/desk/access/keys/{key}/rotate/", ACCESS, rotate),
     Action("/desk/access/keys/{key}/revoke/", ACCESS, revoke),
+    Action("/desk/access/keys/{key}/end/", ACCESS, set_end),
     Action("/desk/access/sessions/{key}/end/", ACCESS, end_session),
     Action("/desk/mail/retry/", MAIL, retry),
     Action("/desk/mail/discard/", MAIL, discard),

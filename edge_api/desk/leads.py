@@ -11,6 +11,7 @@ from edge_api.access.service import count_pending
 from edge_api.admin.filters import to_csv
 from edge_api.admin.privacy import Privacy, export_person
 from edge_api.admin.rows import Rows
+from edge_api.auth.keys import Keys
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where, fold
@@ -41,6 +42,7 @@ async def overview(visit: Visit) -> Values:
     store, clock = visit.service.store, visit.service.clock
     waiting: list[tuple[int, str, str]] = []
     days: list[tuple[str, int]] = []
+    warning = ""
     if visit.may_use(LEADS.name):
         today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
         starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
@@ -55,13 +57,14 @@ async def overview(visit: Visit) -> Values:
     if visit.may_use(""):
         pending = await count_pending(store, clock())
         waiting.append((pending, "request{} for access", "/desk/access/"))
+        _, _, warning = await Keys(store, clock).find_open()
     if visit.may_use(EMAIL_SEND_LOG.name):
         (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))
         waiting.append((dead.total or 0, "message{} given up", "/desk/mail/"))
     report = await visit.service[Health].report()
     found = [each["error"] for each in report["checks"].values() if "error" in each]
     top = max((count for _, count in days), default=0)
-    return {"waiting": waiting, "faults": found, "days": days, "top": top}
+    return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
 
 
 def _count(table: Table, *where: Filter) -> Read:

@@ -26,7 +26,7 @@ from edge_api.operation.model import (
     page,
 )
 from edge_api.operation.service import FORM, HtmlResult, OperationResult, Service
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES
 from edge_api.schema.paths import AUDIENCES, AUTHORIZE
 
 _ANSWER_FIELDS: Final = ("api_key", "granted", "decision", "seal")
@@ -106,7 +106,11 @@ async def _consent_page(
             consent.resource.removeprefix(server.issuer.url), "the REST API and the MCP endpoint"
         ),
         scopes=[
-            {"name": name, "description": text, "checked": not error or name in chosen}
+            {
+                "name": name,
+                "description": text,
+                "checked": name in (chosen if error else HARMLESS_SCOPES),
+            }
             for name, text in SCOPES.items()
             if name in consent.scopes
         ],

@@ -79,18 +79,22 @@ Scope = Literal[
 ]
 
 SCOPES: Mapping[Scope, str] = {
-    "posts:read": "read posts",
-    "leads:read": "read leads",
-    "leads:write": "create leads",
-    "admin:read": "read administrative tables",
-    "admin:write": "insert, change and delete rows of administrative tables",
-    "metrics:read": "read the metrics of the service",
-    "mcp": "call the MCP endpoint",
+    "posts:read": "read the published posts, as everybody can on the site",
+    "leads:read": "read all enquiries: names, addresses, messages",
+    "leads:write": "send enquiries without being checked for spam",
+    "admin:read": "read all enquiries with your notes, the mail log and suppressed addresses",
+    "admin:write": "change and delete enquiries, the mail log and suppressed addresses",
+    "metrics:read": "read figures of the service, without names",
+    "mcp": "call the MCP endpoint, which opens nothing by itself",
 }
+"""Each scope, and the sentence of what it opens, after "lets its holder"."""
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
 
 DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
-"""The default scopes of a key: the public, non-administrative API."""
+"""The default scopes of a key that the operator issues: the public, non-administrative API."""
+
+HARMLESS_SCOPES: tuple[Scope, ...] = ("posts:read", "mcp")
+"""What a stranger gets unless a person chooses more: it opens nothing that is not public."""
 
 UNVETTED_SCOPES: tuple[Scope, ...] = (*DEFAULT_SCOPES, "mcp")
-"""The scopes granted at most where none were named: the same, and the MCP endpoint."""
+"""The most that a person can be asked to grant to a client that the operator did not register."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from jinja2 import Environment
 
 from edge_api.schema.index import INDEX_FORMAT
-from edge_api.schema.page_templates import CONTACT_PAGE
+from edge_api.schema.page_templates import ACCESS_FORM, CONTACT_PAGE
 from site_build import addresses
 from site_build.build.assets import Assets, find_font, list_cards, list_files, list_pictures
 from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
@@ -135,6 +135,8 @@ class SiteBuild:
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         tiers, places = style.budget_tiers, identity.addresses
         self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
+        if not style.policy.has_access_form:
+            self.edge_templates.sources.pop(ACCESS_FORM.template, None)
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         self._output = OutputFolder(

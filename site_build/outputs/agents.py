@@ -21,7 +21,7 @@ import frontmatter
 import orjson
 
 from edge_api.schema import paths
-from edge_api.schema.credentials import DEFAULT_SCOPES, PREFIXES, SCOPES, SECRET_PATTERN
+from edge_api.schema.credentials import PREFIXES, SCOPES, SECRET_PATTERN
 from site_build import addresses
 from site_build.outputs.feed import Item
 from site_build.outputs.markdown import (
@@ -130,7 +130,9 @@ def render_auth(identity: Identity, policy: Policy) -> str:
         "open_leads": "" if is_closed else f", leads (`POST {paths.AUDIENCES['rest']}/leads`)",
         "closed_leads": " and leads" if is_closed else ", the list of leads",
         "scopes": "\n".join(lines),
-        "default_scopes": " ".join(DEFAULT_SCOPES),
+        "people": f" People do the same at {_list_values(identity)['contact']}#access."
+        if policy.has_access_form
+        else "",
         "secret_pattern": SECRET_PATTERN,
     }
     return Template(_read("auth.md")).substitute(values)

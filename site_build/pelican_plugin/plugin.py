@@ -181,6 +181,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
         policy = read_policy(settings)
         # Templates take a boolean: the text "false" would be true to them.
         settings["LEADS_REQUIRE_CREDENTIAL"] = policy.leads_need_credential
+        settings["ACCESS_REQUESTS"] = policy.has_access_form
         style = Style(
             Path(self.theme),
             [Path(folder) for folder in settings["THEME_TEMPLATES_OVERRIDES"]],

@@ -58,6 +58,7 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
         "PORT": str(port),
         "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
         "BUILD_DIR": str(folder / "build"),
+        "ACCESS_REQUESTS": "on",
         "RATE_LEADS": "0",
         "RATE_TOKEN": "0",
     }

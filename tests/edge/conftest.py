@@ -1,6 +1,7 @@
 """A whole edge for each test: a real build, a real store, a real socket."""
 
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -48,12 +49,15 @@ def _log_each_line() -> None:
                 logger.removeFilter(found)
 
 
-def run_build(content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL) -> None:
-    """Build a journal with the product's own command."""
+def run_build(
+    content: Path, output: Path, now: str = NOW, site_url: str = SITE_URL, access: str = "on"
+) -> None:
+    """Build a journal with the product's own command, and a form that asks for access."""
     options = {"--content": content, "--output": output, "--site-url": site_url, "--now": now}
     words = [str(word) for option in options.items() for word in option]
     command = [sys.executable, "-m", "site_build", "build", *words]
-    subprocess.run(command, check=True, capture_output=True, timeout=600)
+    environment = {**os.environ, "ACCESS_REQUESTS": access}
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=600)
 
 
 @dataclass
@@ -192,6 +196,7 @@ def make_settings(store_url: str, journal: Path) -> Callable[..., Settings]:
             "DATABASE_URL": store_url,
             **({} if store_url.startswith(SQLITE_PREFIX) else {"SECRET_KEY": SECRET_KEY}),
             "BUILD_DIR": str(journal),
+            "ACCESS_REQUESTS": "on",
             "RATE_LEADS": "0",
             "RATE_LEADS_ATTEMPTS": "0",
             "RATE_AUTHENTICATED": "0",

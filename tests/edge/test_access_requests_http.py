@@ -2,6 +2,8 @@
 
 import asyncio
 import re
+from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from edge_api.access.service import AccessDecisions
 from edge_api.auth.actor import system_clock
 from edge_api.auth.secrets import is_well_formed
 from edge_api.db.types import parse_timestamp
-from tests.edge.conftest import SITE_URL, error_of
+from tests.edge.conftest import CONTENT, SITE_URL, error_of
 from tests.edge.mcp.agents import LEGACY, Agent
 
 REQUESTS = "/api/public/access-requests"
@@ -51,7 +53,7 @@ async def test_a_filed_request_tells_how_to_go_on(edge: Any) -> None:
         "registration_type": "anonymous",
         "credential_type": "api_key",
         "status": "pending",
-        "scopes": ["posts:read", "leads:read", "leads:write"],
+        "scopes": ["posts:read"],
         "claim_uri": f"{SITE_URL}{CLAIM}",
         "next_step": told["next_step"],
     }
@@ -73,16 +75,19 @@ async def test_a_key_from_the_first_request_to_the_first_use(edge: Any) -> None:
         assert claimed.status == 200
         assert claimed.headers["Cache-Control"] == "no-store"
         handed = await claimed.json()
-    assert handed["credential_expires"] is None
-    assert handed["scopes"] == ["posts:read", "leads:read", "leads:write"]
+    ends = datetime.fromisoformat(handed["credential_expires"]) - system_clock()
+    assert timedelta(days=89) < ends <= timedelta(days=90)
+    assert handed["scopes"] == ["posts:read"]
     async with edge.ask("GET", "/api/public/v1/posts", handed["credential"]) as posts:
         assert posts.status == 200
+    async with edge.ask("GET", "/api/public/v1/leads", handed["credential"]) as leads:
+        assert leads.status == 403
 
 
 async def test_an_agents_token_opens_mcp(edge: Any) -> None:
     """In the words of auth.md, and with a date on which the token ends."""
     filed = await file(edge, AGENT)
-    assert filed["scopes"] == ["posts:read", "leads:read", "leads:write", "mcp"]
+    assert filed["scopes"] == ["posts:read", "mcp"]
     await decisions(edge).approve(filed["registration_id"])
     status, handed = await claim(edge, filed["claim_token"])
 
@@ -128,6 +133,31 @@ async def test_a_browser_is_led_to_the_form(edge: Any) -> None:
         assert (answer.status, answer.headers["Location"]) == (303, "/contact/#access")
     async with edge.ask("GET", "/contact/") as page:
         assert 'id="access"' in await page.text()
+
+
+async def test_without_the_form_everything_leads_to_the_contact_page(
+    make_edge: Any, build_journal: Any, tmp_path: Path
+) -> None:
+    """The setting hides the form alone: its addresses are gone, and registration works."""
+    build_journal(CONTENT, tmp_path / "build", access="off")
+    settings = {"ACCESS_REQUESTS": "off", "BUILD_DIR": str(tmp_path / "build")}
+    async with make_edge(**settings) as edge:
+        for method in ("GET", "HEAD"):
+            async with edge.ask(method, REQUESTS) as answer:
+                assert (answer.status, answer.headers["Location"]) == (303, "/contact/")
+        async with edge.ask("GET", "/contact/") as answer:
+            page = await answer.text()
+        assert (answer.status, 'id="contact-form"' in page) == (200, True)
+        assert ("access" in page.lower(), "contact/access" in page) == (False, False)
+        for method in ("GET", "POST"):
+            async with edge.ask(method, "/contact/access/", data=b"name=A") as answer:
+                assert answer.status in (404, 405), method
+        for path in ("/auth.md", "/docs/index.md", "/docs/"):
+            async with edge.ask("GET", path) as answer:
+                assert "#access" not in (await answer.text()).replace("#access-by", "")
+        filed = await file(edge)
+        await decisions(edge).approve(filed["registration_id"])
+        assert (await claim(edge, filed["claim_token"]))[0] == 200
 
 
 @pytest.mark.parametrize(

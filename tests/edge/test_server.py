@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -208,6 +208,34 @@ def test_doctor_says_each_thing_once(installation: Installation, tmp_path: Path)
     code, said, complained = installation.changed(BUILD_DIR=str(build.parent)).run("doctor")
     assert (code, complained) == (1, "")
     assert one_sentence(said).startswith("- the newest build is not served: ")
+
+
+def test_doctor_names_keys_that_requests_got_before(installation: Installation) -> None:
+    """With the commands that end them; a name moves no cursor; what has an end is not named."""
+    made = {}
+    for name in ("Lena's app", "a\x1b[2Jb", "posts"):
+        scopes = "posts:read" if name == "posts" else "posts:read leads:read"
+        words = ("keys", "issue", "--name", name, "--scopes", scopes, "--json")
+        made[name] = json.loads(installation.run(*words)[1])["id"]
+    assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+    with closing(sqlite3.connect(installation.store)) as connection, connection:
+        connection.execute("UPDATE credentials SET needs_review = 1")
+
+    code, said, complained = installation.run("doctor")
+    first, *commands = said.splitlines()
+    sentence = (
+        "- 2 keys given to requests can read all enquiries and never end: Lena's app, a\ufffd"
+    )
+    assert (code, complained, first.startswith(f"{sentence}[2Jb. End them?")) == (1, "", True)
+    ids = [made["Lena's app"], made["a\x1b[2Jb"]]
+    revoke = "python -m edge_api keys revoke"
+    assert [line.strip().partition("  #")[0] for line in commands] == [
+        f"{revoke} {each}" for each in ids
+    ]
+    assert installation.run("keys", "expire", ids[0])[0] == 0
+    assert installation.run("doctor")[1].startswith("- 1 key given to a request can read all")
+    assert installation.run("keys", "expire", ids[1], "--no-expiry")[0] == 0
+    assert installation.run("doctor") == (0, "nothing is wrong\n", "")
 
 
 @pytest.mark.parametrize(("state", "is_told"), [("no", True), ("yes", False)])

@@ -30,6 +30,7 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
         "SITE_URL": origin,
         "RATE_AUTHENTICATED": "0",
         "RATE_FAILED_AUTH": "0",
+        "ACCESS_REQUESTS": "on",
         "RATE_LEADS": "0",
         "RATE_TOKEN": "0",
     }

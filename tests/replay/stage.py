@@ -1,6 +1,7 @@
 """What a play needs: a built site, a store with credentials, and edges that serve both."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -75,6 +76,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
         "SITE_URL": "https://journal.example",
         "LEADS_REQUIRE_CREDENTIAL": "true",
         "ANALYZE_FETCH": "off",
+        "ACCESS_REQUESTS": "off",
     },
     "loopback": {**LIMITLESS, "SITE_URL": "http://localhost:8000"},
     "empty": {**LIMITLESS, "BUILD_DIR": "nothing"},
@@ -147,7 +149,8 @@ def build_site(output: Path) -> None:
     }
     words = [str(word) for option in options.items() for word in option]
     command = [sys.executable, "-m", "site_build", "build", *words]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=600)
+    environment = {**os.environ, "ACCESS_REQUESTS": "on"}
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=600)
     (output / "current" / "site" / LARGE).write_text("A line of a large file.\n" * 60_000)
 
 
@@ -225,6 +228,7 @@ class Stage:
             "BUILD_DIR": str(self.builds),
             "PORT": str(free_port()),
             "TZ": "UTC",
+            "ACCESS_REQUESTS": "on",
             **KINDS[kind],
         }
         return Installation(folder, settings)

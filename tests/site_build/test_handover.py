@@ -274,7 +274,7 @@ def test_another_page_of_the_edge_is_another_build(desk: Desk, theme: Path) -> N
 
 def test_the_journals_own_templates_are_handed_over(desk: Desk, tmp_path: Path) -> None:
     """The theme has all that the edge knows; it reaches it byte for byte, but for addresses."""
-    run_journal(desk.content, tmp_path / "output", ROOT / "theme")
+    run_journal(desk.content, tmp_path / "output", ROOT / "theme", ACCESS_REQUESTS="on")
 
     got = handed(tmp_path)
     written = {name: (ROOT / "theme/templates" / name).read_text(encoding="utf-8") for name in got}
@@ -316,6 +316,32 @@ def test_a_closed_form_is_not_shown(desk: Desk, tmp_path: Path, *, is_closed: bo
 
     assert ("This form is closed" in page) is is_closed
     assert ('id="contact-form"' in page) is not is_closed
+
+
+@pytest.mark.parametrize("access", ["on", "off", None])
+@pytest.mark.parametrize("closed", ["true", "false"])
+def test_the_form_for_access_is_there_on_request_alone(
+    desk: Desk, tmp_path: Path, access: str | None, closed: str
+) -> None:
+    """Without the setting neither the page nor the edge has it, and nothing leads to it."""
+    desk.write("pages/contact.md", "---\ntitle: Contact\nslug: contact\n---\n\nWrite.\n")
+    given = {"LEADS_REQUIRE_CREDENTIAL": closed, **({"ACCESS_REQUESTS": access} if access else {})}
+    run_journal(desk.content, tmp_path / "output", ROOT / "theme", **given)
+    page = (tmp_path / "output" / "contact" / "index.html").read_text(encoding="utf-8")
+    auth = (tmp_path / "output" / "auth.md").read_text(encoding="utf-8")
+    has_form = access == "on"
+
+    assert ('id="access-form"' in page) is has_form
+    assert ('id="access"' in page) is has_form
+    assert ("access_form.html" in handed(tmp_path)) is has_form
+    assert ("/contact/#access" in auth) is has_form
+    assert ("You can ask for one below." in page) is (has_form and closed == "true")
+    assert ('<a href="/auth.md">auth.md</a> says how' in page) is (
+        not has_form and closed == "true"
+    )
+    assert ("api" in page.partition("<main")[2].partition("</main")[0].lower()) is (
+        has_form or closed == "true"
+    )
 
 
 @pytest.mark.parametrize(

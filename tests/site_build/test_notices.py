@@ -88,6 +88,8 @@ def test_the_well_known_agents_are_named() -> None:
         ({"CONTENT_SIGNALS": ["search"]}, "CONTENT_SIGNALS has to give True or False"),
         ({"SECURITY_CONTACT": "me@journal.test"}, "write mailto:, https:// or tel:"),
         ({"LEADS_REQUIRE_CREDENTIAL": "perhaps"}, "must be true or false"),
+        ({"ACCESS_REQUESTS": "perhaps"}, "ACCESS_REQUESTS must be one of off, on"),
+        ({"ACCESS_REQUESTS": True}, "ACCESS_REQUESTS must be one of off, on"),
         ({"SECURITY_CONTACT": "https://a b"}, "write mailto:, https:// or tel:"),
         ({"SECURITY_CONTACT": "mailto:a@b.test\nExpires: never"}, "write mailto:"),
     ],

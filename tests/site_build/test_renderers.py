@@ -184,6 +184,17 @@ def test_auth_md_says_what_is_not_supported() -> None:
     assert "`identity_assertion` (with an id-jag) and `service_auth` are not" in text
 
 
+@pytest.mark.parametrize("access", ["off", "on"])
+def test_auth_md_says_what_is_given(access: str) -> None:
+    """Posts alone unless a person chooses more, for 90 days; the form is named where it is."""
+    text = " ".join(render_auth(ME, read_policy({"ACCESS_REQUESTS": access})).split())
+
+    assert "Without `scopes` you ask for `posts:read`, and with an access token for `mcp`" in text
+    assert "That is what is given, whatever you ask for, unless the person chooses more" in text
+    assert "ends 90 days after the approval" in text
+    assert ("People do the same at" in text) is ("#access" in text) is (access == "on")
+
+
 @pytest.mark.parametrize("closed", ["false", "true"])
 def test_auth_md_says_what_needs_no_credential(closed: str) -> None:
     """Leads among it, unless the setting closes them."""

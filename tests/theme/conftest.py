@@ -50,7 +50,12 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     said = subprocess.run(
         [*build, "-s", str(HERE / "strict_settings.py"), "-e", 'BUILD_NOW="2026-06-01"'],
         cwd=folder,
-        env={**os.environ, "SITE_URL": SITE_URL, "BUILD_DIR": str(folder / "build")},
+        env={
+            **os.environ,
+            "SITE_URL": SITE_URL,
+            "BUILD_DIR": str(folder / "build"),
+            "ACCESS_REQUESTS": "on",
+        },
         check=False,
         capture_output=True,
         text=True,

@@ -19,6 +19,7 @@ from tests.theme.html_page import Element, Page, read
 
 SITE_URL = "https://journal.example"
 GIVEN = {
+    "ACCESS_REQUESTS",
     "structured_data",
     "AUTHOR",
     "AUTHOR_TEXT",

@@ -17,6 +17,7 @@ from edge_api.db.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
+from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
@@ -218,9 +219,11 @@ async def test_rows_are_filtered_by_the_address(owner: Browser) -> None:
     assert (await owner.get("/desk/tables/nothing/")).status == 404
 
 
-async def ask_for_access(edge: RunningEdge, scopes: str = "posts:read admin:read") -> str:
+async def ask_for_access(
+    edge: RunningEdge, scopes: str = "posts:read admin:read", kind: str = "api_key"
+) -> str:
     """File a request; return its id."""
-    given = {"type": "api_key", "name": "Bot", "purpose": "Read.", "scopes": scopes.split()}
+    given = {"type": kind, "name": "Bot", "purpose": "Read.", "scopes": scopes.split()}
     wish = AccessRequestInput.model_validate(given)
     return str((await edge.service[AccessRequests].submit(wish, "192.0.2.1")).row["id"])
 
@@ -248,13 +251,13 @@ def ticked(shown: Response, name: str, form: str) -> list[str]:
 
 
 async def test_one_press_approves_no_more_than_the_command_line_does(owner: Browser) -> None:
-    """What else was asked for is there to tick; a form that comes back is as it was sent."""
+    """Every scope is there to tick; a form that comes back is as it was sent."""
     asked = await ask_for_access(owner.edge, "posts:read admin:read admin:write")
-    other = await ask_for_access(owner.edge, "posts:read mcp")
+    other = await ask_for_access(owner.edge, "posts:read mcp", "access_token")
     path = f"/desk/access/requests/{asked}/approve/"
     shown = await owner.get("/desk/access/")
     assert ticked(shown, "scope", path) == ["posts:read"]
-    assert len(shown.tree.css(f'form[action="{path}"] [name=scope]')) == 3
+    assert len(shown.tree.css(f'form[action="{path}"] [name=scope]')) == len(SCOPES)
     second = path.replace(asked, other)
     assert ticked(shown, "scope", second) == ["posts:read", "mcp"]
 

@@ -105,6 +105,7 @@ def read_reference(folder: Path) -> Iterator[Reader]:
         "PORT": str(port),
         "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
         "BUILD_DIR": str(folder / "build"),
+        "ACCESS_REQUESTS": "on",
         **{f"RATE_{name}": "0" for name in _NO_LIMITS},
     }
     installation = Installation(folder, settings)

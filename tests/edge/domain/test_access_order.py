@@ -71,7 +71,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         {**PLAIN, "type": "access_token", "scopes": ["leads:read", "posts:read", "leads:read"]}
     )
 
-    assert usual.requested_scopes == ("posts:read", "leads:read", "leads:write")
+    assert usual.requested_scopes == ("posts:read",)
     assert token.requested_scopes == ("posts:read", "leads:read", "mcp")
 
 

@@ -89,7 +89,7 @@ async def test_a_request_is_stored_without_its_token(
         "name": "Ann",
         "email": "ann@example.org",
         "purpose": "Read posts.",
-        "scopes": "posts:read leads:read leads:write",
+        "scopes": "posts:read",
         "claim_digest": hash_secret(filed.claim_token),
         "status": "pending",
         "created_at": "2026-06-01T12:00:00.000000Z",
@@ -98,6 +98,7 @@ async def test_a_request_is_stored_without_its_token(
         "credential_id": None,
         "second_type": None,
         "second_credential_id": None,
+        "credential_expires_at": None,
     }
 
 
@@ -315,7 +316,7 @@ async def test_the_trap_denies_at_once(
 async def test_administrative_scopes_are_only_given_by_name(
     requests: AccessRequests, decisions: AccessDecisions
 ) -> None:
-    """Who asks for them gets the rest, unless whoever decides names them."""
+    """Who asks for them gets posts alone, unless whoever decides names them."""
     every = order(scopes=["posts:read", "admin:read", "mcp"])
     unnamed = await requests.submit(every, ADDRESS)
     named = await requests.submit(every, ADDRESS)
@@ -324,7 +325,7 @@ async def test_administrative_scopes_are_only_given_by_name(
 
     given = [(await requests.claim(filed.claim_token))[1] for filed in (unnamed, named)]
     assert [issued[0].row["scopes"] for issued in given] == [
-        "posts:read mcp",
+        "posts:read",
         "admin:read admin:write",
     ]
 
@@ -332,7 +333,6 @@ async def test_administrative_scopes_are_only_given_by_name(
 @pytest.mark.parametrize(
     ("changes", "scopes", "message"),
     [
-        ({"scopes": ["admin:read"]}, (), "scopes: name those to give; it asks for admin:read"),
         ({}, ("everything",), "scopes: there is no scope 'everything'"),
         ({"type": "access_token"}, ("posts:read",), "scopes: an access token needs the scope mcp"),
     ],
@@ -432,7 +432,7 @@ def test_the_command_lists_approves_and_denies(
     assert denied.out == f"{second} is denied\n"
     assert {each["id"]: (each["status"], each["scopes"]) for each in listed} == {
         first: ("approved", ["posts:read", "admin:read"]),
-        second: ("denied", ["posts:read", "leads:read", "leads:write", "mcp"]),
+        second: ("denied", ["posts:read", "mcp"]),
     }
     assert all("digest" not in name for each in listed for name in each)
     assert table[0].split() == [

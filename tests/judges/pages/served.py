@@ -84,6 +84,7 @@ def serve(content: Path, folder: Path, site_url: str | None = None) -> Iterator[
         "DATABASE_URL": f"sqlite:///{folder}/edge.db",
         "BUILD_DIR": str(folder / "build"),
         "SITE_URL": site_url or origin,
+        "ACCESS_REQUESTS": "on",
         **{f"RATE_{name}": "0" for name in _UNLIMITED},
     }
     installation = Installation(folder, settings)

@@ -1,0 +1,29 @@
+-- Keys that requests for access got are marked for review; a request says when its credential ends.
+
+ALTER TABLE access_requests ADD COLUMN credential_expires_at text COLLATE "C"
+    CHECK (credential_expires_at LIKE '____-__-__T__:__:__.______Z');
+
+UPDATE access_requests SET credential_expires_at =
+    to_char(decided_at::timestamptz AT TIME ZONE 'UTC' + interval '90 days', 'YYYY-MM-DD"T"HH24:MI:SS')
+    || substr(decided_at, 20)
+WHERE status = 'approved';
+
+ALTER TABLE credentials ADD COLUMN needs_review bigint NOT NULL DEFAULT 0
+    CHECK (needs_review BETWEEN 0 AND 1);
+
+WITH RECURSIVE given (id) AS (
+    SELECT id FROM credentials
+    WHERE 'credential:' || id IN (
+        SELECT actor FROM audit_log WHERE verb = 'claim' AND table_name = 'access_requests'
+    )
+    OR id IN (SELECT credential_id FROM access_requests WHERE credential_id IS NOT NULL)
+    UNION
+    SELECT successor.id FROM given
+    JOIN credentials former ON former.id = given.id
+    JOIN credentials successor ON successor.created_at = former.rotated_at
+        AND successor.name = former.name
+)
+UPDATE credentials SET needs_review = 1
+WHERE expires_at IS NULL AND id IN (SELECT id FROM given);
+
+DELETE FROM former_rows WHERE table_name = 'access_requests';
