@@ -125,10 +125,14 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
         closed = read_boolean(str(settings.get("LEADS_REQUIRE_CREDENTIAL", "false")))
     except ValueError as error:
         raise BuildError(f"LEADS_REQUIRE_CREDENTIAL {error}") from None
-    form = settings.get("ACCESS_REQUESTS", "off")
-    if form not in ("on", "off"):
+    if settings.get("ACCESS_REQUESTS", "off") not in ("on", "off"):
         raise BuildError("ACCESS_REQUESTS must be one of off, on")
-    return Policy({**DEFAULT_SIGNALS, **signals}, str(contact), closed, form == "on")
+    return Policy(
+        {**DEFAULT_SIGNALS, **signals},
+        str(contact),
+        closed,
+        settings.get("ACCESS_REQUESTS") == "on",
+    )
 
 
 UNDATED = datetime.fromtimestamp(0, UTC)

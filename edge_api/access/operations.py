@@ -20,7 +20,6 @@ from edge_api.access.service import (
 )
 from edge_api.auth.keys import IssuedKey, KeyType
 from edge_api.db.problems import Problem
-from edge_api.db.table import Row
 from edge_api.operation.forms import BODY as FORM_BODY
 from edge_api.operation.forms import FormFields, check_same_site, render_form_errors
 from edge_api.operation.input import FormErrors
@@ -31,6 +30,7 @@ from edge_api.operation.model import (
     OperationRequest,
     SuccessResponse,
     output_schema,
+    page,
 )
 from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
@@ -117,7 +117,15 @@ async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -
     """Return the credential, or 202 while the request is pending."""
     row, keys = await service[AccessRequests].claim(request.body.claim_token)
     if keys:
-        return OperationResult(_claimed_credentials(row, keys))
+        credentials = _credentials(keys)
+        body = {
+            "registration_id": row["id"],
+            "registration_type": "anonymous",
+            "status": "claimed",
+            **credentials[0],
+            "credentials": credentials,
+        }
+        return OperationResult(body)
     next_step = "Nobody has decided yet: send the claim token again later."
     headers = {"Retry-After": str(CLAIM_RETRY_AFTER_SECONDS)}
     return OperationResult(_registration(service, row, next_step), status=202, headers=headers)
@@ -137,8 +145,8 @@ def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict
     }
 
 
-def _claimed_credentials(row: Row, keys: Sequence[IssuedKey]) -> dict[str, Any]:
-    credentials = [
+def _credentials(keys: Sequence[IssuedKey]) -> list[dict[str, Any]]:
+    return [
         {
             "credential": issued.secret,
             "credential_type": issued.row["type"],
@@ -147,34 +155,8 @@ def _claimed_credentials(row: Row, keys: Sequence[IssuedKey]) -> dict[str, Any]:
         }
         for issued in keys
     ]
-    return {
-        "registration_id": row["id"],
-        "registration_type": "anonymous",
-        "status": "claimed",
-        **credentials[0],
-        "credentials": credentials,
-    }
 
 
-_ABOUT: Final = """\
-Open without a credential, and rate-limited together with leads. A person reads the request and
-decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
-
-An agent may also speak as auth.md's first generation has it: `{"type": "anonymous",
-"requested_credential_type": "api_key"}`. What it says beside that helps the person who decides."""
-
-_REQUEST_EXAMPLES: Final = MappingProxyType(
-    {
-        "plain": {
-            "type": "api_key",
-            "name": "Reading list",
-            "email": "ann.lee@example.org",
-            "purpose": "Show the newest posts on our intranet.",
-            "scopes": ["posts:read"],
-        },
-        "auth.md": {"type": "anonymous", "requested_credential_type": "access_token"},
-    }
-)
 _ID: Final = "01981a2b-3c4d-7e5f-8a6b-7c8d9e0f1a2b"
 _PENDING_EXAMPLE: Final = {
     "registration_id": _ID,
@@ -192,22 +174,6 @@ _CREDENTIAL_EXAMPLE: Final = {
     "credential_expires": "2027-02-19T09:30:00.000000Z",
     "scopes": ["posts:read"],
 }
-_CLAIMED_EXAMPLE: Final = {
-    "registration_id": _ID,
-    "registration_type": "anonymous",
-    "status": "claimed",
-    **_CREDENTIAL_EXAMPLE,
-    "credentials": [_CREDENTIAL_EXAMPLE],
-}
-_LINKS: Final = MappingProxyType(
-    {
-        "claim_credential": {
-            "operationId": "claim_credential",
-            "requestBody": {"claim_token": "$response.body#/claim_token"},
-            "description": "Answers 202 until a person has decided.",
-        }
-    }
-)
 
 
 async def submit_form(
@@ -220,19 +186,44 @@ async def submit_form(
         stored = await service[AccessRequests].submit(access_request, request.address)
     except (FormErrors, Problem) as error:
         return await render_form_errors(service, ACCESS_FORM, request, error)
-    page = await service.pages.render(
+    body = await service.pages.render(
         "access_requested",
         "Your request is filed",
         claim_token=stored.claim_token,
         claim_uri=f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
         credential_type=requested_type(stored.row),
-        expires=stored.row["expires_at"][:_DAY],
+        expires=stored.row["expires_at"][: len("2026-12-05")],
+        action=_CLAIM_PATH,
     )
-    return HtmlResult(page)
+    return HtmlResult(body)
+
+
+async def claim_by_form(
+    service: Service, request: OperationRequest[None, FormFields | None]
+) -> OperationResult:
+    """Show the credential of the claim token that was typed, or the form that takes one."""
+    token, said, status = (request.body or {}).get("claim_token", "").strip(), "", 200
+    keys: Sequence[IssuedKey] = ()
+    if token:
+        try:
+            await service.limiter.hit("leads_attempts", request.address)
+            _, keys = await service[AccessRequests].claim(token)
+            said = "" if keys else "Nobody has decided yet. Come back later, with the same token."
+        except Problem as problem:
+            said, status = f"{problem.message}.", problem.status
+    body = await service.pages.render(
+        "access_claim",
+        "Your credential" if keys else "Fetch your credential",
+        action=_CLAIM_PATH,
+        claim_token=token,
+        said=said,
+        credentials=_credentials(keys),
+    )
+    return HtmlResult(body, status)
 
 
 _FORM_PATH: Final = "/contact/access/"
-_DAY: Final = len("2026-12-05")
+_CLAIM_PATH: Final = "/contact/access/claim/"
 FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="access_form",
@@ -257,6 +248,29 @@ FORMS: tuple[AnyOperation, ...] = (
         counts_by_address=True,
         returns_secret=True,
     ),
+    Operation(
+        name="claim_form",
+        path=_CLAIM_PATH,
+        summary="The form that takes a claim token",
+        tag="access",
+        handler=claim_by_form,
+        responses=(page(200, "The form"),),
+        error_format="form",
+    ),
+    Operation(
+        name="send_claim_form",
+        method="POST",
+        path=_CLAIM_PATH,
+        summary="Fetch a credential by a form",
+        tag="access",
+        handler=claim_by_form,
+        body=FORM_BODY,
+        responses=(page(200, "The credential"),),
+        error_format="form",
+        check_sender=check_same_site,
+        counts_by_address=True,
+        returns_secret=True,
+    ),
 )
 
 OPERATIONS: tuple[AnyOperation, ...] = (
@@ -275,20 +289,48 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         method="POST",
         path=REQUEST_ACCESS,
         summary="Ask for an API key, an access token, or both",
-        description=_ABOUT,
+        description="""\
+Open without a credential, and rate-limited together with leads. A person reads the request and
+decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
+
+An agent may also speak as auth.md's first generation has it: `{"type": "anonymous",
+"requested_credential_type": "api_key"}`. What it says beside that helps the person who decides.""",
         tag=_TAG,
         limit="leads_attempts",
         success_limit="leads",
         handler=register,
         returns_secret=True,
-        body=Body(TypeAdapter(AccessRequestInput), request_schema(), _REQUEST_EXAMPLES),
+        body=Body(
+            TypeAdapter(AccessRequestInput),
+            request_schema(),
+            MappingProxyType(
+                {
+                    "plain": {
+                        "type": "api_key",
+                        "name": "Reading list",
+                        "email": "ann.lee@example.org",
+                        "purpose": "Show the newest posts on our intranet.",
+                        "scopes": ["posts:read"],
+                    },
+                    "auth.md": {"type": "anonymous", "requested_credential_type": "access_token"},
+                }
+            ),
+        ),
         responses=(
             SuccessResponse(
                 201,
                 "The request waits for a person",
                 output_schema(NewRegistration),
                 {**_PENDING_EXAMPLE, "claim_token": "fe_cl_..."},
-                links=_LINKS,
+                links=MappingProxyType(
+                    {
+                        "claim_credential": {
+                            "operationId": "claim_credential",
+                            "requestBody": {"claim_token": "$response.body#/claim_token"},
+                            "description": "Answers 202 until a person has decided.",
+                        }
+                    }
+                ),
             ),
         ),
         problems=("unavailable",),
@@ -312,7 +354,16 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         ),
         responses=(
             SuccessResponse(
-                200, "The credential", output_schema(ClaimedCredentials), _CLAIMED_EXAMPLE
+                200,
+                "The credential",
+                output_schema(ClaimedCredentials),
+                {
+                    "registration_id": _ID,
+                    "registration_type": "anonymous",
+                    "status": "claimed",
+                    **_CREDENTIAL_EXAMPLE,
+                    "credentials": [_CREDENTIAL_EXAMPLE],
+                },
             ),
             SuccessResponse(
                 202,

@@ -245,14 +245,38 @@ class AccessRequests:
         `too_many_requests`, and `unavailable` if too many wait.
         """
         await self._limiter.hit(_LIMIT, address)
-        token = mint("claim_token")
-        row = self._row(request, hash_secret(token))
+        token, now = mint("claim_token"), self._clock()
+        first, *second = request.credential_types
+        given = {
+            "type": first,
+            "second_type": second[0] if second else None,
+            "name": request.name,
+            "email": request.email,
+            "purpose": request.purpose,
+            "scopes": " ".join(request.requested_scopes),
+            "claim_digest": hash_secret(token),
+            "status": "denied" if request.filled_honeypot else "pending",
+            "decided_at": format_instant(now) if request.filled_honeypot else None,
+            "expires_at": format_instant(now + REQUEST_LIFETIME),
+        }
+        row = ACCESS_REQUESTS.new_row(given, format_instant(now), partial(new_id, now))
+        verb = "trap" if request.filled_honeypot else "file"
+        audit = audit_entry(ANYONE, verb, ACCESS_REQUESTS, RowCount(0), now)
+        mail = self._outbox.request(row) if self._outbox else ()
         try:
             async with self._lock:  # so that the count stays exact
-                await self._store_row(row)
+                if await count_pending(self._store, self._clock()) >= MAX_PENDING:
+                    headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
+                    message = (
+                        "Too many requests for access wait for a decision: try again another day"
+                    )
+                    raise Problem("unavailable", message, headers=headers)  # noqa: TRY301
+                await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
         except Problem:
             await self._limiter.refund(_LIMIT, address)
             raise
+        if self._outbox and mail:
+            self._outbox.wake()
         return StoredRequest(row, token, await self._limiter.peek(_LIMIT, address))
 
     async def claim(self, token: str) -> tuple[Row, tuple[IssuedKey, ...]]:
@@ -274,36 +298,6 @@ class AccessRequests:
         if row["status"] == "denied":
             raise Problem("forbidden", "This request was denied")
         return row, await self._reissue_credentials(row, token)
-
-    def _row(self, request: AccessRequestInput, claim_digest: str) -> Row:
-        now = self._clock()
-        timestamp = format_instant(now)
-        first, *second = request.credential_types
-        given = {
-            "type": first,
-            "second_type": second[0] if second else None,
-            "name": request.name,
-            "email": request.email,
-            "purpose": request.purpose,
-            "scopes": " ".join(request.requested_scopes),
-            "claim_digest": claim_digest,
-            "status": "denied" if request.filled_honeypot else "pending",
-            "decided_at": timestamp if request.filled_honeypot else None,
-            "expires_at": format_instant(now + REQUEST_LIFETIME),
-        }
-        return ACCESS_REQUESTS.new_row(given, timestamp, partial(new_id, now))
-
-    async def _store_row(self, row: Row) -> None:
-        if await count_pending(self._store, self._clock()) >= MAX_PENDING:
-            headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
-            message = "Too many requests for access wait for a decision: try again another day"
-            raise Problem("unavailable", message, headers=headers)
-        verb = "file" if row["status"] == "pending" else "trap"
-        audit = audit_entry(ANYONE, verb, ACCESS_REQUESTS, RowCount(0), self._clock())
-        mail = self._outbox.request(row) if self._outbox else ()
-        await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
-        if self._outbox and mail:
-            self._outbox.wake()
 
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())

@@ -126,10 +126,11 @@ class Keys:
         was rotated.
         """
         row, now = await self.find(key_id), self._clock()
-        values = {"expires_at": read_end(end, now), "needs_review": 0}
+        end = read_end(end, now)
         if (state := key_state(row, format_instant(now))) != "valid":
             raise Problem("conflict", f"The key {key_id} is {state} already")
-        _check(NewKey(row["name"], expires_at=values["expires_at"]), format_instant(now))
+        _check(NewKey(row["name"], expires_at=end), format_instant(now))
+        values = {"expires_at": end, "needs_review": 0}
         unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
         update = Update(CREDENTIALS, values, (*_by_id(row["id"]), *unchanged), at_least=1)
         audit = audit_entry(self._actor, "set_end", CREDENTIALS, RowCount(0), now, "id")
@@ -149,12 +150,11 @@ class Keys:
         )
         keys = [row for row in found.rows if _READS_LEADS.intersection(row["scopes"].split())]
         leads = f"all {count.total} enquiries" if (count.total or 0) > 1 else "all enquiries"
-        rest = len(keys) - _MAX_NAMES
         subject = f"{len(keys)} keys given to requests" if keys[1:] else "1 key given to a request"
         names = ", ".join(row["name"] for row in keys[:_MAX_NAMES])
         sentence = (
             f"{subject} can read {leads} and never end{'' if keys[1:] else 's'}: "
-            f"{names}{f' and {rest} more' if rest > 0 else ''}"
+            f"{names}{f' and {len(keys) - _MAX_NAMES} more' if keys[_MAX_NAMES:] else ''}"
         )
         return keys, leads, sentence if keys else ""
 

@@ -125,17 +125,19 @@ def parse_instant(text: str) -> str:
 def add_end(parser: argparse.ArgumentParser) -> None:
     """Add the options of a key's end: an instant, `None` for none, empty for the default."""
     group = parser.add_mutually_exclusive_group()
-    help_text = "when the key ends, such as 2027-01-31 (default: 90 days from now)"
     group.add_argument(
         "--expires",
         type=lambda text: text and parse_instant(text),  # argparse parses the default, too
         default="",
         metavar="DATE",
-        help=help_text,
+        help="when the key ends, such as 2027-01-31 (default: 90 days from now)",
     )
-    help_text = "let the API key never end"
     group.add_argument(
-        "--no-expiry", dest="expires", action="store_const", const=None, help=help_text
+        "--no-expiry",
+        dest="expires",
+        action="store_const",
+        const=None,
+        help="let the API key never end",
     )
 
 

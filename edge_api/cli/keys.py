@@ -7,7 +7,6 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import DEFAULT_KEY_SCOPES, IssuedKey, Keys, NewKey, key_state
 from edge_api.cli import (
     Columns,
-    Subparsers,
     add_command,
     add_end,
     add_id_command,
@@ -47,7 +46,19 @@ _ID = "the id of the key, as `keys list` shows it"
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
-    _add_issue(actions)
+    example = '--name "my client" --scopes posts:read --expires 2027-01-31'
+    parser = add_command(actions, "issue", "make a key and print it, once", example)
+    parser.add_argument("--name", required=True, help="who or what will use it")
+    kind = "api_key is for REST, access_token for MCP (default: api_key)"
+    parser.add_argument("--type", choices=tuple(DEFAULT_KEY_SCOPES), default="api_key", help=kind)
+    usual = " ".join(DEFAULT_KEY_SCOPES["api_key"])
+    scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
+    parser.add_argument("--scopes", type=parse_words, default=(), metavar='"A B"', help=scopes)
+    tables = "the administrative tables it may use (default: all)"
+    parser.add_argument("--tables", type=parse_words, metavar='"T U"', help=tables)
+    expires = "when it expires, such as 2027-01-31 (default: never)"
+    parser.add_argument("--expires", type=parse_instant, metavar="DATE", help=expires)
+    add_json(parser)
     add_list(actions, "list all keys, newest first")
     rotate = "issue a successor of a key; the old key works for 7 more days"
     add_json(add_id_command(actions, "rotate", rotate, _ID))
@@ -66,7 +77,14 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 _show_issued(issued, as_json=arguments.json)
             case "list":
                 now = format_instant(system_clock())
-                rows = [_to_json(row, now) for row in await keys.all()]
+                rows = [
+                    {
+                        **{name: row[name] for name in _MEMBERS},
+                        **_word_lists(row),
+                        "state": key_state(row, now),
+                    }
+                    for row in await keys.all()
+                ]
                 none = f'there are no keys yet; make one: {EDGE} keys issue --name "my client"'
                 print_list(rows, _COLUMNS, none, as_json=arguments.json)
             case "rotate":
@@ -80,22 +98,6 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _add_issue(actions: Subparsers) -> None:
-    example = '--name "my client" --scopes posts:read --expires 2027-01-31'
-    parser = add_command(actions, "issue", "make a key and print it, once", example)
-    parser.add_argument("--name", required=True, help="who or what will use it")
-    kind = "api_key is for REST, access_token for MCP (default: api_key)"
-    parser.add_argument("--type", choices=tuple(DEFAULT_KEY_SCOPES), default="api_key", help=kind)
-    usual = " ".join(DEFAULT_KEY_SCOPES["api_key"])
-    scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
-    parser.add_argument("--scopes", type=parse_words, default=(), metavar='"A B"', help=scopes)
-    tables = "the administrative tables it may use (default: all)"
-    parser.add_argument("--tables", type=parse_words, metavar='"T U"', help=tables)
-    expires = "when it expires, such as 2027-01-31 (default: never)"
-    parser.add_argument("--expires", type=parse_instant, metavar="DATE", help=expires)
-    add_json(parser)
-
-
 def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
     row = issued.row
     members = {name: row[name] for name in ("id", "name", "type", "expires_at")}
@@ -107,8 +109,3 @@ def _show_issued(issued: IssuedKey, *, as_json: bool) -> None:
 
 def _word_lists(row: Row) -> dict[str, Any]:
     return {name: row[name] and row[name].split() for name in ("scopes", "tables")}
-
-
-def _to_json(row: Row, now: str) -> dict[str, Any]:
-    members = {name: row[name] for name in _MEMBERS}
-    return {**members, **_word_lists(row), "state": key_state(row, now)}

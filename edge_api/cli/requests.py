@@ -1,7 +1,6 @@
 """`requests`: list, approve and deny requests for access."""
 
 import argparse
-from typing import Any
 
 from edge_api.access.service import AccessDecisions, requested_type
 from edge_api.auth.actor import system_clock
@@ -16,7 +15,6 @@ from edge_api.cli import (
     parse_words,
     print_list,
 )
-from edge_api.db.table import Row
 from edge_api.mail.queue import Outbox
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
@@ -69,7 +67,14 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
         decisions = AccessDecisions(store, system_clock, outbox)
         match arguments.action:
             case "list":
-                rows = [_to_json(row) for row in await decisions.all()]
+                rows = [
+                    {
+                        **{name: row[name] for name in _MEMBERS},
+                        "type": requested_type(row),
+                        "scopes": row["scopes"].split(),
+                    }
+                    for row in await decisions.all()
+                ]
                 print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
             case "approve":
                 row = await decisions.approve(arguments.id, arguments.scopes, arguments.expires)
@@ -83,11 +88,6 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             case "deny":
                 print(f"{(await decisions.deny(arguments.id))['id']} is denied")
     return 0
-
-
-def _to_json(row: Row) -> dict[str, Any]:
-    shown = {name: row[name] for name in _MEMBERS}
-    return {**shown, "type": requested_type(row), "scopes": row["scopes"].split()}
 
 
 def _shorten(text: str) -> str:

@@ -52,7 +52,7 @@ ACCESS_FORM = Form(
 )
 FORMS = (CONTACT_FORM, ACCESS_FORM)
 
-PageName = Literal["consent", "notice", "access_requested", "unsubscribe", "search"]
+PageName = Literal["consent", "notice", "access_requested", "access_claim", "unsubscribe", "search"]
 PAGES: Mapping[PageName, tuple[str, ...]] = {
     "consent": (
         *("action", "hidden", "fault"),
@@ -60,7 +60,8 @@ PAGES: Mapping[PageName, tuple[str, ...]] = {
         *("resource", "scopes"),
     ),
     "notice": ("sentences", "link"),
-    "access_requested": ("claim_token", "claim_uri", "credential_type", "expires"),
+    "access_requested": ("claim_token", "claim_uri", "credential_type", "expires", "action"),
+    "access_claim": ("action", "claim_token", "said", "credentials"),
     "unsubscribe": ("address", "action"),
     "search": ("words", "results", "page_size"),
 }

@@ -203,6 +203,14 @@ _REQUESTED: Sample = {
     "claim_token": "fe_cl_sample",
     "claim_uri": "https://journal.example/api/public/access-requests/claim",
     "expires": "2026-12-05",
+    "action": "/contact/access/claim/",
+}
+_CLAIM: Sample = {"action": "/contact/access/claim/", "claim_token": "", "said": ""}
+_CREDENTIAL: Sample = {
+    "credential": "fe_sk_sample",
+    "credential_type": "api_key",
+    "credential_expires": "2027-03-05T09:30:00.000000Z",
+    "scopes": ["posts:read"],
 }
 _RESULT: Sample = {
     "title": [("The first ", False), ("edge", True)],
@@ -249,6 +257,14 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
         ),
         "access_requested": tuple(
             {**_REQUESTED, "credential_type": each} for each in ("api_key", "access_token", "both")
+        ),
+        "access_claim": (
+            {**_CLAIM, "credentials": []},
+            {**_CLAIM, "claim_token": "fe_cl_sample", "said": "Wait.", "credentials": []},
+            {
+                **_CLAIM,
+                "credentials": [_CREDENTIAL, {**_CREDENTIAL, "credential_expires": None}],
+            },
         ),
         "search": (
             _SEARCH,

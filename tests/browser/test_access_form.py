@@ -73,10 +73,15 @@ def test_a_person_asks_and_gets_a_key_that_works(journal: Journal, page: Page) -
     waiting = json.loads(decide(journal, "list", "--json"))
     (asked,) = [each for each in waiting if each["status"] == "pending"]
     assert (asked["name"], asked["purpose"]) == ("Ann Lee", "A wall of posts.")
+    page.get_by_role("button", name="Fetch it").click()
+    assert "Nobody has decided yet" in page.get_by_role("alert").inner_text()
     decide(journal, "approve", asked["id"])
+    page.get_by_role("button", name="Fetch it").click()
+    page.locator(".secret").wait_for()
+    shown = page.locator(".secret").inner_text().strip()
 
     status, handed = claim(journal, token)
-    assert status == 200
+    assert (status, handed["credential"]) == (200, shown)
     headers = {"Authorization": f"Bearer {handed['credential']}"}
     assert journal.edge.get("/api/public/v1/posts", headers)[0] == 200
     assert claim(journal, token) == (200, handed)

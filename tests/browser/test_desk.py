@@ -159,7 +159,7 @@ def test_access_is_given_and_taken(journal: Journal, page: Page) -> None:
     press(page, "Deny")
     assert "Nobody waits for a decision." in page.locator("main").inner_text()
     page.get_by_text("Issue a key").click()
-    page.get_by_label("Name").fill("Printer")
+    page.get_by_label("Name", exact=True).fill("Printer")
     press(page, "Issue")
     assert page.locator(".secret").inner_text().startswith("fe_sk_")
     page.get_by_role("link", name="Back to access").click()

@@ -168,7 +168,7 @@ def test_each_form_needs_its_own_place(desk: Desk, theme: Path, name: str) -> No
     write(theme, "contact.html", f"<html>{marks}</html>")
 
     with pytest.raises(BuildError, match=f"put <!-- {name} form --> before"):
-        make(desk, theme)
+        make(desk, theme, ACCESS_REQUESTS="on")
 
 
 def test_the_edge_gets_pages_and_their_shell(desk: Desk, theme: Path) -> None:

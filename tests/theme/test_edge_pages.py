@@ -171,11 +171,41 @@ def test_what_was_filed_is_told_with_its_token(
         claim_uri="https://journal.example/claim",
         credential_type=kind,
         expires="2026-12-05",
+        action="/claim/",
     )
 
+    form = page.one("form")
+    assert (form.attributes["method"], form.attributes["action"]) == ("post", "/claim/")
+    assert page.one("input").attributes["value"] == "fe_cl_x"
     assert f"Your request for {words} is filed." in text_of(page)
     assert "until 2026-12-05" in text_of(page)
     token, command = (each.text for each in page.all("pre"))
     assert token == "fe_cl_x"
     assert command.startswith("curl https://journal.example/claim \\\n")
     assert """-d '{"claim_token": "fe_cl_x"}'""" in command
+
+
+def test_a_claim_token_is_taken_and_its_credentials_are_shown(
+    templates: jinja2.Environment,
+) -> None:
+    """The form keeps what was pasted beside the sentence; what was fetched replaces the form."""
+    given = {"action": "/claim/", "claim_token": HOSTILE, "said": HOSTILE, "credentials": []}
+    asked = render(templates, "access_claim", **given)
+    field = asked.one("input")
+    assert (field.attributes["value"], field.attributes["aria-describedby"]) == (HOSTILE, "said")
+    assert asked.one("label").attributes["for"] == field.attributes["id"]
+    assert (asked.one("p", id="said").text, asked.all("script")) == (HOSTILE, [])
+
+    key = {
+        "credential": "fe_sk_x",
+        "credential_type": "api_key",
+        "credential_expires": "2027-03-05T09:30:00.000000Z",
+        "scopes": ["posts:read", "leads:read"],
+    }
+    token = {**key, "credential_type": "access_token", "credential_expires": None}
+    fetched = render(templates, "access_claim", **{**given, "credentials": [key, token]})
+    assert fetched.all("form") == []
+    assert [each.text for each in fetched.all("pre")] == ["fe_sk_x", "fe_sk_x"]
+    assert "It may use posts:read, leads:read, and ends on 2027-03-05." in text_of(fetched)
+    assert "It may use posts:read, leads:read, and has no end." in text_of(fetched)
+    assert [each.text for each in fetched.all("h2")] == ["Your API key", "Your access token"]

@@ -29,7 +29,8 @@ async def file(edge: RunningEdge, kind: str = "api_key", name: str = "Bot") -> S
     """File a request that asks for everything; return it."""
     given = {"type": kind, "name": name, "purpose": "Read.", "scopes": ALL}
     wish = AccessRequestInput.model_validate(given)
-    return await edge.service[AccessRequests].submit(wish, "192.0.2.1")
+    requests: AccessRequests = edge.service[AccessRequests]
+    return await requests.submit(wish, "192.0.2.1")
 
 
 def approving(filed: StoredRequest) -> str:

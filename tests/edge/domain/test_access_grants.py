@@ -128,7 +128,7 @@ async def test_the_owner_chooses_the_end(
         ("both", ("posts:read",), "", "scopes: an access token needs the scope mcp"),
     ],
 )
-async def test_a_faulty_approval_changes_nothing(
+async def test_a_faulty_approval_changes_nothing(  # noqa: PLR0913
     requests: AccessRequests,
     decisions: AccessDecisions,
     store: Store,
@@ -272,6 +272,10 @@ def rows_of_the_former_schema() -> list[str]:
         "created_at, expires_at, decided_at, credential_id) VALUES ('{}', 'api_key', 'n', 'p', "
         "'posts:read leads:read', '{}', '{}', '{}', '2026-05-15T10:00:00.000000Z', '{}', {})"
     ).format
+    former = (
+        "INSERT INTO former_rows (id, audit_id, table_name, row_id, created_at) VALUES "
+        "('{}', '{}', 'access_requests', '{}', '{}')"
+    ).format
     return [
         key(numbered(1), "owner", f"{1:064}", at(1), "NULL", "NULL"),
         key(numbered(2), "old claim", f"{2:064}", at(2), "NULL", "NULL"),
@@ -285,10 +289,7 @@ def rows_of_the_former_schema() -> list[str]:
         request(numbered(30), f"{30:064}", "claimed", at(1), at(2), f"'{numbered(3)}'"),
         request(numbered(31), f"{31:064}", "approved", at(1), at(123456), "NULL"),
         request(numbered(32), f"{32:064}", "pending", at(1), at(2), "NULL"),
-        (
-            "INSERT INTO former_rows (id, audit_id, table_name, row_id, created_at) VALUES "
-            f"('{numbered(40)}', '{numbered(41)}', 'access_requests', '{numbered(31)}', '{at(1)}')"
-        ),
+        former(numbered(40), numbered(41), numbered(31), at(1)),
     ]
 
 

@@ -10,7 +10,7 @@ from edge_api.db.query import Read
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.clients import NewClient
 from edge_api.oauth.server import OAuthServer
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import SCOPES, Scope
 from tests.edge.oauth.conftest import GRANT_TYPES, REDIRECT, request_pairs
 
 AUTHORIZE = "/api/public/oauth/authorize"
@@ -71,7 +71,7 @@ async def test_what_was_left_out_stays_out_after_a_fault(edge: Any) -> None:
 
 async def test_asking_ticks_nothing_that_opens_enquiries(edge: Any) -> None:
     """Each scope has its sentence; what is not public is ticked by the person, or not granted."""
-    scopes = ("posts:read", "leads:read", "leads:write", "admin:read", "mcp")
+    scopes: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write", "admin:read", "mcp")
     order = NewClient("Reader", "none", GRANT_TYPES, scopes, (REDIRECT,))
     for client in (
         (await edge.service[OAuthServer].clients.register(order))["id"],
@@ -82,7 +82,7 @@ async def test_asking_ticks_nothing_that_opens_enquiries(edge: Any) -> None:
             page = await answer.text()
         boxes = re.findall(r'<input type="checkbox"[^>]*>', page)
         ticked = [each for each in boxes if " checked" in each]
-        assert [re.search('value="([^"]*)"', each)[1] for each in ticked] == ["posts:read"]
+        assert [re.findall('value="([^"]*)"', each) for each in ticked] == [["posts:read"]]
         for scope in scopes[:3]:
             sentence = SCOPES[scope]
             assert f"{sentence[:1].upper()}{sentence[1:]} <code>{scope}</code>" in page

@@ -9,10 +9,12 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from edge_api.access.service import AccessDecisions, AccessRequests
 from edge_api.auth.actor import system_clock
+from edge_api.auth.keys import Keys
 from edge_api.auth.secrets import is_well_formed
 from tests.page_scripts import has_own_scripts_alone
 
 PATH = "/contact/access/"
+CLAIM_PATH = f"{PATH}claim/"
 GOOD = {
     "name": "Ann Lee",
     "email": "",
@@ -23,9 +25,9 @@ GOOD = {
 HOSTILE = "\"'><script>alert(1)</script></textarea></select>{{ 7*7 }}"
 
 
-async def send(edge: Any, fields: Any, **headers: str) -> tuple[ClientResponse, LexborHTMLParser]:
+async def send(edge: Any, fields: Any, path: str = PATH) -> tuple[ClientResponse, LexborHTMLParser]:
     """Post a form; return the answer and its page."""
-    async with edge.ask("POST", PATH, data=fields, headers=headers) as answer:
+    async with edge.ask("POST", path, data=fields) as answer:
         return answer, LexborHTMLParser(await answer.read())
 
 
@@ -66,6 +68,81 @@ async def test_a_form_becomes_a_request(edge: Any) -> None:
     )
     claimed, _ = await edge.service[AccessRequests].claim(token)
     assert claimed["id"] == row["id"]
+
+
+async def test_a_person_fetches_the_key_by_a_button(edge: Any) -> None:
+    """Waiting, approved, fetched again, and over: each is said on the page, beside the token."""
+    _, page = await send(edge, GOOD)
+    form = find(page, f'form[action="{CLAIM_PATH}"]')
+    token = str(find(page, f'form[action="{CLAIM_PATH}"] [name=claim_token]').attributes["value"])
+    assert (form.attributes["method"], is_well_formed(token, "claim_token")) == ("post", True)
+
+    waiting, page = await send(edge, {"claim_token": f" {token} "}, CLAIM_PATH)
+    assert (waiting.status, find(page, "[role=alert]").text()[:24]) == (
+        200,
+        "Nobody has decided yet. ",
+    )
+    assert find(page, "[name=claim_token]").attributes["value"] == token
+    (row,) = await requests(edge)
+    await AccessDecisions(edge.service.store, system_clock).approve(row["id"])
+    shown = [await send(edge, {"claim_token": token}, CLAIM_PATH) for _ in range(2)]
+    secrets = {find(page, ".secret").text() for _, page in shown}
+    (secret,) = secrets
+    answer, page = shown[0]
+    assert (answer.status, answer.headers["Cache-Control"]) == (200, "no-store")
+    assert find(page, "h1").text() == "Your credential"
+    (key,) = await Keys(edge.service.store, system_clock).all()
+    assert "posts:read" in find(page, "main").text()
+    assert f"ends on {key['expires_at'][:10]}" in find(page, "main").text()
+    async with edge.ask("GET", "/api/public/v1/posts", secret) as posts:
+        assert posts.status == 200
+    await Keys(edge.service.store, system_clock).revoke(key["id"])
+    late, page = await send(edge, {"claim_token": token}, CLAIM_PATH)
+    assert (late.status, "is not valid any more" in find(page, "[role=alert]").text()) == (
+        409,
+        True,
+    )
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "said"),
+    [
+        ("fe_cl_made-up", 404, "No request has this claim token, or it has expired"),
+        (HOSTILE, 404, "No request has this claim token"),
+        ("x" * 5000, 404, "No request has this claim token"),
+        ("", 200, ""),
+    ],
+)
+async def test_a_token_that_is_none_is_told_on_the_page(
+    edge: Any, token: str, status: int, said: str
+) -> None:
+    """What was pasted stays; nothing becomes markup; without a token there is the empty form."""
+    answer, page = await send(edge, {"claim_token": token}, CLAIM_PATH)
+
+    assert answer.status == status
+    assert find(page, "[name=claim_token]").attributes["value"] == token
+    assert has_own_scripts_alone(page)
+    alert = page.css_first("[role=alert]")
+    assert (alert.text() if alert else "").startswith(said)
+    assert (alert is None) is (said == "")
+
+
+async def test_the_page_for_a_token_is_open_and_guarded(make_edge: Any) -> None:
+    """Looking at it claims nothing; another site's form is refused; tokens are not tried out."""
+    async with make_edge(RATE_LEADS_ATTEMPTS="2/hour") as edge:
+        async with edge.ask("GET", CLAIM_PATH) as answer:
+            assert (answer.status, "claim_token" in await answer.text()) == (200, True)
+        async with edge.ask(
+            "POST", CLAIM_PATH, data={"claim_token": "x"}, headers={"Sec-Fetch-Site": "cross-site"}
+        ) as answer:
+            assert answer.status == 403
+        sent = [await send(edge, {"claim_token": "x"}, CLAIM_PATH) for _ in range(3)]
+        assert [answer.status for answer, _ in sent] == [404, 404, 429]
+    async with (
+        make_edge(ACCESS_REQUESTS="off") as edge,
+        edge.ask("GET", CLAIM_PATH) as answer,
+    ):
+        assert answer.status == 404
 
 
 async def test_a_form_with_faults_comes_back(edge: Any) -> None:

@@ -107,6 +107,7 @@ OCCASIONS = (
         steps=ask_for_access,
         template="access_requested",
     ),
+    Place("claim", at("/contact/access/claim/"), template="access_claim"),
     Place(
         "form with a fault",
         at("/contact/"),

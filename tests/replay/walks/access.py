@@ -65,6 +65,27 @@ def requests(w: Walk) -> None:
     w.audit()
 
 
+@walk("access-ends")
+def ends(w: Walk) -> None:
+    """Choose scopes and ends at the terminal, and end keys there."""
+    both = {"type": "both", "name": "Both", "purpose": "Read.", "scopes": ["leads:read"]}
+    for order, words in (
+        (PLAIN, ("--no-expiry",)),
+        (both, ("--no-expiry", "--scopes", "posts:read leads:read mcp")),
+        ({**PLAIN, "type": "access_token"}, ("--no-expiry",)),
+        (PLAIN, ("--expires", "2999-01-31")),
+        (PLAIN, ("--expires", "2020-01-31")),
+    ):
+        filed = w.post(REQUESTS, order)
+        w.command("requests", "approve", filed.text("registration_id"), *words)
+        w.post(CLAIM, {"claim_token": filed.text("claim_token")})
+    for words in (("--expires", "2999-01-31"), ("--expires", "2020-01-31"), ("--no-expiry",)):
+        w.command("keys", "expire", w.stage.ids["posts"], *words)
+    w.command("keys", "expire", w.stage.ids["revoked"])
+    w.command("keys", "expire", "00000000-0000-4000-8000-000000000000")
+    w.audit()
+
+
 @walk("access-faults")
 def faults(w: Walk) -> None:
     """Send what is no request and no claim."""
@@ -88,4 +109,11 @@ def form(w: Walk) -> None:
     ):
         w.post("/contact/access/", form=fields)
     w.post("/contact/access/", form=FIELDS, headers={"Accept": "application/json"})
+    w.get("/contact/access/claim/")
+    for token in ("", "fe_cl_none", "<b>", "x" * 300):
+        w.post("/contact/access/claim/", form={"claim_token": token})
+    filed = w.post(REQUESTS, PLAIN)
+    w.post("/contact/access/claim/", form={"claim_token": filed.text("claim_token")})
+    w.command("requests", "approve", filed.text("registration_id"))
+    w.post("/contact/access/claim/", form={"claim_token": filed.text("claim_token")})
     w.command("requests", "list", "--json")

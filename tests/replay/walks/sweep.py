@@ -56,6 +56,7 @@ POSTS: Final = (
     Operation("POST", "/api/public/mcp", "token", JSON),
     Operation("POST", "/contact/", "", FORM),
     Operation("POST", "/contact/access/", "", FORM),
+    Operation("POST", "/contact/access/claim/", "", FORM),
 )
 ROWS: Final = (
     *(Operation("GET", f"{V1}/admin/{table}", "key") for table in TABLES),
