@@ -177,8 +177,7 @@ async def background_jobs(
 
 EXPIRING: Final[Mapping[Table, timedelta]] = {
     **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS, DESK_SESSIONS), timedelta(0)),
-    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS), timedelta(0)),
-    DESK_LINKS: timedelta(hours=1),  # so long they are counted
+    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS, DESK_LINKS), timedelta(0)),
     # As long as something that a replay would revoke may live.
     **dict.fromkeys((AUTHORIZATION_CODES, REFRESH_TOKENS), REFRESH_TOKEN_LIFETIME),
 }

@@ -194,7 +194,9 @@ class Settings:
         _rate, "300/minute", "searches for one address, each letter of one being typed counted"
     )
     rate_desk_links: str = _setting(
-        _rate, "3/hour", "links to the desk that are mailed at the wish of one address"
+        _rate,
+        "3/hour;10/day",
+        "links to the desk that are mailed for a browser that signed in before",
     )
     redirect_schemes: tuple[str, ...] = _setting(
         _schemes, "cursor", "private-use schemes of programs that OAuth may lead back to"

@@ -1,21 +1,39 @@
-"""Links that sign the owner in to the desk: stored without their tokens, used once."""
+"""Links that sign the owner in to the desk: stored without their tokens, used once.
+
+Anybody may ask for one to be mailed. A browser where nobody has signed in yet shares its few mails
+with all such browsers: the link that was mailed last stays good until the next may be mailed, so
+that no stranger can shut the owner out. Other browsers have limits of their own.
+"""
 
 import hmac
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Final
 
 from edge_api.auth.actor import OPERATOR, Clock, audit_entry, new_id
+from edge_api.auth.secrets import is_signed, sign
 from edge_api.db.internal_tables import DESK_LINKS
-from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Query, Read, RowCount, Store, Update, Where
+from edge_api.db.query import (
+    Filter,
+    Insert,
+    InsertFromRead,
+    Query,
+    Read,
+    Store,
+    Update,
+    Where,
+)
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.schema.paths import DESK
 
 LIFETIME: Final = timedelta(minutes=15)
-MAX_PER_HOUR: Final = 10  # links that are mailed within an hour, whoever asks
-_HOUR: Final = timedelta(hours=1)
+STRANGER: Final = "stranger"  # who asked for a link: a browser where nobody has signed in
+STRANGER_LIFETIME: Final = timedelta(days=1) / 5
+"""The lifetime of such a link, and the time until the next may be mailed: five a day."""
+_BROWSER: Final = "desk browser"
 
 
 class DeskLinks:
@@ -30,7 +48,7 @@ class DeskLinks:
     async def create(self) -> str:
         """Store a link and return its address. Raises Problem."""
         row = self.new_row()
-        await self._store.run(*self.insert(row))
+        await self._store.run(*self.stored(row))
         return self.address(row["id"])
 
     def address(self, link_id: str) -> str:
@@ -40,28 +58,56 @@ class DeskLinks:
     def _mac(self, link_id: str) -> str:
         return hmac.digest(self._secret, f"desk link\n{link_id}".encode(), "sha256").hex()
 
+    def new_browser(self) -> str:
+        """Return a cookie for a browser where somebody has signed in; it is no credential."""
+        return sign(self._secret.hex(), _BROWSER)
+
+    def known(self, browser: str) -> str:
+        """Return such a cookie, or an empty text for any other."""
+        return browser if is_signed(self._secret.hex(), _BROWSER, browser) else ""
+
     def can_use(self, row: Row) -> bool:
         """Return whether the link of a row can still be used."""
         return row["used_at"] is None and row["expires_at"] > format_instant(self._clock())
 
-    def new_row(self, target: str = DESK) -> Row:
-        """Return a link to a page of the desk that is not stored yet."""
+    def new_row(self, target: str = DESK, *, is_known: bool = True) -> Row:
+        """Return a link to a page of the desk that is not stored yet.
+
+        `is_known`: whether it is for a terminal, or for a browser where somebody has signed in.
+        """
         now = self._clock()
-        given = {"expires_at": format_instant(now + LIFETIME), "target": target}
+        given = {
+            "expires_at": format_instant(now + (LIFETIME if is_known else STRANGER_LIFETIME)),
+            "target": target,
+            "asked_by": "" if is_known else STRANGER,
+        }
         return DESK_LINKS.new_row(given, format_instant(now), partial(new_id, now))
 
-    def insert(self, row: Row) -> tuple[Query, Query]:
-        """Return the queries that store a link."""
-        audit = audit_entry(OPERATOR, "issue", DESK_LINKS, RowCount(0), self._clock())
-        return Insert(DESK_LINKS, [row]), audit
+    def stored(self, row: Row, entries: Sequence[Insert] = ()) -> Sequence[Query]:
+        """Return the queries that store a link, and the entries that mail it.
 
-    async def check_rate(self) -> None:
-        """Raise Problem `too_many_requests` after `MAX_PER_HOUR` links within an hour."""
-        since = Filter("created_at", "gt", format_instant(self._clock() - _HOUR))
-        (found,) = await self._store.run(Read(DESK_LINKS, ("id",), (since,), limit=MAX_PER_HOUR))
-        if len(found.rows) >= MAX_PER_HOUR:
-            message = "Too many links were asked for: sign in with a key, or wait an hour"
-            raise Problem("too_many_requests", message, headers={"Retry-After": "3600"})
+        One for a stranger is not stored while an earlier one can be used, also if both are asked
+        for at once.
+        """
+        insert = Insert(DESK_LINKS, [row])
+        audit = audit_entry(OPERATOR, "issue", DESK_LINKS, 1, self._clock())
+        if not row["asked_by"]:
+            return (insert, audit, *entries)
+        unanswered = (
+            Filter("asked_by", "eq", STRANGER),
+            Filter("used_at", "is", None),
+            Filter("expires_at", "gt", row["created_at"]),
+            # What is a minute ahead is of a time before the clock was set back.
+            Filter("created_at", "lt", format_instant(self._clock() + timedelta(minutes=1))),
+        )
+        this = Read(DESK_LINKS, where=(Filter("id", "eq", row["id"]),))
+        return (
+            InsertFromRead(
+                Read(DESK_LINKS, where=unanswered, limit=1),
+                lambda rows: replace(insert, rows=[] if rows else insert.rows),
+            ),
+            *(InsertFromRead(this, partial(_if_any, each)) for each in (audit, *entries)),
+        )
 
     async def is_open(self, token: str) -> bool:
         """Return whether a link is of ours and can still be used. Raises Problem `unavailable`."""
@@ -95,3 +141,7 @@ class DeskLinks:
             Filter("used_at", "is", None),
             Filter("expires_at", "gt", now),
         )
+
+
+def _if_any(insert: Insert, rows: list[Row]) -> Insert:
+    return replace(insert, rows=insert.rows if rows else [])

@@ -13,7 +13,7 @@ from edge_api.auth.actor import OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update
+from edge_api.db.query import Filter, Insert, Order, Query, Read, RowCount, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS, LEADS
 from edge_api.db.types import format_instant, parse_uuid
@@ -22,6 +22,7 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 KeyType = Literal["api_key", "access_token"]
 
 KEY_ROTATION_OVERLAP: Final = timedelta(days=7)  # of a rotated key and its successor
+UNDO_TIME: Final = timedelta(minutes=10)  # in which a revocation or a rotation is taken back
 CREDENTIAL_LIFETIME: Final = timedelta(days=90)
 """The default lifetime of an access token, and of every credential given to a request."""
 
@@ -100,7 +101,11 @@ class Keys:
         issued = make_credential(new, now)
         issued.row["needs_review"] = old["needs_review"]
         end = min(old["expires_at"] or "~", format_instant(now + KEY_ROTATION_OVERLAP))
-        values = {"rotated_at": format_instant(now), "expires_at": end}
+        values = {
+            "rotated_at": format_instant(now),
+            "expires_at": end,
+            "former_expires_at": old["expires_at"],
+        }
         audit = audit_entry(self._actor, "rotate", CREDENTIALS, RowCount(1), now, "id")
         unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
         update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
@@ -109,14 +114,63 @@ class Keys:
         await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, transfer)
         return issued
 
-    async def revoke(self, key_id: str) -> None:
-        """Revoke a valid key with all that it granted. Raises Problem `not_found`."""
+    async def revoke(self, key_id: str, *also: Query) -> None:
+        """Revoke a valid key with all that it granted. Raises Problem `not_found`.
+
+        `also` is run in the same transaction.
+        """
         row, now = await self.find(key_id), self._clock()
         where = (*_by_id(row["id"]), _NOT_REVOKED)
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
         audit = audit_entry(self._actor, "revoke", CREDENTIALS, RowCount(0), now, "id")
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
-        await self._store.run(update, audit, grants)
+        await self._store.run(update, audit, grants, *also)
+
+    async def take_back(self, key_id: str, *also: Query) -> None:
+        """Undo a revocation, or else a rotation, of the last `UNDO_TIME`, also for grants.
+
+        After a rotation the old key ends as it would have, and its successor is revoked. `also` is
+        run in the same transaction. Raises Problem `not_found`, `conflict` where that is too late.
+        """
+        row, now = await self.find(key_id), self._clock()
+        if undo_until(row, now) is None:
+            raise Problem("conflict", "It is too late to take this back: issue a new key")
+        if at := row["revoked_at"]:
+            then, values = Filter("revoked_at", "eq", at), {"revoked_at": None}
+            others = [
+                Update(OAUTH_GRANTS, values, (Filter("credential_id", "eq", row["id"]), then))
+            ]
+        else:
+            then = Filter("rotated_at", "eq", row["rotated_at"])
+            made = (
+                Filter("created_at", "eq", row["rotated_at"]),
+                Filter("name", "eq", row["name"]),
+                Filter("id", "neq", row["id"]),
+            )
+            (found,) = await self._store.run(Read(CREDENTIALS, where=made))
+            new = found.rows[0]
+            if new["rotated_at"]:
+                raise Problem("conflict", "Its successor was rotated too: take that back first")
+            values = {
+                "rotated_at": None,
+                "former_expires_at": None,
+                "expires_at": row["former_expires_at"],
+            }
+            others = [
+                Update(
+                    CREDENTIALS,
+                    {"revoked_at": format_instant(now)},
+                    (*_by_id(new["id"]), _NOT_REVOKED),
+                ),
+                Update(
+                    OAUTH_GRANTS,
+                    {"credential_id": row["id"]},
+                    (Filter("credential_id", "eq", new["id"]), _NOT_REVOKED),
+                ),
+            ]
+        update = Update(CREDENTIALS, values, (*_by_id(row["id"]), then), at_least=1)
+        audit = audit_entry(self._actor, "undo", CREDENTIALS, RowCount(0), now, "id")
+        await self._store.run(update, audit, *others, *also)
 
     async def set_end(self, key_id: str, end: str | None = "") -> Row:
         """Let a valid key end at the instant `end`, by default after `CREDENTIAL_LIFETIME`.
@@ -179,6 +233,12 @@ class Keys:
         if not result.rows:
             raise missing
         return result.rows[0]
+
+
+def undo_until(row: Row, now: datetime) -> str | None:
+    """Return until when a revocation or rotation can be taken back; `None` where it cannot."""
+    at = datetime.fromisoformat(row["revoked_at"] or row["rotated_at"] or "1970-01-01T00:00Z")
+    return format_instant(at + UNDO_TIME) if abs(now - at) < UNDO_TIME else None
 
 
 def successor_expiry(old: Row, now: datetime) -> str | None:

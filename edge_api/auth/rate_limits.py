@@ -195,7 +195,7 @@ COUNTED_BY: Final[Mapping[str, str]] = {
     "failed_auth": "address: credentials that are not valid",
     "token": "address: tokens, revocations and registrations",
     "search": "address: searches, as a page and as data",
-    "desk_links": "address: links to the desk that are mailed",
+    "desk_links": "browser that signed in before: links to the desk that are mailed",
 }
 """Every limit, and what it counts by. Its setting is `RATE_` and its name; `0`: no limit."""
 

@@ -9,7 +9,7 @@ import re
 import string
 from binascii import crc32
 from hashlib import sha256
-from secrets import randbits
+from secrets import randbits, token_urlsafe
 from typing import Final
 
 from edge_api.schema.credentials import (
@@ -37,6 +37,22 @@ def derive(kind: SecretKind, key: bytes, token: str) -> str:
     """Return the secret that is derived from a token with the key (HMAC-SHA-256)."""
     mac = hmac.digest(key, f"{kind}\n{token}".encode(), "sha256")
     return _format(kind, int.from_bytes(mac, "big"))
+
+
+def sign(secret: str, purpose: str, salt: str = "") -> str:
+    """Return a text that only the holder of `secret` can make for a purpose, each time another."""
+    salt = salt or token_urlsafe(12)
+    key, message = (each.encode("utf-8", "surrogatepass") for each in (secret, purpose + salt))
+    return f"{salt}.{hmac.digest(key, message, 'sha256').hex()}"
+
+
+def is_signed(secret: str, purpose: str, text: str) -> bool:
+    """Return whether `sign` made a text; never without a secret."""
+    return (
+        bool(secret)
+        and text.isascii()  # `compare_digest` takes nothing else
+        and hmac.compare_digest(text, sign(secret, purpose, text.partition(".")[0]))
+    )
 
 
 def is_well_formed(secret: str, kind: SecretKind) -> bool:

@@ -324,6 +324,9 @@ class DeskLinkRow(RowModel):
     expires_at: Timestamp
     used_at: Timestamp | None = None
     target: Annotated[Text, Field(max_length=MAX_URL_LENGTH)] = "/desk/"
+    asked_by: Text = Field(
+        default="", description="`stranger`: a browser where nobody has signed in."
+    )
 
 
 class DeskSessionRow(RowModel):

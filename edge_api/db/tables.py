@@ -118,6 +118,9 @@ class CredentialRow(RowModel):
     expires_at: Timestamp | None = None
     revoked_at: Timestamp | None = None
     rotated_at: Timestamp | None = None
+    former_expires_at: Timestamp | None = Field(
+        default=None, description="When it would have expired, had it not been rotated."
+    )
     last_used_at: Timestamp | None = None
     needs_review: Annotated[Integer, Field(ge=0, le=1)] = Field(
         default=0,

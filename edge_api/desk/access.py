@@ -21,6 +21,7 @@ from edge_api.auth.keys import (
     NewKey,
     key_state,
     successor_expiry,
+    undo_until,
 )
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
@@ -44,7 +45,8 @@ from edge_api.desk.screens import (
     render,
     safe_target,
 )
-from edge_api.desk.sessions import OWNER, Sessions, is_beyond, set_cookie
+from edge_api.desk.sessions import BROWSER, OWNER, Sessions, read_cookie, set_cookie
+from edge_api.mail.messages import KEY, LINK
 from edge_api.mail.queue import Outbox, OutboxAdmin
 from edge_api.operation.forms import form_pairs, key_owner
 from edge_api.operation.input import FormErrors
@@ -54,7 +56,7 @@ from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES
 from edge_api.schema.paths import DESK
 
 PATH: Final = "/desk/access/"
-LINK: Final = "/desk/link/{token}/"
+LINK_PATH: Final = "/desk/link/{token}/"
 MAIL_PATH: Final = "/desk/mail/"
 AUDIT_PATH: Final = "/desk/audit/"
 PAGE_SIZE: Final = 50
@@ -63,16 +65,21 @@ PAGE_SIZE: Final = 50
 async def show_access(visit: Visit) -> Values:
     """Return requests, keys and sessions; what the sign-in may grant."""
     service = visit.service
-    now = format_instant(service.clock())
-    keys = [{**row, "state": key_state(row, now)} for row in await _keys(visit).all()]
+    now = service.clock()
+    keys = [
+        {**row, "state": key_state(row, format_instant(now)), "undo_until": undo_until(row, now)}
+        for row in await _keys(visit).all()
+    ]
     opened, leads, warning = await _keys(visit).find_open()
     latest = visit.session.key_expires_at
     said = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
     return {
+        "is_owner": visit.actor == OWNER,
+        "revoked": visit.query.get("revoked"),
         "open_keys": opened,
         "warning": warning,
         "default_scopes": lambda request: default_scopes(credential_types(request)),
-        "last_day": min(format_instant(service.clock() + CREDENTIAL_LIFETIME), latest or "~")[:10],
+        "last_day": min(format_instant(now + CREDENTIAL_LIFETIME), latest or "~")[:10],
         "requests": await _decisions(visit).all(),
         "keys": [row for row in keys if row["state"] in ("valid", "rotated")],
         "ended": [row for row in keys if row["state"] not in ("valid", "rotated")],
@@ -98,15 +105,21 @@ def _decisions(visit: Visit) -> AccessDecisions:
 
 
 def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) -> None:
-    """Raise Problem `invalid` for more than the sign-in itself has."""
+    """Raise Problem `invalid` for more than the sign-in itself has.
+
+    What has no end asks for a new sign-in.
+    """
     if beyond := sorted(set(scopes) - visit.actor.scopes):
         raise Problem("invalid", f"Your key has no scope {beyond[0]}, so it cannot grant it")
-    if is_beyond(expires_at, visit.session.key_expires_at):
+    latest = visit.session.key_expires_at
+    if latest is not None and (expires_at is None or expires_at > latest):
         raise Problem(
             "invalid",
-            f"Your key ends on {(visit.session.key_expires_at or '')[:10]}, so it cannot grant "
+            f"Your key ends on {latest[:10]}, so it cannot grant "
             "what lasts longer: sign in with a key without an end, or by a link",
         )
+    if expires_at is None:
+        visit.require_fresh_sign_in()
 
 
 async def approve(visit: Visit) -> str:
@@ -155,21 +168,15 @@ async def issue(visit: Visit) -> OperationResult:
     try:
         issued = await _keys(visit).issue(new, typed.get("once", ""))
     except Problem as problem:
+        name, colon, sentence = problem.message.partition(": ")
+        if colon and name in ("name", "scopes", "tables", "expires"):
+            field = name.removesuffix("s") if name != "expires" else name
+            raise FormErrors({field: f"{sentence}."}) from None
         if problem.code != "conflict":
-            raise _at_field(problem) from None
+            raise
         message = "This key was issued already, and its secret was shown: see the list"
         raise Problem("conflict", message) from None
     return await _show_secret(visit, issued)
-
-
-def _at_field(problem: Problem) -> Exception:
-    name, colon, sentence = problem.message.partition(": ")
-    is_field = colon and name in ("name", "scopes", "tables", "expires")
-    return (
-        FormErrors({name.removesuffix("s") if name != "expires" else name: f"{sentence}."})
-        if is_field
-        else problem
-    )
 
 
 async def rotate(visit: Visit) -> OperationResult:
@@ -177,11 +184,18 @@ async def rotate(visit: Visit) -> OperationResult:
     row = await _keys(visit).find(visit.path["key"])
     expires_at = successor_expiry(row, visit.service.clock())
     _check_grant(visit, tuple(row["scopes"].split()), expires_at)
-    return await _show_secret(visit, await _keys(visit).rotate(row["id"]))
+    return await _show_secret(visit, await _keys(visit).rotate(row["id"]), row["id"])
 
 
-async def _show_secret(visit: Visit, issued: IssuedKey) -> OperationResult:
-    return await render(visit.service, "secret", "A new key", issued=issued, back=PATH)
+async def _show_secret(visit: Visit, issued: IssuedKey, former: str = "") -> OperationResult:
+    return await render(
+        visit.service,
+        "secret",
+        "A new key",
+        issued=issued,
+        back=PATH,
+        former=former if visit.actor == OWNER else "",
+    )
 
 
 async def set_end(visit: Visit) -> str:
@@ -193,10 +207,22 @@ async def set_end(visit: Visit) -> str:
 
 
 async def revoke(visit: Visit) -> str:
-    """Revoke a key. Raises Problem `conflict` for one that is revoked already."""
-    if (await _keys(visit).find(visit.path["key"]))["revoked_at"]:
+    """Revoke a key, and notify the owner. Raises Problem `conflict` for one that is revoked."""
+    row = await _keys(visit).find(visit.path["key"])
+    if row["revoked_at"]:
         raise Problem("conflict", "This key was revoked already")
-    await _keys(visit).revoke(visit.path["key"])
+    await _keys(visit).revoke(row["id"], *visit.service[Outbox].to_owner(KEY, row))
+    visit.service[Outbox].wake()
+    return f"{PATH}?revoked={row['id']}"
+
+
+async def take_back(visit: Visit) -> str:
+    """Undo a revocation or a rotation, and notify the owner, whose own sign-in alone can."""
+    if visit.actor != OWNER:
+        raise Problem("forbidden", "Only the owner can take this back: sign in by a mailed link")
+    row = await _keys(visit).find(visit.path["key"])
+    await _keys(visit).take_back(row["id"], *visit.service[Outbox].to_owner(KEY, row))
+    visit.service[Outbox].wake()
     return PATH
 
 
@@ -277,7 +303,22 @@ ACTIONS: Final = (
     Action("/desk/access/keys/", ACCESS, issue),
     Action("/desk/access/keys/{key}/rotate/", ACCESS, rotate),
     Action("/desk/access/keys/{key}/revoke/", ACCESS, revoke),
-    Action("/desk/access/keys/{key}/end/", ACCESS, set_end),
+    service = visit.service
+    now = service.clock()
+    keys = [
+        {**row, "state": key_state(row, format_instant(now)), "undo_until": undo_until(row, now)}
+        for row in await _keys(visit).all()
+    ]
+    opened, leads, warning = await _keys(visit).find_open()
+    latest = visit.session.key_expires_at
+    said = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
+    return {
+        "is_owner": visit.actor == OWNER,
+        "revoked": visit.query.get("revoked"),
+        "open_keys": opened,
+        "warning": warning,
+        "default_scopes": lambda request: default_scopes(credential_types(request)),
+        "last_day": min(format_instant(now + CREDENTIAL_LIFETIME), latest or "~")[:10],
     Action("/desk/access/sessions/{key}/end/", ACCESS, end_session),
     Action("/desk/mail/retry/", MAIL, retry),
     Action("/desk/mail/discard/", MAIL, discard),
@@ -302,7 +343,10 @@ async def sign_in(service: Service, request: Request) -> OperationResult:
     to = safe_target(dict(pairs).get("to", DESK))
     screen = safe_target(dict(pairs).get("screen", to))
     try:
-        actor = await _key_actor(service, request, dict(pairs).get("key", "").strip())
+        actor = await key_owner(service, request, dict(pairs).get("key", "").strip())
+        if "admin:read" not in actor.scopes:
+            message = "This key lacks the scope admin:read: use one that has it"
+            raise Problem("invalid", message)  # noqa: TRY301  shown in the form as the others are
     except Problem as problem:
         if problem.code != "invalid":
             raise
@@ -313,13 +357,6 @@ async def sign_in(service: Service, request: Request) -> OperationResult:
     result = await render(service, "resume", "Signed in", to=to, kept=kept)
     result.headers = cookie
     return result
-
-
-async def _key_actor(service: Service, request: Request, key: str) -> Actor:
-    actor = await key_owner(service, request, key)
-    if "admin:read" not in actor.scopes:
-        raise Problem("invalid", "This key lacks the scope admin:read: use one that has it")
-    return actor
 
 
 async def _start(service: Service, request: Request, actor: Actor) -> dict[str, str]:
@@ -336,16 +373,18 @@ async def _end_session(service: Service, request: Request) -> None:
 
 
 async def mail_link(service: Service, request: Request) -> OperationResult:
-    """Mail a link to the owner; the answer is the same whether or not mail works."""
-    await service.limiter.hit("desk_links", request.address)
+    """Mail a link to the owner; the answer is the same whether or not one is sent."""
     links, settings = service[DeskLinks], service.settings
-    await links.check_rate()
-    row = links.new_row(safe_target(dict(form_pairs(request.body)).get("to", DESK)))
+    cookies = request.headers.get("Cookie", "")
+    if browser := links.known(read_cookie(settings.site_url, cookies, BROWSER)):
+        await service.limiter.hit("desk_links", browser)
+    target = safe_target(dict(form_pairs(request.body)).get("to", DESK))
+    row = links.new_row(target, is_known=bool(browser))
     is_safe = settings.is_loopback or settings.site_url.startswith("https:")
-    mail = service[Outbox].desk_link(row)
-    await service.store.run(*links.insert(row), *(mail if is_safe else ()))
+    entries = service[Outbox].to_owner(LINK, row) if is_safe else ()
+    await service.store.run(*links.stored(row, entries))
     service[Outbox].wake()
-    return await render(service, "link_sent", "Look into your mail")
+    return await render(service, "link_sent", "Look into your mail", is_known=bool(browser))
 
 
 async def show_link(service: Service, request: Request) -> OperationResult:
@@ -355,7 +394,7 @@ async def show_link(service: Service, request: Request) -> OperationResult:
     return await render(service, "link", "Sign in to the desk")
 
 
-_USED: Final = "This link has been used, or is older than 15 minutes: ask for another one."
+_USED: Final = "This link has been used, or has expired: ask for another one."
 
 
 async def use_link(service: Service, request: Request) -> OperationResult:
@@ -369,7 +408,14 @@ async def use_link(service: Service, request: Request) -> OperationResult:
 async def sign_out(service: Service, request: Request) -> OperationResult:
     """End the session of this browser."""
     await _end_session(service, request)
-    return redirect(SIGN_IN, {"Set-Cookie": set_cookie(service.settings.site_url, "")})
+    return redirect(
+        SIGN_IN,
+        {
+            "Set-Cookie": set_cookie(service.settings.site_url, ""),
+            # Else a page that the browser keeps could come back for whoever is there next.
+            "Clear-Site-Data": '"cache"',
+        },
+    )
 
 
 _SHEET: Final = Document(
@@ -387,7 +433,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
     declare(SIGN_IN, "GET", show_sign_in),
     declare(SIGN_IN, "POST", sign_in),
     declare("/desk/mail-link/", "POST", mail_link),
-    declare(LINK, "GET", show_link),
-    declare(LINK, "POST", use_link),
+    declare(LINK_PATH, "GET", show_link),
+    declare(LINK_PATH, "POST", use_link),
     declare("/desk/sign-out/", "POST", sign_out),
 )

@@ -232,10 +232,10 @@ SCREENS: Final = (
     INBOX,
     LEAD,
     Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
-    Screen("/desk/leads/{key}/person.json", "", "", export),
+    Screen("/desk/leads/{key}/person.json", "", "", export, needs_fresh_sign_in=True),
 )
 ACTIONS: Final = (
     Action("/desk/leads/mark/", INBOX, mark),
     Action(LEAD.path, LEAD, save_lead),
-    Action("/desk/leads/{key}/erase/", _LEAD_OF_PERSON, erase),
+    Action("/desk/leads/{key}/erase/", _LEAD_OF_PERSON, erase, needs_fresh_sign_in=True),
 )

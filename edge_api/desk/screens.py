@@ -20,6 +20,7 @@ import jinja2
 from pydantic import TypeAdapter
 
 from edge_api.auth.actor import Actor
+from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.rate_limits import AUTHENTICATED
 from edge_api.auth.undo import undoable
 from edge_api.db.internal_tables import MAX_URL_LENGTH
@@ -28,7 +29,18 @@ from edge_api.db.query import Filter, Order, Read
 from edge_api.db.table import Row
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant, parse_uuid
-from edge_api.desk.sessions import Session, Sessions, read_cookie
+from edge_api.desk.sessions import (
+    BROWSER,
+    FORM_FIELD,
+    FRESH_FOR,
+    Session,
+    Sessions,
+    add_tokens,
+    check_origin,
+    check_token,
+    read_cookie,
+    set_cookie,
+)
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.forms import form_pairs
 from edge_api.operation.input import FormErrors, normalize_newlines
@@ -81,6 +93,12 @@ class Visit:
         """Return every value of a member, as of boxes that were ticked."""
         return tuple(text for each, text in form_pairs(self.form) if each == name)
 
+    def require_fresh_sign_in(self) -> None:
+        """Raise Problem `unauthenticated` if the sign-in is old: the action asks for a new one."""
+        age = self.service.clock() - datetime.fromisoformat(self.session.started_at)
+        if abs(age) >= FRESH_FOR:  # below zero, the clock was set back
+            raise Problem("unauthenticated", "You signed in more than a day ago: sign in again")
+
     def may_use(self, table: str) -> bool:
         """Return whether the sign-in reaches a table; an empty name: all of them."""
         tables = self.actor.tables
@@ -101,6 +119,8 @@ class Screen:
     """Its name in the navigation, if it stands there."""
     is_open: bool = False
     """Whether it checks tables itself."""
+    needs_fresh_sign_in: bool = False
+    """Whether it asks for a new sign-in when the last one is older than a day."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +132,8 @@ class Action:
     run: Callable[[Visit], Awaitable[str | OperationResult]]
     """Returns the address of the next page, or a page. Raises FormErrors, Problem."""
     scope: Scope = "admin:write"
+    needs_fresh_sign_in: bool = False
+    """As that of a screen; where it depends, `run` calls `Visit.require_fresh_sign_in`."""
 
 
 def operations(screens: Sequence[Screen], actions: Sequence[Action]) -> list[AnyOperation]:
@@ -128,7 +150,7 @@ BODY: Final = Body(TypeAdapter(dict[str, str | list[str]]), {"type": "object"}, 
 
 
 def declare(path: str, method: Method, handler: Handler) -> AnyOperation:
-    """Return a page of the desk as an operation; a POST must come from the desk itself."""
+    """Return a page of the desk as an operation; a POST must come from a form of the desk."""
     return Operation(
         name=re.sub(r"\W+", "_", f"{method.lower()}{path}").strip("_"),
         path=path,
@@ -145,12 +167,18 @@ def declare(path: str, method: Method, handler: Handler) -> AnyOperation:
 async def _answer(
     handler: Handler, service: Service, request: Request, *, is_post: bool
 ) -> OperationResult:
+    kept: Sequence[tuple[str, str]] = ()
+    site_url, cookies = service.settings.site_url, request.headers.get("Cookie", "")
     try:
         if is_post:
             check_origin(service, request.headers)
-        return await handler(service, request)
+            token, kept = str(request.body.pop(FORM_FIELD, "")), form_pairs(request.body)
+            check_token(site_url, cookies, token)
+        result = await handler(service, request)
     except Problem as problem:
-        return await show_problem(service, problem)
+        result = await show_problem(service, problem, kept=kept)
+    add_tokens(site_url, cookies, result)
+    return result
 
 
 Menu = tuple[tuple[str, str, Screen], ...]
@@ -163,33 +191,44 @@ async def _show(screen: Screen, menu: Menu, service: Service, request: Request) 
         return redirect(f"{SIGN_IN}{_query([('to', address)])}")
     visit = Visit(service, session, request.path, request.pairs, address)
     try:
-        _admit(visit, screen, "admin:read")
+        _admit(visit, screen, "admin:read", is_grave=screen.needs_fresh_sign_in)
         values = await screen.read(visit)
     except Problem as problem:
-        return await show_problem(service, problem, visit, menu)
+        return await show_problem(service, problem, visit, menu, to=address)
     if isinstance(values, OperationResult):
         values.headers = {**NOINDEX, **values.headers}
         return values
-    return await render_screen(screen, menu, visit, values)
+    result = await render_screen(screen, menu, visit, values)
+    links, site_url = service[DeskLinks], service.settings.site_url
+    if not links.known(read_cookie(site_url, request.headers.get("Cookie", ""), BROWSER)):
+        result.headers = {
+            **result.headers,
+            "Set-Cookie": set_cookie(site_url, links.new_browser(), BROWSER),
+        }
+    return result
 
 
 async def _act(action: Action, menu: Menu, service: Service, request: Request) -> OperationResult:
     session, kept = await find_session(service, request), form_pairs(request.body)
     here = safe_target(dict(kept).get("back") or _fill(action.screen.path, request.path))
+    signing = {
+        "to": _fill(action.path, request.path) if kept else here,
+        "screen": here,
+        "kept": kept,
+    }
     if session is None:
-        signing = {"to": _fill(action.path, request.path) if kept else here, "screen": here}
-        return await render(service, "sign_in", "Sign in", status=401, kept=kept, **signing)
+        return await render(service, "sign_in", "Sign in", status=401, **signing)
     pairs = parse_qsl(urlsplit(here).query)
     visit = Visit(service, session, request.path, pairs, here, request.body)
     before = service.clock()
     try:
-        _admit(visit, action.screen, action.scope)
+        _admit(visit, action.screen, action.scope, is_grave=action.needs_fresh_sign_in)
         result = await action.run(visit)
     except FormErrors as errors:
         return await _show_again(action, menu, visit, Problem("invalid"), errors.by_field)
     except Problem as problem:
         if problem.code not in ("invalid", "conflict"):
-            return await show_problem(service, problem, visit, menu)
+            return await show_problem(service, problem, visit, menu, **signing)
         return await _show_again(action, menu, visit, problem, {"form": f"{problem.message}."})
     if isinstance(result, OperationResult):
         return result
@@ -215,8 +254,8 @@ async def _show_again(
     return await render_screen(action.screen, menu, visit, shown, problem.status)
 
 
-def _admit(visit: Visit, screen: Screen, scope: Scope) -> None:
-    """Count the request; raise Problem unless the sign-in has scope and tables."""
+def _admit(visit: Visit, screen: Screen, scope: Scope, *, is_grave: bool) -> None:
+    """Count the request; raise Problem unless the sign-in has scope and tables, and is new."""
     visit.service.limiter.count(AUTHENTICATED, visit.session.id)
     if scope not in visit.actor.scopes:
         message = f"Your key lacks the scope {scope}: sign in with one that has it"
@@ -224,27 +263,14 @@ def _admit(visit: Visit, screen: Screen, scope: Scope) -> None:
     if not screen.is_open and not visit.may_use(screen.table):
         message = "Your key is for some tables alone: sign in with one for all, or by a link"
         raise Problem("forbidden", message)
+    if is_grave:
+        visit.require_fresh_sign_in()
 
 
 async def find_session(service: Service, request: Request) -> Session | None:
     """Return the session of the browser's cookie, if it holds. Raises Problem `unavailable`."""
-    secret = read_cookie(service.settings.site_url, request.headers)
+    secret = read_cookie(service.settings.site_url, request.headers.get("Cookie", ""))
     return await service[Sessions].find(secret) if secret else None
-
-
-def check_origin(service: Service, headers: Mapping[str, str]) -> None:
-    """Reject a form of any other origin. Raises Problem `forbidden`.
-
-    Fetch Metadata, section 2.3; Fetch, section 3.2: a browser sends at least one of both headers
-    with a POST.
-    """
-    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
-    own = service.settings.site_url
-    if service.settings.is_loopback:  # the host was checked, and may be another loopback name
-        own = f"http://{headers.get('Host', '')}"
-    is_own = site in (None, "same-origin") and origin in (None, own)
-    if not is_own or site is origin is None:
-        raise Problem("forbidden", "This form was not sent by the desk itself: open it, try again")
 
 
 def safe_target(address: str) -> str:
@@ -275,11 +301,20 @@ def redirect(address: str, headers: Values | None = None) -> OperationResult:
 
 
 async def show_problem(
-    service: Service, problem: Problem, visit: Visit | None = None, menu: Menu = ()
+    service: Service,
+    problem: Problem,
+    visit: Visit | None = None,
+    menu: Menu = (),
+    **more: Any,
 ) -> OperationResult:
-    """Return an error as a page of the desk."""
-    values = {"problem": problem.message, **_frame(menu, visit)}
-    result = await render(service, "problem", "This did not work", status=problem.status, **values)
+    """Return an error as a page of the desk: for `unauthenticated` that where one signs in again.
+
+    `more` are values of its template: what was typed as `kept`, and where it goes on as `to`.
+    """
+    is_stale = problem.code == "unauthenticated"
+    page = ("sign_in", "Sign in again") if is_stale else ("problem", "This did not work")
+    values = {"problem": problem.message, **more, **_frame(menu, visit)}
+    result = await render(service, *page, status=problem.status, **values)
     result.headers = {**result.headers, **problem.headers}
     return result
 
@@ -355,10 +390,9 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters.update(minute=_minute, urlquote=quote, with_parameters=with_parameters)
+    environment.filters.update(
+        minute=lambda at: f"{datetime.fromisoformat(at):%-d %b %Y, %H:%M}" if at else "",
+        urlquote=quote,
+        with_parameters=with_parameters,
+    )
     return environment
-
-
-def _minute(instant: str | None) -> str:
-    """Return an instant to the minute, for people."""
-    return datetime.fromisoformat(instant).strftime("%-d %b %Y, %H:%M") if instant else ""

@@ -1,5 +1,9 @@
-"""Sessions of the desk: browsers that signed in with an API key or with the owner's link."""
+"""Sessions of the desk: browsers that signed in with an API key or with the owner's link.
 
+Their cookies are here too, and the tokens that bind forms to a session.
+"""
+
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
@@ -10,16 +14,19 @@ from typing import Final
 from edge_api.auth.actor import Actor, Clock, audit_entry, new_id
 from edge_api.auth.credentials import actor_of
 from edge_api.auth.keys import key_state
-from edge_api.auth.secrets import hash_secret
+from edge_api.auth.secrets import hash_secret, is_signed, sign
 from edge_api.db.internal_tables import DESK_SESSIONS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
+from edge_api.operation.service import HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import SCOPES
 
 LIFETIME: Final = timedelta(days=30)
+FRESH_FOR: Final = timedelta(days=1)
+"""How long after a sign-in the gravest actions are done without another."""
 OWNER: Final = Actor("", "owner", "session", frozenset(SCOPES))
 """Who signed in by a link: every scope, no list of tables."""
 
@@ -32,6 +39,7 @@ class Session:
     actor: Actor
     key_expires_at: str | None
     """The end of the key it was made with; `None` for a key without one, and for the owner."""
+    started_at: str
 
 
 class Sessions:
@@ -44,10 +52,13 @@ class Sessions:
     async def start(self, actor: Actor, user_agent: str) -> str:
         """Store a session and return its secret, for the cookie. Raises Problem."""
         secret, now = token_urlsafe(32), self._clock()
+        # The names of a browser and its system, for the owner to tell sessions apart.
+        names = [name for mark, name in _BROWSERS.items() if mark in user_agent]
+        systems = [each for each in _SYSTEMS if each in user_agent]
         given = {
             "digest": hash_secret(secret),
             "credential_id": actor.credential_id or None,
-            "browser": _name_browser(user_agent),
+            "browser": " on ".join((*names[:1], *systems[:1])) or user_agent[:60],
             "expires_at": format_instant(now + LIFETIME),
         }
         row = DESK_SESSIONS.new_row(given, format_instant(now), partial(new_id, now))
@@ -64,12 +75,13 @@ class Sessions:
             return None
         row = found.rows[0]
         if row["credential_id"] is None:
-            return Session(row["id"], OWNER, None)
+            return Session(row["id"], OWNER, None, row["created_at"])
         of_key = (Filter("id", "eq", row["credential_id"]),)
         (keys,) = await self._store.run(Read(CREDENTIALS, where=of_key))
         if not keys.rows or key_state(keys.rows[0], now) not in ("valid", "rotated"):
             return None
-        return Session(row["id"], actor_of(keys.rows[0]), keys.rows[0]["expires_at"])
+        ends_at, started_at = keys.rows[0]["expires_at"], row["created_at"]
+        return Session(row["id"], actor_of(keys.rows[0]), ends_at, started_at)
 
     async def all(self) -> list[Row]:
         """Return the rows of all sessions that hold, newest first."""
@@ -98,13 +110,6 @@ def _active(now: str) -> Where:
     return Filter("expires_at", "gt", now), Filter("revoked_at", "is", None)
 
 
-def _name_browser(user_agent: str) -> str:
-    """Return the name of a browser and its system, for the owner to tell sessions apart."""
-    names = [name for mark, name in _BROWSERS.items() if mark in user_agent]
-    systems = [each for each in _SYSTEMS if each in user_agent]
-    return " on ".join((*names[:1], *systems[:1])) or user_agent[:60]
-
-
 _BROWSERS: Final = {
     "Firefox": "Firefox",
     "Edg": "Edge",
@@ -116,25 +121,81 @@ _SYSTEMS: Final = ("Android", "iPhone", "iPad", "Windows", "Mac OS X", "Linux")
 """As they name themselves; several stand in one text, and the first here is the right one."""
 
 
-def cookie_name(site_url: str) -> str:
-    """Return the name of the cookie: on https one that only this host can set (RFC 6265bis)."""
-    return "__Host-desk" if site_url.startswith("https:") else "desk"
+BROWSER: Final = "desk-browser"
+"""The cookie of a browser: random, and signed once somebody has signed in there."""
 
 
-def set_cookie(site_url: str, secret: str) -> str:
-    """Return the value of `Set-Cookie` for a secret; an empty one ends the cookie."""
+def cookie_name(site_url: str, cookie: str) -> str:
+    """Return the name of a cookie: on https one that only this host can set (RFC 6265bis)."""
+    return f"__Host-{cookie}" if site_url.startswith("https:") else cookie
+
+
+def set_cookie(site_url: str, value: str, cookie: str = "desk") -> str:
+    """Return the header `Set-Cookie` for a value; an empty one ends the cookie.
+
+    It is kept for as long as browsers do (RFC 6265bis: 400 days). A session ends earlier, in the
+    store: its cookie shows then whose form it was, so that nothing that was typed is lost.
+    """
     secure = "; Secure" if site_url.startswith("https:") else ""
-    age = int(LIFETIME.total_seconds()) if secret else 0
-    name = cookie_name(site_url)
-    return f"{name}={secret}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}"
+    pair, age = f"{cookie_name(site_url, cookie)}={value}", 400 * 24 * 3600 if value else 0
+    return f"{pair}; Path=/; Max-Age={age}; HttpOnly; SameSite=Lax{secure}"
 
 
-def read_cookie(site_url: str, headers: Mapping[str, str]) -> str:
-    """Return the secret in the browser's cookie; empty where there is none (RFC 6265, 5.4)."""
-    pairs = (part.strip().partition("=") for part in headers.get("Cookie", "").split(";"))
-    return next((value for name, _, value in pairs if name == cookie_name(site_url)), "")
+def read_cookie(site_url: str, header: str, cookie: str = "desk") -> str:
+    """Return the value in a header `Cookie`, the first; empty without one (RFC 6265, 5.4)."""
+    pairs = (part.strip().partition("=") for part in header.split(";"))
+    return next((value for name, _, value in pairs if name == cookie_name(site_url, cookie)), "")
 
 
-def is_beyond(expires_at: str | None, limit: str | None) -> bool:
-    """Return whether an expiry is later than the limit; `None` is never."""
-    return limit is not None and (expires_at is None or expires_at > limit)
+FORM_FIELD: Final = "form.token"
+"""The hidden field of every form; the dot keeps it from being a column of a table."""
+_FORM: Final = re.compile(rb'<form [^>]*method="post" action="(?:/desk/[^">]*)?"[^>]*>')
+
+
+def check_origin(service: Service, headers: Mapping[str, str]) -> None:
+    """Reject a form of any other origin. Raises Problem `forbidden`.
+
+    Fetch Metadata, section 2.3; Fetch, section 3.2: a browser sends at least one of both headers
+    with a POST.
+    """
+    site, origin = headers.get("Sec-Fetch-Site"), headers.get("Origin")
+    own = service.settings.site_url
+    if service.settings.is_loopback:  # the host was checked, and may be another loopback name
+        own = f"http://{headers.get('Host', '')}"
+    is_own = site in (None, "same-origin") and origin in (None, own)
+    if not is_own or site is origin is None:
+        raise Problem("forbidden", "This form was not sent by the desk itself: open it, try again")
+
+
+def check_token(site_url: str, cookies: str, token: str) -> None:
+    """Reject a form that no page of the desk had for this session. Raises Problem `forbidden`.
+
+    The origin alone does not show that: a form in a post has the same.
+    """
+    if not is_signed(_form_secret(site_url, cookies), FORM_FIELD, token):
+        raise Problem(
+            "forbidden",
+            "Nothing was changed: this form is not from a page that the desk showed to this "
+            "sign-in. Go back, reload that page, and send it again (the browser must take cookies)",
+        )
+
+
+def add_tokens(site_url: str, cookies: str, result: OperationResult) -> None:
+    """Add its token to each form of a page, so that no template can forget it.
+
+    A browser without a cookie is given one that its forms are bound to. No two pages have the same
+    token, as compression would betray one (BREACH).
+    """
+    if isinstance(result, HtmlResult) and _FORM.search(result.value):
+        secret = _form_secret(site_url, f"{result.headers.get('Set-Cookie', '')};{cookies}")
+        if not secret:
+            secret = token_urlsafe(16)
+            given = {"Set-Cookie": set_cookie(site_url, secret, BROWSER)}
+            result.headers = {**result.headers, **given}
+        field = f'<input type="hidden" name="{FORM_FIELD}" value="{sign(secret, FORM_FIELD)}">'
+        result.value = _FORM.sub(rb"\g<0>" + field.encode(), result.value)
+
+
+def _form_secret(site_url: str, cookies: str) -> str:
+    """Return what the forms are bound to: the session, or the browser that is not signed in."""
+    return read_cookie(site_url, cookies) or read_cookie(site_url, cookies, BROWSER)

@@ -34,7 +34,7 @@ from markupsafe import Markup
 from edge_api.db.email_address import Mailbox, parse_mailbox
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.service import SPAM_THRESHOLD
 
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
@@ -135,16 +135,26 @@ LINK: Final = MessageType(
     "desk_link",
     "auth",
     "Sign in to the desk: {{ site_title }}",
-    ("link_url", *_SITE),
+    ("link_url", "expires_at", *_SITE),
     about=DESK_LINKS,
+    retry_for=timedelta(hours=24),
 )
-"""To the owner, with a token that is made when it is sent."""
+"""To the owner, with a token that is made when it is sent, as long as that can be used."""
+KEY: Final = MessageType(
+    "key_notice",
+    "auth",
+    "The key {{ key.name }} {{ 'was revoked' if key.revoked_at else 'is valid as before' }}",
+    ("key", "undo_until", "desk_url", *_SITE),
+    about=CREDENTIALS,
+    retry_for=timedelta(hours=72),
+)
+"""To the owner, of a key that was revoked at the desk, or taken back there."""
 OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
 
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
         each.template: each
-        for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, LINK)
+        for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, LINK, KEY)
     }
 )
 
@@ -324,10 +334,20 @@ def compose(
             message["Reply-To"] = _address(parse_mailbox(lead["email"]), lead["name"])
     message["Subject"] = subject[:MAX_SUBJECT_LENGTH].replace(_ENCODED_WORD, "= ?")
     message["Date"] = envelope.date.astimezone(UTC)
-    message["Message-ID"] = _message_id(envelope)
+    if _HOST.fullmatch(envelope.host) is None:
+        raise ValueError("the host of a Message-ID must be a domain or an address")
+    host = f"[{envelope.host}]" if ":" in envelope.host else envelope.host
+    message["Message-ID"] = f"<{UUID(envelope.message_id)}@{host}>"
     message["Auto-Submitted"] = message_type.auto_submitted
-    if message_type.unsubscribable:
-        _list_unsubscribe(message, envelope.unsubscribe_url or "")
+    if message_type.unsubscribable:  # with one click: by a POST, over https only (RFC 8058)
+        url = envelope.unsubscribe_url or ""
+        if _URL.fullmatch(url) is None or _ENCODED_WORD in url:
+            raise ValueError(
+                "the address to unsubscribe at must be a URL of http or https, in ASCII"
+            )
+        message["List-Unsubscribe"] = f"<{url}>"
+        if url.startswith("https:"):
+            message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     # Quoted-printable passes every relay unchanged, so that signatures made on the way hold.
     message.set_content(text, cte="quoted-printable")
     message.add_alternative(html, subtype="html", cte="quoted-printable")
@@ -338,19 +358,3 @@ def _address(mailbox: Mailbox, name: str | None = None) -> Address:
     # Not `addr_spec`, which takes no local part beyond ASCII.
     display_name = label(mailbox.name if name is None else name)
     return Address(display_name, mailbox.local_part, mailbox.domain)
-
-
-def _message_id(envelope: Envelope) -> str:
-    if _HOST.fullmatch(envelope.host) is None:
-        raise ValueError("the host of a Message-ID must be a domain or an address")
-    host = f"[{envelope.host}]" if ":" in envelope.host else envelope.host
-    return f"<{UUID(envelope.message_id)}@{host}>"
-
-
-def _list_unsubscribe(message: EmailMessage, url: str) -> None:
-    """Add the headers for unsubscribing with one click: by a POST, over https only (RFC 8058)."""
-    if _URL.fullmatch(url) is None or _ENCODED_WORD in url:
-        raise ValueError("the address to unsubscribe at must be a URL of http or https, in ASCII")
-    message["List-Unsubscribe"] = f"<{url}>"
-    if url.startswith("https:"):
-        message["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"

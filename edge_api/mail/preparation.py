@@ -17,16 +17,18 @@ from jinja2 import TemplateError, TemplateSyntaxError
 
 from edge_api.auth.actor import Clock, new_id, system_clock
 from edge_api.auth.desk_links import DeskLinks
+from edge_api.auth.keys import UNDO_TIME, undo_until
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
 from edge_api.db.table import Row
-from edge_api.db.tables import EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
+from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildRefusal, read_head
 from edge_api.leads.service import SPAM_THRESHOLD
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DEFAULT_TEMPLATES,
+    KEY,
     LINK,
     MESSAGE_TYPES,
     NOTIFICATION,
@@ -47,7 +49,7 @@ from edge_api.settings import Settings
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
 _HOUR: Final = timedelta(hours=1)
-_NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link"}
+_NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
 _SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
 
 
@@ -167,7 +169,18 @@ class MessageComposer:
             case REQUEST.template:
                 return {**site, "request": subject, "desk_url": self._desk("access/")}
             case LINK.template:
-                return {**site, "link_url": self.desk_links.address(subject["id"])}
+                return {
+                    **site,
+                    "link_url": self.desk_links.address(subject["id"]),
+                    "expires_at": subject["expires_at"],
+                }
+            case KEY.template:
+                return {
+                    **site,
+                    "key": subject,
+                    "undo_until": undo_until(subject, self.clock()),
+                    "desk_url": self._desk("access/"),
+                }
         return {
             **site,
             "approved": subject["status"] != "denied",
@@ -239,6 +252,13 @@ def sample_message(
         "lead": LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now)),
         "desk_url": f"{settings.site_url}{DESK}leads/",
         "link_url": f"{settings.site_url}{DESK}link/SAMPLE/",
+        "key": {
+            "name": "Reading list app",
+            "last_four": "Q9zY",
+            "scopes": "posts:read",
+            "revoked_at": format_instant(now),
+        },
+        "undo_until": format_instant(now + UNDO_TIME),
         "number": 7,
         "request": ACCESS_REQUESTS.new_row(_REQUEST, format_instant(now), lambda: new_id(now)),
         "approved": True,

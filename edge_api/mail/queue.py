@@ -34,7 +34,6 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
-    LINK,
     MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_NOTICES,
@@ -196,7 +195,7 @@ class Outbox:
         """Return the entries that notify the owner of a lead, and thank its sender if wanted."""
         if lead["status"] == "spam":
             return ()
-        queries = self._notify_owner(NOTIFICATION, lead)
+        queries: tuple[Query, ...] = self._notify_owner(NOTIFICATION, lead)
         if self._acknowledges:
             queries += self._queue(
                 ACKNOWLEDGEMENT, lead["email"], lead, undeliverable_reason(lead["email"])
@@ -220,10 +219,10 @@ class Outbox:
         is_mailed = self.is_configured and request["status"] == "pending"
         return self._notify_owner(REQUEST, request) if is_mailed else ()
 
-    def desk_link(self, link: Row) -> tuple[Query, ...]:
-        """Return the entry that mails a link to the owner, if there is one to be mailed."""
-        owner = self.owner
-        return self._queue(LINK, owner, link, None) if owner and self.is_configured else ()
+    def to_owner(self, message_type: MessageType, subject: Row) -> tuple[Insert, ...]:
+        """Return the entry that mails the owner at once, if there is one to be mailed."""
+        to = self.owner
+        return self._queue(message_type, to, subject, None) if to and self.is_configured else ()
 
     def _notify_owner(self, message_type: MessageType, subject: Row) -> tuple[Query, ...]:
         """Return a notice for the owner; after many within a while, one that is held for a while.
@@ -259,7 +258,7 @@ class Outbox:
         recipient: str,
         subject: Row,
         suppression_reason: str | None,
-    ) -> tuple[Query, ...]:
+    ) -> tuple[Insert, ...]:
         now = self._clock()
         reason = suppression_reason if self.is_configured else NO_RELAY
         if reason is not None:

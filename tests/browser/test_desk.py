@@ -1,10 +1,13 @@
 """The desk in a real browser without scripts: every action, by pointer and by keyboard."""
 
 import json
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from playwright.sync_api import Browser, Locator, Page
@@ -12,6 +15,8 @@ from playwright.sync_api import Browser, Locator, Page
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from tests.browser.conftest import Journal
 from tests.browser.watching import OVERFLOW
+from tests.edge.conftest import CONTENT, run_build
+from tests.edge.edge_process import Installation, free_port
 from tests.edge.store.samples import make_row
 from tools.judges import MODULES
 
@@ -169,7 +174,10 @@ def test_access_is_given_and_taken(journal: Journal, page: Page) -> None:
     page.get_by_role("link", name="Back to access").click()
     for _ in range(2):
         page.locator(".card", has_text="Printer").first.get_by_role("button", name="Revoke").click()
-    assert page.locator(".card", has_text="Printer").count() == 0
+    revoked = page.locator(".card", has_text="Printer")
+    assert revoked.count() == 2
+    assert revoked.get_by_role("button").count() == 0
+    assert "can take it back until" in revoked.first.inner_text()
     session = page.locator(".card", has_text="this one")
     session.get_by_role("button", name="End").click()
     page.goto(f"{journal.url}/desk/access/")
@@ -267,3 +275,80 @@ def look(page: Page, axe: str) -> list[str]:
     page.evaluate(axe)
     wide = page.evaluate(OVERFLOW)
     return [*page.evaluate(RUN_AXE), *([f"too wide by {wide}"] if wide > 0 else [])]
+
+
+TRAP = """---
+title: A trap
+slug: a-trap
+date: 2026-03-01
+description: One click of the owner.
+---
+
+Read this.
+
+<form method="post" action="/desk/access/keys/">
+<input type="hidden" name="name" value="Stranger"><input type="hidden" name="once" value="{once}">
+<input type="hidden" name="scope" value="admin:read">
+<input type="hidden" name="scope" value="admin:write">
+<button>Read on</button></form>
+"""
+
+
+def test_a_form_in_a_post_presses_nothing(browser: Browser, tmp_path: Path) -> None:
+    """The post has the origin of the desk, and the owner who is signed in clicks in it."""
+    content, port = tmp_path / "content", free_port()
+    shutil.copytree(CONTENT, content)
+    (content / "posts" / "a-trap.md").write_text(TRAP.format(once=uuid4()))
+    url = f"http://127.0.0.1:{port}"
+    run_build(content, tmp_path / "build", site_url=url)
+    settings = {"PORT": str(port), "DATABASE_URL": f"sqlite:///{tmp_path}/var/edge.db"}
+    settings |= {"BUILD_DIR": str(tmp_path / "build")}
+    installation = Installation(tmp_path, settings)
+    with installation.serving(), browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        _, said, _ = installation.run("desk", "link")
+        page.goto(said.split()[-1])
+        press(page, "Sign in")
+        page.goto(f"{url}/desk/access/")
+        before = page.locator("main").inner_text()
+        page.goto(f"{url}/journal/a-trap/")
+        with page.expect_navigation() as moved:
+            page.get_by_role("button", name="Read on").click()
+        assert moved.value.status == 403
+        assert "Nothing was changed" in page.locator("main").inner_text()
+        page.goto(f"{url}/desk/access/")
+        assert page.locator("main").inner_text() == before
+        page.get_by_text("Issue a key").click()
+        page.get_by_label("Name").fill("Mine")
+        press(page, "Issue")
+        assert page.locator(".secret").count() == 1
+
+
+def test_a_slip_with_a_key_is_taken_back(journal: Journal, browser: Browser) -> None:
+    """By the owner's own sign-in: the undo of a revocation, and that of a rotation."""
+    status, said, _ = journal.installation.run("keys", "issue", "--name", "Slip", "--json")
+    assert status == 0
+    secret = json.loads(said)["key"]
+    posts = "/api/public/v1/posts"
+    _, link, _ = journal.installation.run("desk", "link")
+    with browser.new_context(java_script_enabled=False) as context:
+        page = context.new_page()
+        page.goto(link.split()[-1])
+        press(page, "Sign in")
+        page.goto(f"{journal.url}/desk/access/")
+        card = page.locator(".card", has_text="Slip")
+        rotate, revoke = (
+            card.get_by_role("button", name=name).bounding_box() for name in ("Rotate", "Revoke")
+        )
+        assert rotate
+        assert revoke
+        assert revoke["x"] - rotate["x"] - rotate["width"] > 100
+        card.get_by_role("button", name="Revoke").click()
+        assert journal.edge.get(posts, {"X-API-Key": secret})[0] == 401
+        page.locator(".notice").get_by_role("button", name="Undo").click()
+        assert journal.edge.get(posts, {"X-API-Key": secret})[0] == 200
+        page.locator(".card", has_text="Slip").get_by_role("button", name="Rotate").click()
+        new = page.locator(".secret").inner_text()
+        press(page, "Undo the rotation")
+        assert journal.edge.get(posts, {"X-API-Key": new})[0] == 401
+        assert "valid · ends never" in page.locator(".card", has_text="Slip").first.inner_text()

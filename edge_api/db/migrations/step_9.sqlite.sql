@@ -26,3 +26,11 @@ UPDATE credentials SET needs_review = 1
 WHERE expires_at IS NULL AND id IN (SELECT id FROM given);
 
 DELETE FROM former_rows WHERE table_name = 'access_requests';
+-- Links say who asked for them; a rotated key keeps the end that it had.
+
+ALTER TABLE desk_links ADD COLUMN asked_by TEXT NOT NULL DEFAULT '';
+
+ALTER TABLE credentials ADD COLUMN former_expires_at TEXT
+    CHECK (former_expires_at GLOB '????-??-??T??:??:??.??????Z');
+
+UPDATE credentials SET former_expires_at = expires_at WHERE rotated_at IS NOT NULL;

@@ -10,7 +10,8 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from edge_api.db.query import Insert, Read
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import LEADS
-from tests.edge.conftest import SITE_URL, RunningEdge
+from edge_api.desk.sessions import FORM_FIELD
+from tests.edge.conftest import RunningEdge
 from tests.edge.store.samples import make_row
 
 LEAD = {"name": "Ann Lee", "email": "ann@example.org", "budget_tier": "b", "message": "Hello\nyou"}
@@ -49,28 +50,49 @@ class Response:
 
 @dataclass
 class Browser:
-    """A browser: it keeps its cookie, and says where its forms come from."""
+    """A browser: it keeps its cookies, and says where its forms come from."""
 
     edge: RunningEdge
     cookie: str = ""
-    own: dict[str, str] = field(
-        default_factory=lambda: {"Sec-Fetch-Site": "same-origin", "Origin": SITE_URL}
-    )
+    """The cookie of its session."""
+    known: str = ""
+    """The cookie that it keeps when it signs out."""
+    tokens: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    @property
+    def own(self) -> dict[str, str]:
+        """The headers that say that a form comes from the site itself."""
+        return {"Sec-Fetch-Site": "same-origin", "Origin": self.edge.service.settings.site_url}
 
     async def ask(self, method: str, path: str, **more: Any) -> Response:
         """Send a request and take the cookie that comes back."""
-        headers = {"Cookie": self.cookie, **more.pop("headers", {})}
+        cookies = "; ".join(filter(None, (self.cookie, self.known)))
+        headers = {"Cookie": cookies, **more.pop("headers", {})}
         async with self.edge.ask(method, path, headers=headers, **more) as answer:
-            if given := answer.headers.get("Set-Cookie"):
-                self.cookie = given.partition(";")[0]
+            if given := answer.headers.get("Set-Cookie", "").partition(";")[0]:
+                if "desk-browser=" in given:
+                    self.known = given
+                else:
+                    self.cookie = given
             return Response(answer.status, answer.headers, await answer.text())
 
     async def get(self, path: str) -> Response:
         """Open a page."""
         return await self.ask("GET", path)
 
+    async def token(self) -> str:
+        """Return the token of the forms that it is shown, as a page has it."""
+        if (self.cookie, self.known) not in self.tokens:
+            shown = await self.get("/desk/sign-in/")
+            if shown.status == 303:
+                shown = await self.get("/desk/")
+            token = str(shown.one(f"[name='{FORM_FIELD}']").attributes["value"])
+            self.tokens[self.cookie, self.known] = token
+        return self.tokens[self.cookie, self.known]
+
     async def post(self, path: str, headers: Any = None, **form: Any) -> Response:
-        """Send a form."""
+        """Send a form, as a page of the desk has it."""
+        form = {FORM_FIELD: await self.token(), **form}
         pairs = [
             (name, each)
             for name, value in form.items()

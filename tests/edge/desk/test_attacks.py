@@ -22,7 +22,7 @@ from edge_api.desk.sessions import Sessions
 from edge_api.operations import DESK
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL, EdgeMaker, RunningEdge
-from tests.edge.desk.conftest import FORM, Browser, Response
+from tests.edge.desk.conftest import Browser, Response
 from tests.edge.store.samples import make_row
 
 POSTS = sorted(each.path for each in DESK if each.method == "POST")
@@ -325,22 +325,6 @@ async def test_a_link_signs_in_once_and_looking_does_nothing(edge: RunningEdge) 
         again = await Browser(edge).post(wrong)
         assert (again.status, "has been used" in again.said) == (404, True)
         assert (await Browser(edge).get(wrong)).status == 404
-
-
-async def test_links_are_mailed_a_few_times_an_hour(make_edge: EdgeMaker) -> None:
-    """Three for one address; the answer is the same whether or not mail works."""
-    async with make_edge(RATE_DESK_LINKS="3/hour") as edge:
-        answers = [await Browser(edge).post("/desk/mail-link/") for _ in range(4)]
-        assert [each.status for each in answers] == [200, 200, 200, 429]
-        assert len({each.said for each in answers[:3]}) == 1
-        for _ in range(7):
-            await edge.service[DeskLinks].create()
-        async with edge.ask(
-            "POST", "/desk/mail-link/", headers={**FORM, **Browser(edge).own}
-        ) as full:
-            assert full.status == 429
-        address = await edge.service[DeskLinks].create()
-        assert (await Browser(edge).post(address.removeprefix(SITE_URL))).status == 303
 
 
 async def test_a_redirect_stays_at_the_desk(edge: RunningEdge) -> None:

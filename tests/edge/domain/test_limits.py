@@ -70,7 +70,7 @@ async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
         '"failed_auth";q=300;w=60',
         '"token";q=30;w=60',
         '"search";q=300;w=60',
-        '"desk_links";q=3;w=3600',
+        '"desk_links";q=3;w=3600, "desk_links-day";q=10;w=86400',
     ]
 
 

@@ -30,13 +30,24 @@ REQUEST = {
     "scopes": "posts:read",
     "expires_at": "2026-06-15T12:00:00.000000Z",
 }
+KEY = {"name": "Printer", "last_four": "Q9zY", "scopes": "posts:read"}
 VALUES: Mapping[str, Mapping[str, Any]] = {
     "lead_notification": {"lead": LEAD, "desk_url": DESK_URL, **SITE},
     "lead_acknowledgement": SITE,
     "access_decision": APPROVED,
     "access_request": {"request": REQUEST, "desk_url": DESK_URL, **SITE},
     "owner_summary": {"number": 7, "desk_url": DESK_URL, **SITE},
-    "desk_link": {"link_url": "https://journal.example/desk/link/secret/", **SITE},
+    "desk_link": {
+        "link_url": "https://journal.example/desk/link/secret/",
+        "expires_at": "2026-06-15T12:00:00.000000Z",
+        **SITE,
+    },
+    "key_notice": {
+        "key": {**KEY, "revoked_at": "2026-06-15T12:00:00.000000Z"},
+        "undo_until": "2026-06-15T12:10:00.000000Z",
+        "desk_url": "https://journal.example/desk/access/",
+        **SITE,
+    },
 }
 NAMES = tuple(MESSAGE_TYPES)
 
@@ -269,6 +280,21 @@ def test_a_refusal_says_that_there_is_nothing_to_claim() -> None:
 
     assert "declined" in str(message["Subject"])
     assert CLAIM_URI not in both(message)
+
+
+def test_a_notice_of_a_key_says_what_holds_now() -> None:
+    """Revoked, and until when that can be taken back; or valid, and what to do if that is wrong."""
+    revoked = composed("key_notice")
+    assert str(revoked["Subject"]) == "The key Printer was revoked"
+    assert "15 June 2026, 12:10 UTC" in part(revoked, "plain")
+    late = {**VALUES["key_notice"], "undo_until": None}
+    assert "slip" not in both(compose("key_notice", make_envelope(), late))
+    back = {**late, "key": {**KEY, "revoked_at": None}}
+    message = compose("key_notice", make_envelope(), back)
+    assert str(message["Subject"]) == "The key Printer is valid as before"
+    assert "https://journal.example/desk/access/" in both(message)
+    without_desk = compose("key_notice", make_envelope(), {**back, "desk_url": ""})
+    assert "/desk/" not in both(without_desk)
 
 
 @pytest.mark.parametrize("name", NAMES)

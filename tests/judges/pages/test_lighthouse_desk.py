@@ -5,7 +5,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
+from edge_api.desk.sessions import FORM_FIELD
 from tests.judges.pages.lighthouse import Demands, faults_of, run
 from tests.judges.pages.served import Served
 
@@ -25,7 +27,11 @@ def sign_in(served: Served) -> str:
         "Sec-Fetch-Site": "same-origin",
         "Origin": served.site_url,
     }
-    form = urlencode({"key": served.key}).encode()
+    _, shown, body = served.edge.get("/desk/sign-in/")
+    token = LexborHTMLParser(body).css_first(f"[name='{FORM_FIELD}']")
+    assert token is not None
+    form = urlencode({"key": served.key, FORM_FIELD: token.attributes["value"]}).encode()
+    headers["Cookie"] = shown["Set-Cookie"].partition(";")[0]
     status, sent, _ = served.edge.post("/desk/sign-in/", form, headers)
     assert status == 303
     return sent["Set-Cookie"].partition(";")[0]
