@@ -303,22 +303,8 @@ ACTIONS: Final = (
     Action("/desk/access/keys/", ACCESS, issue),
     Action("/desk/access/keys/{key}/rotate/", ACCESS, rotate),
     Action("/desk/access/keys/{key}/revoke/", ACCESS, revoke),
-    service = visit.service
-    now = service.clock()
-    keys = [
-        {**row, "state": key_state(row, format_instant(now)), "undo_until": undo_until(row, now)}
-        for row in await _keys(visit).all()
-    ]
-    opened, leads, warning = await _keys(visit).find_open()
-    latest = visit.session.key_expires_at
-    said = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
-    return {
-        "is_owner": visit.actor == OWNER,
-        "revoked": visit.query.get("revoked"),
-        "open_keys": opened,
-        "warning": warning,
-        "default_scopes": lambda request: default_scopes(credential_types(request)),
-        "last_day": min(format_instant(now + CREDENTIAL_LIFETIME), latest or "~")[:10],
+    Action("/desk/access/keys/{key}/undo/", ACCESS, take_back),
+    Action("/desk/access/keys/{key}/end/", ACCESS, set_end),
     Action("/desk/access/sessions/{key}/end/", ACCESS, end_session),
     Action("/desk/mail/retry/", MAIL, retry),
     Action("/desk/mail/discard/", MAIL, discard),
