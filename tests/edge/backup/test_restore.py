@@ -281,7 +281,7 @@ def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> Non
     output = said(installation, "restore", str(aside), "--force")
 
     assert key.read_text() == "b" * 64
-    assert f"the secret key of the backup is in its place: {key}" in output
+    assert f"the secret key is in its place: {key}" in output
 
 
 @pytest.mark.size("ci")
