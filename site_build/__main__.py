@@ -152,7 +152,7 @@ def _leave_root() -> None:
             extra_groups=groups,
             start_new_session=True,
         )
-    except PermissionError:
+    except OSError:
         sys.exit(
             f"fore-edge: root must not write here; run this as the user {name}, in an environment "
             f"that it can run: {sys.executable} is closed to it"

@@ -109,6 +109,7 @@ def restore_wrongly(deploy: str, backup: Path) -> None:
     bad.unlink()
     (JOURNAL / "edge.db").write_bytes(backup.read_bytes())
     refuse("/srv/journal/edge.db", "others than root may write where /srv/journal/edge.db is: copy")
+    (JOURNAL / "edge.db").unlink()
     refuse(backup.name, "holds no secret key: name a saved var/edge.key", " --key /etc/hostname")
     refuse("file:///mnt/nowhere", "there is no folder /mnt/nowhere: copy the replica there first")
     refuse("file:///etc", "--replica: choose a folder below /srv, /mnt or /media")
