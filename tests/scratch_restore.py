@@ -28,9 +28,9 @@ from tests.scratch_machine import (
     wait_for,
 )
 
-HOME = Path("/root/restored")
+HOME = Path("/srv/restored")
 """Where root has the backup."""
-OLD = Path("/root/old")
+OLD = Path("/srv/old")
 """The journal of the former machine, which is root's own."""
 REPLICA = Path("/mnt/elsewhere/journal")
 LEADS = f"https://{DOMAIN}/api/public/v1/leads"
@@ -84,7 +84,7 @@ def restore_wrongly(deploy: str, backup: Path) -> None:
         assert "Traceback" not in said
         expect_nothing()
 
-    refuse("missing.db", "there is no file /root/restored/missing.db: name a backup")
+    refuse("missing.db", "there is no file /srv/restored/missing.db: name a backup")
     bad.write_text("no database", "utf-8")
     refuse(bad.name, "is no SQLite database: name another backup")
     bad.write_bytes(b"")
@@ -105,7 +105,7 @@ def restore_wrongly(deploy: str, backup: Path) -> None:
     refuse(bad.name, "99")
     bad.unlink()
     bad.symlink_to(backup)
-    refuse(bad.name, "/root/restored/bad.db is no file: name the file itself")
+    refuse(bad.name, "/srv/restored/bad.db is no file: name the file itself")
     bad.unlink()
     (JOURNAL / "edge.db").write_bytes(backup.read_bytes())
     refuse("/srv/journal/edge.db", "others than root may write where /srv/journal/edge.db is: copy")
