@@ -123,13 +123,14 @@ def lay_programs(deploy: str, folder: Path) -> None:
     site.mkdir()
     (site / "pelicanconf.py").write_text(TRAP, "utf-8")
     os.chown(site / "pelicanconf.py", 65534, 65534)
-    foreign = f"{program}/bin/fore-edge init /srv/new --from-pelican {site}"
-    run_block(foreign, folder, refused="is a program of another user: run this as that user")
+    take_over = f"{program}/bin/fore-edge init /srv/new --from-pelican {site}"
+    run_block(take_over, folder, refused="is a program of another user: run this as that user")
     at_terminal = "python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))'"
     run_block(f"{here}{at_terminal} {program}/bin/fore-edge check", folder)
-    as_journal("mv .env settings; ln -s /etc/services .env")
-    Path("/etc/services").touch()
-    os.chown("/etc/services", 65534, 65534)
+    foreign = Path("/srv/foreign")
+    foreign.touch()
+    os.chown(foreign, 65534, 65534)
+    as_journal(f"mv .env settings; ln -s {foreign} .env")
     run_block(f"{here}{program}/bin/fore-edge check", folder)
     as_journal("mv settings .env")
     assert set((JOURNAL / "var/who").read_text("utf-8").split()) == {str(JOURNAL.stat().st_uid)}

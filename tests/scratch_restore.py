@@ -157,7 +157,7 @@ def main() -> None:
     said = run_block(from_backup.replace("edge-INSTANT", backup.stem), HOME)
     assert "the secret key is in its place: var/edge.key" in said
     assert "content, theme, pelicanconf.py and the other settings of .env are in no backup" in said
-    assert "To bring it later" not in said
+    assert "without the former secret key" not in said
     assert not (JOURNAL / "var/.deploy").exists()
     foreign = [str(path) for path in JOURNAL.rglob("*") if path.owner() != "journal"]
     assert not foreign, foreign
@@ -174,7 +174,7 @@ def main() -> None:
     forget()
     REPLICA.parent.chmod(0o755)
     subprocess.run(["/bin/chown", "-hR", "journal:journal", REPLICA], check=True)
-    assert "To bring it later: systemctl stop" in run_block(
+    assert "without the former secret key" in run_block(
         from_replica.replace(" --key edge.key", ""), HOME
     )
     forget()
