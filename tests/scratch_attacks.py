@@ -134,9 +134,6 @@ def lay_programs(deploy: str, folder: Path) -> None:
     run_block(f"{here}{program}/bin/fore-edge check", folder)
     as_journal("mv settings .env")
     assert set((JOURNAL / "var/who").read_text("utf-8").split()) == {str(JOURNAL.stat().st_uid)}
-    same_session = "/usr/bin/setpriv --reuid=journal --regid=journal --init-groups"
-    run_block(f"{here}{at_terminal} {same_session} {program}/bin/fore-edge check", folder)
-    assert "typed" in (JOURNAL / "var/who").read_text("utf-8")
     assert not Path("/srv/who").exists()
     as_journal("rm *.py sh id find grep sed cat runuser setsid nginx; mv former pelicanconf.py")
 
