@@ -6,12 +6,12 @@ than to build a small site.
 
 import os
 import pwd
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 from typing import Any, TypeAlias
 
@@ -64,12 +64,15 @@ _KEEPS_ROOT = {"init", "deploy"}
 
 
 def main(
-    words: Sequence[str] | None = None, prog: str = _PROG, commands: Commands = COMMANDS
+    words: Sequence[str] | None = None,
+    prog: str = _PROG,
+    commands: Commands = COMMANDS,
+    read: Callable[[], Mapping[str, str]] = read_settings,
 ) -> int:
     """Run one command; return 0, 1 when content or disk is at fault, or 2 for what was asked."""
     words = sys.argv[1:] if words is None else words
     try:
-        arguments = make_parser(words, read_settings(), prog, commands).parse_args(words)
+        arguments = make_parser(words, read(), prog, commands).parse_args(words)
         return int(_load(commands[arguments.command][0]).run(arguments))
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
@@ -121,26 +124,42 @@ def fore_edge() -> int:
         if called in edge.COMMANDS:
             return int(edge.main(words, "fore-edge"))
         commands |= {name: ("", *command) for name, command in edge.COMMANDS.items()}
-    return main(words, "fore-edge", commands)
+    # These work on other folders: the settings of this one, which may be another user's, are none.
+    read = os.environ.copy if called in _KEEPS_ROOT else read_settings
+    return main(words, "fore-edge", commands, read)
 
 
 def _leave_root() -> None:
-    """Run this command anew as the user who owns this folder, or its `.env`, if that is not root.
+    """Run this command anew as the user of this folder, if that is not root, and end with it.
 
-    The owner's services could not change the files that root would make.
+    Root would run settings of that user, and make files that its services could not change. In a
+    folder of root's, the owner of its settings counts.
     """
-    try:
-        owner = pwd.getpwuid(max(Path(each).stat().st_uid for each in (".", ".env")))
-    except (OSError, KeyError):  # no journal, or one that is mounted from another system
+    names = (".", ".env", "pelicanconf.py")
+    owners = (os.lstat(each).st_uid for each in names if os.path.lexists(each))
+    if not (uid := next(filter(None, owners), 0)):
         return
-    if owner.pw_uid:
-        words = ["runuser", "-u", owner.pw_name, "--"]
-        fix = f"run this as the user {owner.pw_name}"
-        with suppress(FileNotFoundError):
-            if not subprocess.call([*words, "test", "-x", sys.executable]):  # noqa: S603  our own
-                os.execvp(words[0], [*words, sys.executable, *sys.argv])  # noqa: S606  our own words
-            fix += f", in an environment that it can run: {sys.executable} is closed to it"
-        sys.exit(f"fore-edge: root must not write here; {fix}")
+    name, gid, groups = str(uid), os.lstat(".").st_gid, list[int]()
+    with suppress(KeyError):  # a folder may be mounted from another system
+        name, _, _, gid, *_ = pwd.getpwuid(uid)
+        groups = os.getgrouplist(name, gid)
+    try:
+        # In a session of its own: with root's terminal it could type commands there.
+        child = subprocess.Popen(  # noqa: S603  our own words
+            [sys.executable, *sys.argv],
+            user=uid,
+            group=gid,
+            extra_groups=groups,
+            start_new_session=True,
+        )
+    except OSError:
+        sys.exit(
+            f"fore-edge: root must not write here; run this as the user {name}, in an environment "
+            f"that it can run: {sys.executable} is closed to it"
+        )
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda number, _: child.send_signal(number))
+    sys.exit(child.wait())
 
 
 if __name__ == "__main__":

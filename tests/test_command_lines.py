@@ -153,6 +153,28 @@ def test_a_command_imports_what_it_uses(
         assert [name for name in modules if name.startswith(commands)] == []
 
 
+FORE_EDGE = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
+NOBODY = 65534
+
+
+def run_as_root(
+    folder: Path, *words: str, python: str | Path = sys.executable
+) -> subprocess.CompletedProcess[str]:
+    """Run `fore-edge` as root in a folder."""
+    return subprocess.run(
+        [python, "-c", FORE_EDGE, *words],
+        cwd=folder,
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")]),
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
 def test_root_gives_way_to_the_owner_of_the_folder(tmp_path: Path) -> None:
     """Even where `.env` is root's; it says when that user cannot run this Python."""
     closed, journal = tmp_path / "closed", tmp_path / "journal"
@@ -160,18 +182,34 @@ def test_root_gives_way_to_the_owner_of_the_folder(tmp_path: Path) -> None:
     (closed / "python").symlink_to(sys.executable)
     journal.mkdir()
     (journal / ".env").touch()
-    os.chown(journal, 65534, 65534)
-    program = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
-    path = os.pathsep.join([str(ROOT), sysconfig.get_path("purelib")])
-    ended = subprocess.run(
-        [closed / "python", "-c", program, "backup"],
-        cwd=journal,
-        env={"PATH": os.environ["PATH"], "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    os.chown(journal, NOBODY, NOBODY)
+    ended = run_as_root(journal, "backup", python=closed / "python")
 
     assert ended.returncode == 1
     assert "run this as the user nobody, in an environment that it can run: " in ended.stderr
     assert sorted(each.name for each in journal.iterdir()) == [".env"]
+
+
+def test_root_reads_no_settings_of_another_user(tmp_path: Path) -> None:
+    """`deploy` begins although `.env` of the folder is a pipe that nobody writes."""
+    os.mkfifo(tmp_path / ".env")
+    os.chown(tmp_path, NOBODY, NOBODY)
+    ended = run_as_root(tmp_path, "deploy", "journal", "--owner", "ann@journal.example")
+
+    assert ended.returncode == 2
+    assert "'journal' is no domain, such as journal.example" in ended.stderr
+
+
+@pytest.mark.parametrize("owned", ["", "pelicanconf.py"])
+def test_root_runs_no_settings_of_another_user(tmp_path: Path, owned: str) -> None:
+    """A Pelican site's settings are a program: root leaves them to the owner of site or file."""
+    site = tmp_path / "site"
+    (site / "content").mkdir(parents=True)
+    settings = f"open({str(tmp_path / 'ran')!r}, 'w').close()\nPATH = 'content'\n"
+    (site / "pelicanconf.py").write_text(settings)
+    os.chown(site / owned, NOBODY, NOBODY)
+    ended = run_as_root(tmp_path, "init", "journal", "--from-pelican", "site")
+
+    assert ended.returncode == 1
+    assert "is a program of another user: run this as that user, not as root" in ended.stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["site"]

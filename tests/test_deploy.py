@@ -39,8 +39,9 @@ def _programs() -> None:
         subprocess.run([ROOT / "tools/provide", name], check=True, capture_output=True)
 
 
-def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path) -> None:
-    """Every block runs; then pages, a lead, its mail, a new post, a backup and a restart do."""
+@pytest.mark.parametrize("program", ["scratch_server", "scratch_restore"])
+def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: str) -> None:
+    """Every block runs; the journal is used and attacked, and comes back on a new machine."""
     assert os.geteuid() == 0, "this test needs root: it deploys in a scratch root"
     scratch, folder = tmp_path / "scratch", tmp_path / "folder"
     scratch.mkdir()
@@ -58,19 +59,14 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path) -> None:
         Path(sys.prefix).resolve(),
         folder,
     ]
-    program: list[str | Path] = [
-        sys.executable,
-        ROOT / "tests/scratch_server.py",
-        ROOT / "docs/deploy.md",
-        folder,
-        find_program(),
-    ]
+    mount += [sys.executable, "-m", f"tests.{program}", ROOT / "docs/deploy.md", folder]
     ended = subprocess.run(
-        [*namespaces, *mount, *program, sysconfig.get_path("purelib")],
+        [*namespaces, *mount, find_program(), sysconfig.get_path("purelib")],
         check=False,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert ended.stdout.endswith("deployed\n"), ended.stdout + ended.stderr
 
@@ -87,3 +83,16 @@ def test_a_unit_is_hardened(unit: str) -> None:
     )
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert "Overall exposure level" in ended.stdout + ended.stderr
+
+
+@pytest.mark.size("quick")
+def test_no_unit_runs_anything_as_root() -> None:
+    """Each service has the journal's user, and no command has a prefix that takes that back."""
+    units = sorted((ROOT / "deploy").glob("*.service"))
+    assert units
+    for unit in units:
+        lines = unit.read_text("utf-8").splitlines()
+        assert "User=journal" in lines
+        commands = [line.partition("=")[2] for line in lines if line.startswith("Exec")]
+        assert [each for each in commands if not each.startswith("/usr/local/")] == []
+        assert not [line for line in lines if line.startswith("PermissionsStartOnly")]

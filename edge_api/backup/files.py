@@ -19,7 +19,7 @@ from edge_api.db.sqlite.processes import LITESTREAM_PREFIXES
 from edge_api.schema.environment import read_dotenv
 from edge_api.settings import SETTINGS, Settings
 
-_KEY_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)
+KEY_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)
 
 
 def secret_key_path(database: Path) -> Path:
@@ -42,7 +42,7 @@ def secret_key(settings: Settings) -> bytes:
         key = path.read_bytes() if path.exists() else _generate_key(path)
     except OSError as error:
         raise StoreRefusal(f"{path} cannot be read: {error.strerror}") from None
-    if len(key) < _KEY_BYTES:
+    if len(key) < KEY_BYTES:
         raise StoreRefusal(f"{path} holds no key: restore it, or remove it to have a new one made")
     return key
 
@@ -50,7 +50,7 @@ def secret_key(settings: Settings) -> bytes:
 def _generate_key(path: Path) -> bytes:
     """Create a key file atomically; of two processes, the first one's key is used."""
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    write_private(draft, secrets.token_hex(_KEY_BYTES).encode("ascii"))
+    write_private(draft, secrets.token_hex(KEY_BYTES).encode("ascii"))
     try:
         os.link(draft, path)
     except FileExistsError:

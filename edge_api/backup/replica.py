@@ -79,6 +79,22 @@ SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
 MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
 RESTART_DELAYS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
+_START: Final = """
+umask 077
+echo $$ >"$0"
+edge=$1
+shift
+if setpriv --pdeathsig TERM true 2>/dev/null; then
+    exec setpriv --pdeathsig TERM /bin/sh -c '[ "$PPID" = "$0" ] && exec "$@"' "$edge" "$@"
+fi
+exec "$@"
+"""
+"""Starts Litestream, which Linux asks to end when the edge has died, be it by SIGKILL.
+
+An edge that died before that was arranged is no parent any more. Without such a `setpriv`, as on
+macOS, Litestream lives on until the next edge, or a restore, ends it by the process id that is
+stored first.
+"""
 
 _log = logging.getLogger(__name__)
 
@@ -242,8 +258,8 @@ class Replication:
         The shell stores who holds the lock: an edge that is killed now would leave a holder that
         the next edge does not know, and could not end. Raises StoreRefusal and OSError.
         """
-        first = 'umask 077; echo $$ >"$0"; exec "$@"'
-        shell = ("/bin/sh", "-c", first, str(lock_path(self._store)))
+        # The signal comes when the thread that forks ends: this one, which runs the event loop.
+        shell = ("/bin/sh", "-c", _START, str(lock_path(self._store)), str(os.getpid()))
         with ExitStack() as descriptors:
             lock = await lock_replicator(self._store)
             descriptors.callback(os.close, lock)  # the process has it then

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
+    KEY_BYTES,
     backup_key_path,
     checksum_path,
     file_sha256,
@@ -38,17 +39,18 @@ from edge_api.settings import Settings
 
 
 @contextmanager
-def _staged_key(path: Path, backup: Path | None, now: datetime) -> Iterator[Callable[[], str]]:
-    """Have the key of a backup, if it has one, beside that at `path`, for its owner only.
+def _staged_key(
+    path: Path, kept: Path | None, source: str, now: datetime
+) -> Iterator[Callable[[], str]]:
+    """Have the key in the file `kept`, if there is one, beside that at `path`, for its owner only.
 
     Yields what moves it into place, the former one aside, and returns a report. Both raise OSError.
     """
-    kept = backup_key_path(backup) if backup else None
     content = kept.read_bytes() if kept and kept.is_file() else None
     draft = path.with_name(f".{path.name}.restoring")
 
     def install() -> str:
-        missing = f"the {'backup' if backup else 'replica'} brings no secret key, and"
+        missing = f"the {source} brings no secret key, and"
         if content is None and path.exists():
             return f"{missing} {path} stays"
         if content is None:
@@ -64,7 +66,7 @@ def _staged_key(path: Path, backup: Path | None, now: datetime) -> Iterator[Call
             former = f"; the former one is kept as {replaced_path(path, now)}"
         draft.replace(path)
         sync(path.parent)
-        return f"the secret key of the backup is in its place: {path}{former}"
+        return f"the secret key is in its place: {path}{former}"
 
     try:
         if content is not None:
@@ -82,6 +84,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--at", metavar="INSTANT", type=parse_instant, help="the state of the replica at an instant"
+    )
+    parser.add_argument(
+        "--key", metavar="FILE", type=Path, help="the secret key, such as a saved var/edge.key"
     )
     parser.add_argument(
         "--force", action="store_true", help="put a store that is there aside, and restore"
@@ -114,6 +119,8 @@ def _check_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
     if arguments.file is not None:
         verify_copy(arguments.file)
+    if (key := arguments.key) and not (key.is_file() and key.stat().st_size >= KEY_BYTES):
+        raise Problem("invalid", f"{key} holds no secret key: name a saved var/edge.key")
     if store.exists() and not arguments.force:
         raise StoreRefusal(
             f"there is a store at {store}: say --force to put it aside, where it is kept"
@@ -156,8 +163,9 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     require_no_wal(draft)
     former = replaced_path(store, now) if store.exists() else None
     key_path = secret_key_path(require_sqlite_path(settings, "restore"))
-    kept = None if settings.secret_key else arguments.file
-    with _staged_key(key_path, kept, now) as install:
+    backup_key = backup_key_path(arguments.file) if arguments.file else None
+    kept = None if settings.secret_key else arguments.key or backup_key
+    with _staged_key(key_path, kept, "backup" if backup_key else "replica", now) as install:
         replace(store, draft, former or replaced_path(store, now))
         placed = _KEY_NOTE if settings.secret_key else install()
     total, version = contents.total, contents.schema_version

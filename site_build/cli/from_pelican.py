@@ -1,6 +1,7 @@
 """What `init` takes from a Pelican site: its content, its origin, and settings that fit here."""
 
 import ast
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,8 @@ def read_site(folder: Path) -> PelicanSite:
     file = next((each for name in _FILES if (each := folder / name).is_file()), None)
     if file is None:
         raise BuildError(f"{folder} has no {' or '.join(_FILES)}; name the folder of the site")
+    if os.geteuid() == 0 and (file.stat().st_uid or folder.stat().st_uid):
+        raise BuildError(f"{file} is a program of another user: run this as that user, not as root")
     found, top = read_file(file.resolve()), folder.resolve()
     content = (top / found.get("PATH", ".")).resolve()
     if not content.is_dir() or top.is_relative_to(content):

