@@ -8,11 +8,12 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
+from uuid import uuid4
 
 import asyncpg
 
-from edge_api.db.errors import query_timeout, unavailable
+from edge_api.db.errors import outcome_unknown, query_timeout, unavailable
 from edge_api.db.postgres.connection import (
     MARGIN_SECONDS,
     UNREACHABLE,
@@ -27,6 +28,7 @@ from edge_api.db.postgres.connection import (
     milliseconds,
     open_pool,
 )
+from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.transaction import GroupCommitter
 
@@ -140,8 +142,29 @@ LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
+RESOLVE_SECONDS: Final = 10.0
+"""How long a group whose COMMIT got no answer is looked for: most restarts take less."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+# A group that changed nothing has no transaction id and leaves no mark: marks of idle edges would
+# look like changes to all that watch the store. Writers that have ended leave theirs for a day.
+_COMMIT: Final = """
+INSERT INTO write_marks (writer, number) SELECT '{writer}', {number}
+WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+ON CONFLICT (writer) DO UPDATE SET number = excluded.number, marked_at = now();
+DELETE FROM write_marks
+WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - interval '1 day';
+COMMIT"""
+_LAST_MARK: Final = """
+SELECT (SELECT number FROM write_marks WHERE writer = $1),
+    NOT (pg_is_in_recovery() OR current_setting('transaction_read_only')::bool)
+"""
+_SERVER: Final = """
+SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN ''
+    ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
+FROM pg_control_system()
+"""
+"""The server's system, and its timeline in hexadecimal digits, which grows with each promotion."""
 
 
 class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
@@ -151,7 +174,10 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
         super().__init__()
         self._url = url
         self._session: PostgresConnection | None = None
+        self._server = ("", "")
         self._reconnect_at = 0.0
+        self._id = str(uuid4())
+        self._number = 0
 
     async def connect(self) -> PostgresConnection:
         """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
@@ -166,6 +192,7 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
                 }
                 limit = STATEMENT_SECONDS + MARGIN_SECONDS
                 self._session = await connect(self._url, settings, limit)
+                self._server = await _identify(self._session)
             except EngineError:
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
@@ -189,8 +216,24 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
         return await self._commit_on(await self.connect(), works)
 
     async def _commit_on(self, session: PostgresConnection, works: Works) -> list[Any]:
+        """Run each work, commit once, and return all results or exceptions.
+
+        Raises EngineError and Problem when the group is not stored, or not surely.
+        """
+        self._number += 1
         try:
-            return await commit_together(session, works)
+            await session.execute(_BEGIN)
+            results = await _run_all(session, works)
+            try:
+                await session.execute(_COMMIT.format(writer=self._id, number=self._number))
+            except asyncpg.InFailedSQLTransactionError as error:
+                raise unavailable("The store could not keep the change") from error
+            except Exception as error:
+                # After an error that leaves the session open the server has undone the group.
+                if getattr(error, "severity_en", "") == "ERROR" or is_idle_timeout(error):
+                    raise
+                session.terminate()
+                await self._check_stored(error)
         except BaseException as error:
             if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
                 # It may be in the middle of anything; the server undoes what was begun on it.
@@ -198,25 +241,55 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             else:
                 await session.execute("ROLLBACK")
             raise
+        return results
+
+    async def _check_stored(self, error: Exception) -> None:
+        """Return when the group whose COMMIT got no answer is stored. Raises Problem."""
+        system, timeline = before = self._server
+        is_stored = None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(RESOLVE_SECONDS):
+                is_stored = await self._last_mark() == self._number
+        # A standby that was promoted goes on, on a later timeline, with what it has of the former
+        # server's. One that lacks the group does not know what the former server did.
+        if is_stored and self._server[0] == system and self._server[1] >= timeline:
+            return
+        if is_stored is False and timeline and self._server == before:
+            message = "The store's server went away in the middle of a commit; nothing was stored"
+            raise unavailable(message) from error
+        raise outcome_unknown() from error
+
+    async def _last_mark(self) -> int | None:
+        """Return the number of the newest group that is stored, from a server that takes writes.
+
+        Raises TimeoutError once the store is closed.
+        """
+        while True:
+            with suppress(*EngineError, Problem):
+                session = await self.connect()
+                # The lock is free when the lost transaction has ended, one way or the other.
+                await session.execute(_BEGIN)
+                ((number, takes_writes),) = await session.fetch(_LAST_MARK, self._id)
+                await session.execute("ROLLBACK")
+                if takes_writes:
+                    return cast("int | None", number)
+            if self._session is not None:
+                self._session.terminate()
+            if self._closed:
+                raise TimeoutError
+            await asyncio.sleep(RECONNECT_SECONDS)
 
 
-async def commit_together(session: PostgresConnection, works: Works) -> list[Any]:
-    """Run each work, commit once, and return all results or exceptions.
-
-    Raises EngineError and Problem when nothing of the group is surely durable.
-    """
-    await session.execute(_BEGIN)
-    results = await _run_all(session, works)
+async def _identify(session: PostgresConnection) -> tuple[str, str]:
+    """Return what `_SERVER` asks for; two empty texts from a server that does not say it."""
     try:
-        status = await session.execute("COMMIT")
-    except Exception as error:
-        if is_disconnection(error) and not is_idle_timeout(error):
-            raise unavailable("The store's server went away in the middle of a commit") from error
+        ((system, timeline),) = await session.fetch(_SERVER)
+    except asyncpg.PostgresError:
+        return "", ""
+    except BaseException:
+        session.terminate()
         raise
-    if status != "COMMIT":
-        # A transaction that has failed is undone by COMMIT, which says so in this way alone.
-        raise unavailable("The store could not keep the change")
-    return results
+    return system, timeline
 
 
 async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:

@@ -1,0 +1,3 @@
+-- Nothing: SQLite says of each commit whether it happened, so its writers leave no marks.
+
+SELECT 1;
