@@ -114,11 +114,10 @@ def unavailable(message: str) -> Problem:
     return Problem("unavailable", f"{message}{RETRY_SUFFIX}", headers=_RETRY)
 
 
-def outcome_unknown() -> Problem:
-    """Return the problem of a write of which the store's server cannot say whether it is stored."""
-    message = (
-        "The store's server went away in the middle of a commit, and it is not known whether this "
-        "was stored; send it again with the same Idempotency-Key"
+def outcome_unknown(message: str) -> Problem:
+    """Return the problem of a write of which nobody knows whether it is stored."""
+    message += (
+        ", and it is not known whether this was stored; send it again with the same Idempotency-Key"
     )
     return Problem("unavailable", message, sqlstate=OUTCOME_UNKNOWN, headers=_RETRY)
 

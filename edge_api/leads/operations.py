@@ -166,8 +166,8 @@ _LIST = Tool(
 
 
 _UNCERTAIN: Final = (
-    "It is not certain that your message arrived; send it again as it is: it is taken once, however "
-    "often it is sent"
+    "It is not certain that your message arrived; send it again as it is: it is taken once, "
+    "however often it is sent"
 )
 
 

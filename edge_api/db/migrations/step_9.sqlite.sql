@@ -1,3 +1,3 @@
--- Nothing: SQLite says of each commit whether it happened, so its writers leave no marks.
+-- Nothing: no connection to SQLite is lost during a commit, so its writers leave no marks.
 
 SELECT 1;

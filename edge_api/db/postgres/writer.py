@@ -15,6 +15,7 @@ import asyncpg
 
 from edge_api.db.errors import outcome_unknown, query_timeout, unavailable
 from edge_api.db.postgres.connection import (
+    IDLE_TIMEOUT_SQLSTATE,
     MARGIN_SECONDS,
     UNREACHABLE,
     Connection,
@@ -24,9 +25,9 @@ from edge_api.db.postgres.connection import (
     connect,
     execute,
     is_disconnection,
-    is_idle_timeout,
     milliseconds,
     open_pool,
+    sqlstate_of,
 )
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
@@ -57,7 +58,10 @@ class Readers:
             "statement_timeout": limit,
             "idle_in_transaction_session_timeout": limit,
         }
-        return cls(*[await open_pool(url, size, settings) for size in (FAST_READERS, SLOW_READERS)])
+        return cls(
+            await open_pool(url, FAST_READERS, settings),
+            await open_pool(url, SLOW_READERS, settings),
+        )
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the results, all of one snapshot. Raises Problem and EngineError."""
@@ -113,18 +117,14 @@ async def _read_snapshot(
         (results,) = await execute(connection, [queries])
         await connection.execute("COMMIT")
     except BaseException:
-        await _roll_back(connection)
+        # A pool would end the failed transaction too, but log an error for it.
+        try:
+            await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
+        except EngineError:
+            with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
+                connection.terminate()
         raise
     return results
-
-
-async def _roll_back(connection: Connection) -> None:
-    """End a failed transaction: a pool would too, but log an error for it."""
-    try:
-        await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
-    except EngineError:
-        with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
-            connection.terminate()
 
 
 T = TypeVar("T")
@@ -156,9 +156,11 @@ DELETE FROM write_marks
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - interval '1 day';
 COMMIT"""
 _LAST_MARK: Final = """
-SELECT (SELECT number FROM write_marks WHERE writer = $1),
-    NOT (pg_is_in_recovery() OR current_setting('transaction_read_only')::bool)
+SELECT (SELECT number FROM write_marks WHERE writer = $1)
+WHERE NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::bool
 """
+"""No row from a server that is only read, as a standby is, or a primary that was fenced."""
+_LOST: Final = "The store's server went away in the middle of a commit"
 _SERVER: Final = """
 SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN ''
     ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
@@ -185,15 +187,18 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             if time.monotonic() < self._reconnect_at:
                 raise unavailable(UNREACHABLE)
             try:
-                settings = {
-                    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
-                    "lock_timeout": milliseconds(LOCK_SECONDS),
-                    "statement_timeout": milliseconds(STATEMENT_SECONDS),
-                }
-                limit = STATEMENT_SECONDS + MARGIN_SECONDS
-                self._session = await connect(self._url, settings, limit)
+                self._session = await connect(
+                    self._url,
+                    {
+                        "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+                        "lock_timeout": milliseconds(LOCK_SECONDS),
+                        "statement_timeout": milliseconds(STATEMENT_SECONDS),
+                    },
+                    STATEMENT_SECONDS + MARGIN_SECONDS,
+                )
                 self._server = await _identify(self._session)
             except EngineError:
+                self._drop()
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
         return self._session
@@ -201,11 +206,14 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
     async def close(self) -> None:
         """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         await super().close()
+        self._drop()
+
+    def _drop(self) -> None:
         if self._session is not None:
             self._session.terminate()
 
     async def _commit(self, works: Works) -> list[Any]:
-        """Return what `commit_together` does, at the second try if need be; raises as it does."""
+        """Return what `_commit_on` does, at the second try if need be; raises as it does."""
         session = await self.connect()
         try:
             return await self._commit_on(session, works)
@@ -229,15 +237,18 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             except asyncpg.InFailedSQLTransactionError as error:
                 raise unavailable("The store could not keep the change") from error
             except Exception as error:
-                # After an error that leaves the session open the server has undone the group.
-                if getattr(error, "severity_en", "") == "ERROR" or is_idle_timeout(error):
+                # After an error that leaves the session open the server has undone the group, and
+                # also when it ended a transaction that was idle, which asyncpg has as the cause.
+                if getattr(error, "severity_en", "") == "ERROR" or IDLE_TIMEOUT_SQLSTATE in (
+                    sqlstate_of(error),
+                    sqlstate_of(error.__cause__),
+                ):
                     raise
-                session.terminate()
                 await self._check_stored(error)
         except BaseException as error:
             if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
                 # It may be in the middle of anything; the server undoes what was begun on it.
-                session.terminate()
+                self._drop()
             else:
                 await session.execute("ROLLBACK")
             raise
@@ -246,18 +257,15 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
     async def _check_stored(self, error: Exception) -> None:
         """Return when the group whose COMMIT got no answer is stored. Raises Problem."""
         system, timeline = before = self._server
-        is_stored = None
         with suppress(TimeoutError):
-            async with asyncio.timeout(RESOLVE_SECONDS):
-                is_stored = await self._last_mark() == self._number
-        # A standby that was promoted goes on, on a later timeline, with what it has of the former
-        # server's. One that lacks the group does not know what the former server did.
-        if is_stored and self._server[0] == system and self._server[1] >= timeline:
-            return
-        if is_stored is False and timeline and self._server == before:
-            message = "The store's server went away in the middle of a commit; nothing was stored"
-            raise unavailable(message) from error
-        raise outcome_unknown() from error
+            number = await asyncio.wait_for(self._last_mark(), RESOLVE_SECONDS)
+            # A standby that was promoted goes on, on a later timeline, with what it has of the
+            # former server's. One that lacks the group does not know what the former server did.
+            if number == self._number and self._server >= before and self._server[0] == system:
+                return
+            if number != self._number and self._server == before and timeline:
+                raise unavailable(f"{_LOST}; nothing was stored") from error
+        raise outcome_unknown(_LOST) from error
 
     async def _last_mark(self) -> int | None:
         """Return the number of the newest group that is stored, from a server that takes writes.
@@ -265,16 +273,13 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
         Raises TimeoutError once the store is closed.
         """
         while True:
+            self._drop()
             with suppress(*EngineError, Problem):
                 session = await self.connect()
                 # The lock is free when the lost transaction has ended, one way or the other.
-                await session.execute(_BEGIN)
-                ((number, takes_writes),) = await session.fetch(_LAST_MARK, self._id)
-                await session.execute("ROLLBACK")
-                if takes_writes:
+                await session.execute(f"{_BEGIN}; ROLLBACK")
+                for (number,) in await session.fetch(_LAST_MARK, self._id):
                     return cast("int | None", number)
-            if self._session is not None:
-                self._session.terminate()
             if self._closed:
                 raise TimeoutError
             await asyncio.sleep(RECONNECT_SECONDS)
@@ -286,9 +291,6 @@ async def _identify(session: PostgresConnection) -> tuple[str, str]:
         ((system, timeline),) = await session.fetch(_SERVER)
     except asyncpg.PostgresError:
         return "", ""
-    except BaseException:
-        session.terminate()
-        raise
     return system, timeline
 
 
