@@ -147,14 +147,17 @@ RESOLVE_SECONDS: Final = 10.0
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
 # A group that changed nothing has no transaction id and leaves no mark: marks of idle edges would
-# look like changes to all that watch the store. Writers that have ended leave theirs for a day.
+# look like changes to all that watch the store.
 _COMMIT: Final = """
 INSERT INTO write_marks (writer, number) SELECT '{writer}', {number}
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL
 ON CONFLICT (writer) DO UPDATE SET number = excluded.number, marked_at = now();
+COMMIT"""
+_DELETE_MARKS: Final = """
 DELETE FROM write_marks
 WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - interval '1 day';
-COMMIT"""
+"""
+"""Those of writers that have ended; the first group of each writer does so."""
 _LAST_MARK: Final = """
 SELECT (SELECT number FROM write_marks WHERE writer = $1)
 WHERE NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::bool
@@ -233,7 +236,10 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             await session.execute(_BEGIN)
             results = await _run_all(session, works)
             try:
-                await session.execute(_COMMIT.format(writer=self._id, number=self._number))
+                await session.execute(
+                    (_DELETE_MARKS if self._number == 1 else "")
+                    + _COMMIT.format(writer=self._id, number=self._number)
+                )
             except asyncpg.InFailedSQLTransactionError as error:
                 raise unavailable("The store could not keep the change") from error
             except Exception as error:
@@ -288,10 +294,9 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
 async def _identify(session: PostgresConnection) -> tuple[str, str]:
     """Return what `_SERVER` asks for; two empty texts from a server that does not say it."""
     try:
-        ((system, timeline),) = await session.fetch(_SERVER)
+        return cast("tuple[str, str]", tuple((await session.fetch(_SERVER))[0]))
     except asyncpg.PostgresError:
         return "", ""
-    return system, timeline
 
 
 async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:
