@@ -59,8 +59,9 @@ class Cutter:
         way = _Way(self._random, (reader, writer), (there_reader, there_writer))
         try:
             with suppress(OSError):
-                plan = await way.cut() if self.cuts.total() < self._number else await way.keep()
-                if plan is not None:
+                if self.cuts.total() >= self._number:
+                    await way.keep()
+                elif (plan := await way.cut()) is not None:
                     self.cuts[plan] += 1
         finally:
             writer.transport.abort()

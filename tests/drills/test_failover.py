@@ -93,9 +93,8 @@ class Pair:
 async def pair(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Pair]:
     """Return a primary and its standby; the store waits for a failover as long as it takes."""
     monkeypatch.setattr("edge_api.db.postgres.writer.RESOLVE_SECONDS", 120.0)
-    durable = {"fsync": "on", "full_page_writes": "on"}
     async with AsyncExitStack() as stack:
-        made = Pair(await asyncio.to_thread(lambda: PostgreSQL(**durable)))
+        made = Pair(await asyncio.to_thread(PostgreSQL, fsync="on", full_page_writes="on"))
         stack.callback(made.primary.remove)
         await stack.enter_async_context(made.way)
         await stack.enter_async_context(made.replication)
