@@ -9,7 +9,7 @@ from contextvars import Context
 from typing import Final
 
 from edge_api.db.migrations import MIGRATIONS
-from edge_api.db.problems import CANCELED, Problem, is_unavailable
+from edge_api.db.problems import CANCELED, OUTCOME_UNKNOWN, Problem, is_unavailable
 from edge_api.db.table import Table
 
 PROBE_CACHE_SECONDS: Final = 2.0  # how long the result of a probe is reused
@@ -112,6 +112,14 @@ RETRY_SUFFIX: Final = "; try again later"
 def unavailable(message: str) -> Problem:
     """Return the problem of a store that cannot do its work now."""
     return Problem("unavailable", f"{message}{RETRY_SUFFIX}", headers=_RETRY)
+
+
+def outcome_unknown(message: str) -> Problem:
+    """Return the problem of a write of which nobody knows whether it is stored."""
+    message += (
+        ", and it is not known whether this was stored; send it again with the same Idempotency-Key"
+    )
+    return Problem("unavailable", message, sqlstate=OUTCOME_UNKNOWN, headers=_RETRY)
 
 
 def query_timeout() -> Problem:

@@ -35,6 +35,7 @@ Code = Literal[
 ]
 
 CANCELED: Final = "57014"  # PostgreSQL's code for a statement that was canceled: it took too long
+OUTCOME_UNKNOWN: Final = "08007"  # its code for a transaction of which nobody knows how it ended
 
 _SENTENCES = {
     "missing": "is required",

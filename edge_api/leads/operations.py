@@ -1,12 +1,13 @@
 """The two operations on leads, as the published description has them."""
 
 from dataclasses import replace
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
-from edge_api.db.problems import Problem
+from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.types import parse_integer
 from edge_api.leads.service import Created, LeadInput, Leads, Sender, read_form
 from edge_api.operation.forms import BODY as FORM_BODY
@@ -164,6 +165,12 @@ _LIST = Tool(
 )
 
 
+_UNCERTAIN: Final = (
+    "It is not certain that your message arrived; send it again as it is: it is taken once, "
+    "however often it is sent"
+)
+
+
 async def submit_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
@@ -184,8 +191,15 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
     if service.settings.leads_require_credential:
         raise Problem("forbidden", "This form is closed; write to us by the API with a key")
     await service.limiter.hit("leads_attempts", request.address)
-    sender, key = Sender(None, request.address, "form"), request.headers.get(IDEMPOTENCY_KEY)
-    return await service[Leads].create(read_form(request.body), sender, key)
+    lead, sender = read_form(request.body), Sender(None, request.address, "form")
+    # Pressed twice, or again after an error, the same form is one lead; another text is another.
+    key = request.headers.get(IDEMPOTENCY_KEY) or sha256(lead.canonical()).hexdigest()
+    try:
+        return await service[Leads].create(lead, sender, key)
+    except Problem as problem:
+        if problem.code == "in_progress" or problem.sqlstate == OUTCOME_UNKNOWN:
+            raise Problem(problem.code, _UNCERTAIN, headers=problem.headers) from problem
+        raise
 
 
 FORMS: tuple[AnyOperation, ...] = (

@@ -60,7 +60,8 @@ def _free_port() -> int:
 class PostgreSQL:
     """A server in a folder of its own, which is started, ended, killed and started again."""
 
-    def __init__(self, **settings: str) -> None:
+    def __init__(self, copy_of: "PostgreSQL | None" = None, **settings: str) -> None:
+        """Start a server; `copy_of` another one it is a standby, with `primary_conninfo`."""
         # Not in a folder of pytest's: root's are closed to the user whom PostgreSQL has to run as.
         self.folder = Path(tempfile.mkdtemp(prefix="fore-edge-"))
         self.port = _free_port()
@@ -70,6 +71,10 @@ class PostgreSQL:
         self._user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else None
         if self._user is not None:
             os.chown(self.folder, self._user, -1)
+        if copy_of is not None:
+            self._run("pg_basebackup", f"--dbname={copy_of.url('')}", "--write-recovery-conf")
+            self.start()
+            return
         self._run("initdb", f"--username={OWNER}", "--encoding=UTF8", "--locale=C", "--no-sync")
         self._ask_for_password(GUARDED)
         self.start()

@@ -35,3 +35,10 @@ ALTER TABLE credentials ADD COLUMN former_expires_at text COLLATE "C"
     CHECK (former_expires_at LIKE '____-__-__T__:__:__.______Z');
 
 UPDATE credentials SET former_expires_at = expires_at WHERE rotated_at IS NOT NULL;
+-- Each writer's newest group, which shows whether a commit without an answer happened.
+
+CREATE TABLE write_marks (
+    writer uuid NOT NULL PRIMARY KEY,
+    number bigint NOT NULL,
+    marked_at timestamptz NOT NULL DEFAULT now()
+);

@@ -131,11 +131,6 @@ def is_disconnection(error: BaseException) -> bool:
     return _sentence_of(error) == UNREACHABLE
 
 
-def is_idle_timeout(error: BaseException) -> bool:
-    """Return whether the server undid an idle transaction; asyncpg has that as the cause."""
-    return IDLE_TIMEOUT_SQLSTATE in (sqlstate_of(error), sqlstate_of(error.__cause__))
-
-
 def postgresql_problem(error: Exception) -> Exception:
     """Return the problem for an engine's error; the error itself if it is a defect."""
     message = _sentence_of(error)
@@ -157,8 +152,7 @@ def violation(
     if not isinstance(error, asyncpg.UniqueViolationError):
         column = name.removeprefix(f"{table.name}_").removesuffix("_check")
         return constraint_violation(table, [error.column_name or column], error.sqlstate)
-    declared = {index.name: index.columns for index in table.indexes}
-    columns = declared.get(name, (table.key,))
+    columns = {index.name: index.columns for index in table.indexes}.get(name, (table.key,))
     # The server's message, in its language, has `(columns)=(values)`.
     found = re.search(r"\)=\((.*)\)", error.detail or "", re.DOTALL)
     values = found[1] if found and set(columns) <= set(stored) else None

@@ -308,8 +308,8 @@ class PostgresStore(RecoveringStore):
     async def run(self, *queries: Query) -> list[QueryResult]:
         """Execute all queries in one transaction and return a result for each.
 
-        Raises Problem, as `Store` says. When the server goes away within a commit, nobody knows
-        whether it has happened: the caller decides.
+        Raises Problem, as `Store` says; its sqlstate is OUTCOME_UNKNOWN where the server went away
+        in the middle of a commit, and none says whether that has happened.
         """
         self.refuse_closed()
         if not queries:
@@ -376,8 +376,7 @@ async def scrub_tables(url: str, *, full: bool) -> bool:
     try:
         is_clean = bool(await session.fetchval(_IS_CLEAN))
         if is_clean or not full:
-            words = "VACUUM (FULL)" if full else "VACUUM"
-            await session.execute(f"{words} {', '.join(TABLES)}")
+            await session.execute(f"VACUUM {'(FULL) ' if full else ''}{', '.join(TABLES)}")
     except asyncpg.LockNotAvailableError:
         return False
     else:

@@ -8,12 +8,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, cast
+from uuid import uuid4
 
 import asyncpg
 
-from edge_api.db.errors import query_timeout, unavailable
+from edge_api.db.errors import outcome_unknown, query_timeout, unavailable
 from edge_api.db.postgres.connection import (
+    IDLE_TIMEOUT_SQLSTATE,
     MARGIN_SECONDS,
     UNREACHABLE,
     Connection,
@@ -23,10 +25,11 @@ from edge_api.db.postgres.connection import (
     connect,
     execute,
     is_disconnection,
-    is_idle_timeout,
     milliseconds,
     open_pool,
+    sqlstate_of,
 )
+from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read
 from edge_api.db.transaction import GroupCommitter
 
@@ -55,7 +58,10 @@ class Readers:
             "statement_timeout": limit,
             "idle_in_transaction_session_timeout": limit,
         }
-        return cls(*[await open_pool(url, size, settings) for size in (FAST_READERS, SLOW_READERS)])
+        return cls(
+            await open_pool(url, FAST_READERS, settings),
+            await open_pool(url, SLOW_READERS, settings),
+        )
 
     async def run(self, queries: Sequence[Read]) -> list[QueryResult]:
         """Return the results, all of one snapshot. Raises Problem and EngineError."""
@@ -111,18 +117,14 @@ async def _read_snapshot(
         (results,) = await execute(connection, [queries])
         await connection.execute("COMMIT")
     except BaseException:
-        await _roll_back(connection)
+        # A pool would end the failed transaction too, but log an error for it.
+        try:
+            await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
+        except EngineError:
+            with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
+                connection.terminate()
         raise
     return results
-
-
-async def _roll_back(connection: Connection) -> None:
-    """End a failed transaction: a pool would too, but log an error for it."""
-    try:
-        await connection.execute("ROLLBACK", timeout=RELEASE_SECONDS)
-    except EngineError:
-        with suppress(asyncpg.InterfaceError):  # the pool has taken it away already
-            connection.terminate()
 
 
 T = TypeVar("T")
@@ -140,8 +142,34 @@ LOCK_SECONDS: Final = 5.0
 """How long a group waits for its turn: longer than an edge that was cut off can hold it up."""
 STATEMENT_SECONDS: Final = 8.0  # the limit of one statement, the wait for the lock included
 RECONNECT_SECONDS: Final = 0.5  # the pause after a failed attempt to connect
+RESOLVE_SECONDS: Final = 10.0
+"""How long a group whose COMMIT got no answer is looked for: most restarts take less."""
 
 _BEGIN: Final = f"BEGIN; SELECT pg_advisory_xact_lock({WRITE_LOCK})"
+# A group that changed nothing has no transaction id and leaves no mark: marks of idle edges would
+# look like changes to all that watch the store.
+_COMMIT: Final = """
+INSERT INTO write_marks (writer, number) SELECT '{writer}', {number}
+WHERE pg_current_xact_id_if_assigned() IS NOT NULL
+ON CONFLICT (writer) DO UPDATE SET number = excluded.number, marked_at = now();
+COMMIT"""
+_DELETE_MARKS: Final = """
+DELETE FROM write_marks
+WHERE pg_current_xact_id_if_assigned() IS NOT NULL AND marked_at < now() - interval '1 day';
+"""
+"""Those of writers that have ended; the first group of each writer does so."""
+_LAST_MARK: Final = """
+SELECT (SELECT number FROM write_marks WHERE writer = $1)
+WHERE NOT pg_is_in_recovery() AND NOT current_setting('transaction_read_only')::bool
+"""
+"""No row from a server that is only read, as a standby is, or a primary that was fenced."""
+_LOST: Final = "The store's server went away in the middle of a commit"
+_SERVER: Final = """
+SELECT system_identifier::text, CASE WHEN pg_is_in_recovery() THEN ''
+    ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END
+FROM pg_control_system()
+"""
+"""The server's system, and its timeline in hexadecimal digits, which grows with each promotion."""
 
 
 class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
@@ -151,7 +179,10 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
         super().__init__()
         self._url = url
         self._session: PostgresConnection | None = None
+        self._server = ("", "")
         self._reconnect_at = 0.0
+        self._id = str(uuid4())
+        self._number = 0
 
     async def connect(self) -> PostgresConnection:
         """Return the connection, a new one if the last is lost. Raises EngineError and Problem."""
@@ -159,14 +190,18 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
             if time.monotonic() < self._reconnect_at:
                 raise unavailable(UNREACHABLE)
             try:
-                settings = {
-                    "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
-                    "lock_timeout": milliseconds(LOCK_SECONDS),
-                    "statement_timeout": milliseconds(STATEMENT_SECONDS),
-                }
-                limit = STATEMENT_SECONDS + MARGIN_SECONDS
-                self._session = await connect(self._url, settings, limit)
+                self._session = await connect(
+                    self._url,
+                    {
+                        "idle_in_transaction_session_timeout": milliseconds(IDLE_SECONDS),
+                        "lock_timeout": milliseconds(LOCK_SECONDS),
+                        "statement_timeout": milliseconds(STATEMENT_SECONDS),
+                    },
+                    STATEMENT_SECONDS + MARGIN_SECONDS,
+                )
+                self._server = await _identify(self._session)
             except EngineError:
+                self._drop()
                 self._reconnect_at = time.monotonic() + RECONNECT_SECONDS
                 raise
         return self._session
@@ -174,11 +209,14 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
     async def close(self) -> None:
         """Commit waiting work, for a few seconds at the most, and refuse the rest."""
         await super().close()
+        self._drop()
+
+    def _drop(self) -> None:
         if self._session is not None:
             self._session.terminate()
 
     async def _commit(self, works: Works) -> list[Any]:
-        """Return what `commit_together` does, at the second try if need be; raises as it does."""
+        """Return what `_commit_on` does, at the second try if need be; raises as it does."""
         session = await self.connect()
         try:
             return await self._commit_on(session, works)
@@ -189,34 +227,76 @@ class Writer(GroupCommitter[Work[Any] | Sequence[Query]]):
         return await self._commit_on(await self.connect(), works)
 
     async def _commit_on(self, session: PostgresConnection, works: Works) -> list[Any]:
+        """Run each work, commit once, and return all results or exceptions.
+
+        Raises EngineError and Problem when the group is not stored, or not surely.
+        """
+        self._number += 1
         try:
-            return await commit_together(session, works)
+            await session.execute(_BEGIN)
+            results = await _run_all(session, works)
+            try:
+                await session.execute(
+                    (_DELETE_MARKS if self._number == 1 else "")
+                    + _COMMIT.format(writer=self._id, number=self._number)
+                )
+            except asyncpg.InFailedSQLTransactionError as error:
+                raise unavailable("The store could not keep the change") from error
+            except Exception as error:
+                # After an error that leaves the session open the server has undone the group, and
+                # also when it ended a transaction that was idle, which asyncpg has as the cause.
+                if getattr(error, "severity_en", "") == "ERROR" or IDLE_TIMEOUT_SQLSTATE in (
+                    sqlstate_of(error),
+                    sqlstate_of(error.__cause__),
+                ):
+                    raise
+                await self._check_stored(error)
         except BaseException as error:
             if not isinstance(error, asyncpg.PostgresError) or is_disconnection(error):
                 # It may be in the middle of anything; the server undoes what was begun on it.
-                session.terminate()
+                self._drop()
             else:
                 await session.execute("ROLLBACK")
             raise
+        return results
+
+    async def _check_stored(self, error: Exception) -> None:
+        """Return when the group whose COMMIT got no answer is stored. Raises Problem."""
+        system, timeline = before = self._server
+        with suppress(TimeoutError):
+            number = await asyncio.wait_for(self._last_mark(), RESOLVE_SECONDS)
+            # A standby that was promoted goes on, on a later timeline, with what it has of the
+            # former server's. One that lacks the group does not know what the former server did.
+            if number == self._number and self._server >= before and self._server[0] == system:
+                return
+            if number != self._number and self._server == before and timeline:
+                raise unavailable(f"{_LOST}; nothing was stored") from error
+        raise outcome_unknown(_LOST) from error
+
+    async def _last_mark(self) -> int | None:
+        """Return the number of the newest group that is stored, from a server that takes writes.
+
+        Raises TimeoutError once the store is closed.
+        """
+        while True:
+            self._drop()
+            with suppress(*EngineError, Problem):
+                session = await self.connect()
+                # The lock is free when the lost transaction has ended, one way or the other.
+                await session.execute(f"{_BEGIN}; ROLLBACK")
+                for (number,) in await session.fetch(_LAST_MARK, self._id):
+                    return cast("int | None", number)
+            if self._closed:
+                raise TimeoutError
+            await asyncio.sleep(RECONNECT_SECONDS)
 
 
-async def commit_together(session: PostgresConnection, works: Works) -> list[Any]:
-    """Run each work, commit once, and return all results or exceptions.
-
-    Raises EngineError and Problem when nothing of the group is surely durable.
-    """
-    await session.execute(_BEGIN)
-    results = await _run_all(session, works)
+async def _identify(session: PostgresConnection) -> tuple[str, str]:
+    """Return what `_SERVER` asks for; two empty texts from a server that does not say it."""
     try:
-        status = await session.execute("COMMIT")
-    except Exception as error:
-        if is_disconnection(error) and not is_idle_timeout(error):
-            raise unavailable("The store's server went away in the middle of a commit") from error
-        raise
-    if status != "COMMIT":
-        # A transaction that has failed is undone by COMMIT, which says so in this way alone.
-        raise unavailable("The store could not keep the change")
-    return results
+        return cast("tuple[str, str]", tuple((await session.fetch(_SERVER))[0]))
+    except asyncpg.PostgresError:
+        return "", ""
 
 
 async def _run_all(session: PostgresConnection, works: Works) -> list[Any]:

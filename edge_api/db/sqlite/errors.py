@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from edge_api.db.errors import constraint_violation, query_timeout, unavailable, unique_violation
+from edge_api.db.errors import (
+    constraint_violation,
+    outcome_unknown,
+    query_timeout,
+    unavailable,
+    unique_violation,
+)
 from edge_api.db.problems import Problem
 from edge_api.db.table import Row, Table
 
@@ -86,6 +92,10 @@ def sqlite_problem(error: sqlite3.Error) -> Problem | sqlite3.Error:
     code = primary_code(error)
     if code == sqlite3.SQLITE_INTERRUPT:
         return query_timeout()
+    # The commit is in the log, where no process reads it before one finds it after a crash; the
+    # next commit overwrites it.
+    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_IOERR_FSYNC:
+        return outcome_unknown("The disk of the store fails")
     message = "The store is damaged" if is_damage(error) else _SENTENCES.get(code)
     return error if message is None else unavailable(message)
 

@@ -1,5 +1,6 @@
 """The contact form over HTTP, on a real build: taken, shown again, and closed to other sites."""
 
+import asyncio
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,25 @@ async def test_a_script_may_send_again(edge: Any) -> None:
     async with edge.ask("POST", PATH, data={**GOOD, "name": "B"}, headers=headers) as answer:
         assert answer.status == 422
     assert len(await leads(edge)) == 1
+
+
+async def test_a_form_that_is_pressed_twice_is_one_lead(edge: Any) -> None:
+    """Also twenty times at once, as by a page that seems to hang; each press gets the thanks."""
+    answers = [await send(edge, GOOD), await send(edge, GOOD)]
+    answers += await asyncio.gather(*(send(edge, GOOD) for _ in range(20)))
+
+    assert {answer.status for answer, _ in answers} == {303}
+    assert len(await leads(edge)) == 1
+
+
+@pytest.mark.parametrize("name", ["name", "email", "budget_tier", "message", "consent"])
+async def test_a_form_that_is_edited_is_another_lead(edge: Any, name: str) -> None:
+    """Two messages from one page are both stored, whichever field differs."""
+    await send(edge, GOOD)
+    answer, _ = await send(edge, {**GOOD, name: "on" if name == "consent" else f"x{GOOD[name]}"})
+
+    assert answer.status == 303
+    assert len(await leads(edge)) == 2
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ CATALOGUE = """
     SELECT c.relname, c.relkind::text, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull
     FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0
     WHERE c.relnamespace = to_regnamespace('{}')
-    AND c.relname NOT LIKE 'schema_steps%' AND c.relname NOT LIKE 'rate\\_%' ORDER BY 1, 3
+    AND c.relname NOT LIKE 'schema_steps%' AND c.relname NOT LIKE 'rate\\_%'
+    AND c.relname NOT LIKE 'write_marks%' ORDER BY 1, 3
 """
 
 

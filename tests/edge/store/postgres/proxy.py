@@ -18,11 +18,15 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self.last_word = b""
         """What, when a client says it, the server still hears; the client hears no more."""
+        self.unheard = b""
+        """What, when a client says it, the server does not hear; the connection ends."""
         self.cut_at = b""
         """What, when a client says it, the server still hears; then the proxy is cut."""
         self.delay = 0.0
         """Seconds for which each piece is held up."""
         self._refusing = False
+        self.refused = asyncio.Event()
+        """Set once a connection was not taken."""
 
     @property
     def url(self) -> str:
@@ -41,6 +45,14 @@ class Proxy:
         self._refusing = True
         for writer in self._clients:
             writer.transport.abort()
+
+    def refuse_new(self) -> None:
+        """Take no connection from now on; those that are there stay."""
+        self._refusing = True
+
+    def lead_to(self, url: str) -> None:
+        """Connect those who come from now on to another server."""
+        self._target = urlsplit(url)
 
     def fix(self) -> None:
         """Let through what waits, and what comes."""
@@ -62,6 +74,7 @@ class Proxy:
         task = asyncio.current_task()
         assert task is not None
         if self._refusing:
+            self.refused.set()
             writer.transport.abort()
             return
         self._tasks.add(task)
@@ -86,8 +99,11 @@ class Proxy:
                 await self._open.wait()
                 if self.last_word and self.last_word in said:
                     answers.cancel()
+                    await asyncio.wait({answers})  # two cannot read at once
                     server[1].write(said)
                     await server[0].read(1)  # it has answered: what it was told is done
+                    return
+                if self.unheard and self.unheard in said:
                     return
                 if self.cut_at and self.cut_at in said:
                     self.cut_at = b""

@@ -25,7 +25,10 @@ class Log:
         self.writer = writer
         self._rival = rival
         self.statements: list[str] = []
-        session.add_query_logger(lambda record: self.statements.append(record.query))
+        # A commit is the last line of a text, below the mark of its group.
+        session.add_query_logger(
+            lambda record: self.statements.append(record.query.splitlines()[-1])
+        )
 
     async def numbers(self) -> list[int]:
         """Return what anybody else finds in the table."""

@@ -48,10 +48,10 @@ TAKEN = [
 
 
 async def described(session: PostgresConnection, schema: str) -> dict[str, set[tuple[Any, ...]]]:
-    """Return all that is defined in a schema, but for the count of steps."""
+    """Return all that is defined in a schema, but for what belongs to this engine alone."""
     found = {name: await session.fetch(text, schema) for name, text in CATALOGUE.items()}
     return {
-        name: {tuple(row) for row in rows if row[0] != "schema_steps"}
+        name: {tuple(row) for row in rows if row[0] not in ("schema_steps", "write_marks")}
         for name, rows in found.items()
     }
 

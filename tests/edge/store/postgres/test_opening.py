@@ -11,7 +11,7 @@ import pytest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres import engine
-from edge_api.db.postgres.connection import PostgresConnection
+from edge_api.db.postgres.connection import SCHEMA, PostgresConnection, execute
 from edge_api.db.postgres.engine import check_server, describe_url, open_store, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
@@ -93,9 +93,10 @@ async def test_a_step_that_is_missing_is_taken(empty: str, monkeypatch: pytest.M
     """A store of an earlier edge is brought forward, and keeps its rows."""
     with monkeypatch.context() as earlier:
         earlier.setattr("edge_api.db.postgres.engine.MIGRATIONS", MIGRATIONS[:1])
-        store = await open_store(empty, clock)
-        await store.run(Insert(LEADS, [make_lead()]))
-        await store.close()
+        await (await open_store(empty, clock)).close()
+    session = await asyncpg.connect(empty, server_settings={"search_path": SCHEMA})
+    await execute(session, [[Insert(LEADS, [make_lead()])]])
+    await session.close()
     store = await open_store(empty, clock)
     await store.probe()
     (leads,) = await store.run(Read(LEADS))

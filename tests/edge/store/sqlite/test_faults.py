@@ -12,10 +12,11 @@ from typing import Any
 
 import pytest
 
-from edge_api.db.problems import Problem
+from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Insert, QueryResult, Read
 from edge_api.db.sqlite.connection import Connection
 from edge_api.db.sqlite.engine import SQLiteStore
+from edge_api.db.sqlite.errors import sqlite_problem
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
 from tests.edge.store.samples import make_lead
 
@@ -284,6 +285,17 @@ async def test_a_fault_of_ours_is_no_problem_of_the_store(store: SQLiteStore) ->
 
     with pytest.raises(sqlite3.OperationalError, match="syntax error"):
         await writing_connection(store).call(fail)
+
+
+def test_a_commit_that_was_not_synced_is_not_known() -> None:
+    """No process reads it, and one that starts after a crash finds it in the log, whole."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_FSYNC
+    problem = sqlite_problem(error)
+
+    assert isinstance(problem, Problem)
+    assert (problem.status, problem.sqlstate) == (503, OUTCOME_UNKNOWN)
+    assert problem.message.startswith("The disk of the store fails, and it is not known whether")
 
 
 async def test_a_store_on_a_disk_without_room_can_be_read(store: SQLiteStore, path: Path) -> None:
