@@ -16,7 +16,13 @@ from jinja2 import Environment
 from edge_api.schema.index import INDEX_FORMAT
 from edge_api.schema.page_templates import CONTACT_PAGE
 from site_build import addresses
-from site_build.build.assets import Assets, find_font, list_cards, list_files, list_pictures
+from site_build.build.assets import (
+    Assets,
+    find_font,
+    list_cards,
+    list_files,
+    list_pictures,
+)
 from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
 from site_build.build.fingerprint import (
     HOUSE_THEME,
@@ -135,6 +141,8 @@ class SiteBuild:
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
         tiers, places = style.budget_tiers, identity.addresses
         self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
+        self.unknown_names = self.edge_templates.unknown
+        self.is_ours = self.theme == HOUSE_THEME and not style.overrides
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         self._output = OutputFolder(
@@ -203,9 +211,27 @@ class SiteBuild:
             case _:
                 return "the build's own"
 
+    def find_unknown_names(self) -> None:
+        """Try each template unless all are ours, and report the names that nobody gives to them.
+
+        Raises BuildError for a template that fails.
+        """
+        found = self._targets.values() if not self.is_ours else ()
+        pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
+        with self._cache:
+            for page in pages.values():
+                page.make(self._context)
+        self.findings += tuple(
+            Diagnostic(
+                file, line, 1, "warning", f"{about}, so nothing is shown; give it a `default`"
+            )
+            for file, line, about in sorted(self.unknown_names)
+        )
+
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
         pages = list(self._targets.values())[self._others_count :]
+        self.find_unknown_names()
         with self._cache:
             self._run([*self._recall(pages), *self._stale])
         return (target for target in pages if isinstance(target, TemplateTarget))
@@ -323,7 +349,8 @@ class SiteBuild:
         if CONTACT_PAGE in self._entries:
             page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
-        self.edge_templates.write(request.state)
+        unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
+        self.edge_templates.write(request.state, unknown)
         stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
         # Static files and pictures that pages of the build before ask for are kept.
