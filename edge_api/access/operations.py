@@ -35,7 +35,7 @@ from edge_api.operation.model import (
 from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import ACCESS_FORM
-from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
+from edge_api.schema.paths import ACCESS_FORM_PATH, CLAIM_CREDENTIAL, REQUEST_ACCESS
 
 ACCESS_FORM_URL: Final = "/contact/#access"
 CLAIM_RETRY_AFTER_SECONDS: Final = 300  # after which it makes sense to claim again
@@ -237,12 +237,11 @@ async def redirect_to_form(
     return redirect(ACCESS_FORM_URL)
 
 
-_FORM_PATH: Final = "/contact/access/"
 _DAY: Final = len("2026-12-05")
 FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="access_form",
-        path=_FORM_PATH,
+        path=ACCESS_FORM_PATH,
         summary="The form that asks for access",
         tag="access",
         handler=redirect_to_form,
@@ -252,7 +251,7 @@ FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="send_access_form",
         method="POST",
-        path=_FORM_PATH,
+        path=ACCESS_FORM_PATH,
         summary="Ask for a credential by the form of the contact page",
         tag="access",
         handler=submit_form,

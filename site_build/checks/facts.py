@@ -40,10 +40,7 @@ class Facts(NamedTuple):
     """What a fragment may name on the document's page."""
 
 
-EDGE = frozenset(
-    path.removeprefix("/")
-    for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_OUT_PATH, paths.UNSUBSCRIBE)
-)
+EDGE = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
 """Pages that the edge makes: no document is seen at these addresses."""
 
 _FIXED = frozenset(
@@ -62,7 +59,7 @@ _FIXED = frozenset(
         addresses.SITE_CARD,
     }
 )
-_BEYOND = ("api/", ".well-known/")
+_BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders that are the edge's, but for a few files that the build makes."""
 
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
