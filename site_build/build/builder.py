@@ -19,6 +19,7 @@ from site_build import addresses
 from site_build.build.assets import (
     Assets,
     find_font,
+    find_withheld,
     list_cards,
     list_files,
     list_pictures,
@@ -143,6 +144,7 @@ class SiteBuild:
         self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
         self.unknown_names = self.edge_templates.unknown
         self.is_ours = self.theme == HOUSE_THEME and not style.overrides
+        self._withheld = find_withheld(self.content, self.site, request, style)
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         self._output = OutputFolder(
@@ -288,7 +290,8 @@ class SiteBuild:
     def _list_others(self, now: datetime) -> Iterator[Target]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
-        yield from list_files(folder, content.files, content.image_set)
+        files = {source: e for source, e in content.files.items() if e not in self._withheld}
+        yield from list_files(folder, files, content.image_set)
         for asset in (*self.assets.published.values(), *self.assets.plain):
             yield TextTarget(asset.path, asset.data)
         # Pictures first, since they take longest.
@@ -353,11 +356,13 @@ class SiteBuild:
         self.edge_templates.write(request.state, unknown)
         stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
+        forms = self.content.image_set.list_forms((), *self._withheld)
+        withheld = {form.path for _, form in forms}
         # Static files and pictures that pages of the build before ask for are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
             fresh = [path for path in self._targets if path.startswith(folder)]
             for entry in list_retained(self._before, fresh, folder):
-                if self._output.keep(entry):
+                if entry.path not in withheld and self._output.keep(entry):
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)

@@ -201,6 +201,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             policy,
             read_budget_tiers(settings),
             read_dialect(settings),
+            str(settings),
             # What plugins show on a page cannot be told from what the page was made of before.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )
