@@ -35,7 +35,8 @@ from edge_api.background import (
     every,
 )
 from edge_api.backup.files import secret_key
-from edge_api.backup.replica import make_replication
+from edge_api.backup.replica import Replication, make_replication
+from edge_api.db.query import Store
 from edge_api.desk.sessions import Sessions
 from edge_api.health import LOG_SECONDS, Health, HealthCheck, PublishingMonitor
 from edge_api.http.admission import Admission
@@ -87,18 +88,8 @@ async def assemble(
     missing store is refused. Raises StoreRefusal.
     """
     async with AsyncExitStack() as stack:
-        replication = make_replication(settings) if exclusive else None
-        if replication:  # it ends after the store is closed, so that it has what comes last
-            stack.push_async_callback(replication.close)
-        await asyncio.to_thread(require_unrestored, settings)
-        is_replicated, url = replication is not None, settings.database_url
-        store = await open_store(
-            url, clock, exclusive=exclusive, create=create, replicated=is_replicated
-        )
-        stack.push_async_callback(store.close)
-        if replication:
-            await asyncio.to_thread(replication.claim)
-            replication.start()
+        opened = _open_store(settings, clock, exclusive=exclusive, create=create)
+        store, replication = await stack.enter_async_context(opened)
         opener = SearchOpener(search_prefix(settings) if exclusive else None)
         builds = BuildManager(settings.build_dir, settings.site_url, opener)
         stack.push_async_callback(builds.close)
@@ -187,6 +178,30 @@ async def assemble(
         )
         freeze()
         yield Assembly(service, app, mcp, publishing)
+
+
+@asynccontextmanager
+async def _open_store(
+    settings: Settings, clock: Clock, *, exclusive: bool, create: bool
+) -> AsyncIterator[tuple[Store, Replication | None]]:
+    """Open the store, and the replication that an exclusive one has. Raises StoreRefusal."""
+    async with AsyncExitStack() as stack:
+        replication = make_replication(settings) if exclusive else None
+        if replication:  # it ends after the store is closed, so that it has what comes last
+            stack.push_async_callback(replication.close)
+        await asyncio.to_thread(require_unrestored, settings)
+        store = await open_store(
+            settings.database_url,
+            clock,
+            exclusive=exclusive,
+            create=create,
+            replicated=replication is not None,
+        )
+        stack.push_async_callback(store.close)
+        if replication:
+            await asyncio.to_thread(replication.claim)
+            replication.start()
+        yield store, replication
 
 
 def search_prefix(settings: Settings) -> Path:

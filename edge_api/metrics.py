@@ -25,6 +25,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
 from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
+from edge_api.schema.paths import METRICS
 from edge_api.settings import is_loopback
 
 MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
@@ -200,7 +201,7 @@ def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> Non
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="metrics",
-        path="/metrics",
+        path=METRICS,
         summary="What the service measures of itself, for Prometheus",
         description="For peers on the same machine whose request was not forwarded, and for keys "
         "with the scope `metrics:read`. Only there with METRICS=on.",

@@ -35,7 +35,12 @@ from edge_api.operation.model import (
 from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.page_templates import ACCESS_FORM
-from edge_api.schema.paths import CLAIM_CREDENTIAL, REQUEST_ACCESS
+from edge_api.schema.paths import (
+    ACCESS_CLAIM_PATH,
+    ACCESS_FORM_PATH,
+    CLAIM_CREDENTIAL,
+    REQUEST_ACCESS,
+)
 
 ACCESS_FORM_URL: Final = "/contact/#access"
 CLAIM_RETRY_AFTER_SECONDS: Final = 300  # after which it makes sense to claim again
@@ -193,7 +198,7 @@ async def submit_form(
         claim_uri=f"{service.settings.site_url}{CLAIM_CREDENTIAL}",
         credential_type=requested_type(stored.row),
         expires=stored.row["expires_at"][: len("2026-12-05")],
-        action=_CLAIM_PATH,
+        action=ACCESS_CLAIM_PATH,
     )
     return HtmlResult(body)
 
@@ -214,7 +219,7 @@ async def claim_by_form(
     body = await service.pages.render(
         "access_claim",
         "Your credential" if keys else "Fetch your credential",
-        action=_CLAIM_PATH,
+        action=ACCESS_CLAIM_PATH,
         claim_token=token,
         said=said,
         credentials=_credentials(keys),
@@ -222,12 +227,10 @@ async def claim_by_form(
     return HtmlResult(body, status)
 
 
-_FORM_PATH: Final = "/contact/access/"
-_CLAIM_PATH: Final = "/contact/access/claim/"
 FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="access_form",
-        path=_FORM_PATH,
+        path=ACCESS_FORM_PATH,
         summary="The form that asks for access",
         tag="access",
         handler=show_form,
@@ -237,7 +240,7 @@ FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="send_access_form",
         method="POST",
-        path=_FORM_PATH,
+        path=ACCESS_FORM_PATH,
         summary="Ask for a credential by the form of the contact page",
         tag="access",
         handler=submit_form,
@@ -250,7 +253,7 @@ FORMS: tuple[AnyOperation, ...] = (
     ),
     Operation(
         name="claim_form",
-        path=_CLAIM_PATH,
+        path=ACCESS_CLAIM_PATH,
         summary="The form that takes a claim token",
         tag="access",
         handler=claim_by_form,
@@ -260,7 +263,7 @@ FORMS: tuple[AnyOperation, ...] = (
     Operation(
         name="send_claim_form",
         method="POST",
-        path=_CLAIM_PATH,
+        path=ACCESS_CLAIM_PATH,
         summary="Fetch a credential by a form",
         tag="access",
         handler=claim_by_form,

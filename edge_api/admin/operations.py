@@ -141,7 +141,7 @@ def _read(table: Table) -> AnyOperation:
         handler=partial(read_rows, table),
         scope="admin:read",
         parameters=(*_paging(table), _filters(columns), _PREFER),
-        responses=_responses(table, 200, "The rows", headers=_PAGE_HEADERS),
+        responses=_rows(table),
         problems=("not_acceptable",),
         cancel_on_disconnect=True,
         tools=(_QUERY,),
@@ -209,20 +209,29 @@ _PREFER: Final = Parameter(
     component="RowCount",
 )
 _PAGE_HEADERS: Mapping[str, str] = {
-    "Content-Range": "`first-last/total`; `*` for no row, or a total not asked for.",
-    "Preference-Applied": f"`{COUNT_EXACT}`, if asked for.",
+    "Content-Range": "Of a read: `first-last/total`; `*` for no row, or a total not asked for.",
+    "Preference-Applied": f"Of a read: `{COUNT_EXACT}`, if asked for.",
 }
 
 
+def _rows(table: Table) -> tuple[SuccessResponse, ...]:
+    """Return the responses that reading, changing and deleting have in common."""
+    description = "The rows: as found, as changed, or as they were before they were deleted"
+    name = f"{component_prefix(table)}Rows"
+    return _responses(table, 200, description, headers=_PAGE_HEADERS, component=name)
+
+
 def _responses(
-    table: Table, status: int, description: str, **more: Any
+    table: Table, status: int, description: str, component: str = "", **more: Any
 ) -> tuple[SuccessResponse, ...]:
     """Return the responses with rows, one for each media type."""
     row = selected_row_schema(table)
     return (
         SuccessResponse(status, description, array_of(row), media_types=(JSON,), **more),
-        SuccessResponse(status, "The only row", row, media_types=(SINGLE,), **more),
-        SuccessResponse(status, "A table", {"type": "string"}, media_types=(CSV,), **more),
+        SuccessResponse(status, "The only row", row, media_types=(SINGLE,)),
+        SuccessResponse(
+            status, "A table", {"type": "string"}, media_types=(CSV,), component=component
+        ),
     )
 
 
@@ -268,7 +277,7 @@ def _update(table: Table) -> AnyOperation:
         description=f"Up to {MAX_CHANGES} rows, or none are changed. {_MATCH}",
         handler=partial(update_rows, table),
         body=_body(UpdateBody, update_schema(table), {"one": change}),
-        responses=_responses(table, 200, "The rows as they are now"),
+        responses=_rows(table),
         problems=("conflict",) if unique else (),
     )
 
@@ -282,7 +291,7 @@ def _delete(table: Table) -> AnyOperation:
         description=f"Up to {MAX_CHANGES} rows, or none are deleted. {_MATCH}",
         handler=partial(delete_rows, table),
         body=_body(DeleteBody, delete_schema(table), {"one": {"match": match_sample(table)}}),
-        responses=_responses(table, 200, "The rows that were deleted"),
+        responses=_rows(table),
     )
 
 

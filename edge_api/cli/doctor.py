@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
+from pathlib import Path
 from ssl import cert_time_to_seconds
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -27,8 +28,11 @@ from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.messages import Refused
+from edge_api.mail.preparation import open_templates
 from edge_api.mail.transports import open_transport
 from edge_api.schema.environment import BUILD, EDGE
+from edge_api.schema.index import CURRENT_LINK
+from edge_api.schema.page_templates import read_notes
 from edge_api.settings import Settings
 
 _UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
@@ -62,7 +66,12 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         print(f"- {error}")
     if not errors:
         print("nothing is wrong")
-    for note in (*service_notes, *notes):
+    unknown = read_notes(settings.build_dir / CURRENT_LINK)["unknown"]
+    unknown += [
+        f"MAIL_TEMPLATES: {Path(file).name}:{line}: {about}"
+        for file, line, about in open_templates(settings).unknown
+    ]
+    for note in (*service_notes, *notes, *unknown):
         print(note)
     return 1 if errors else 0
 

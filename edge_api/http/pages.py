@@ -1,6 +1,7 @@
 """Pages that the edge renders with the templates of the current build, and the API reference."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
 from hashlib import sha256
@@ -26,14 +27,17 @@ from edge_api.schema.page_templates import (
     DOCS_PAGE,
     DOCS_PATH,
     DOCS_TRY,
+    PAGES,
     SHELL_CONTENT,
     SHELL_TITLE,
     TEMPLATES_FOLDER,
     Form,
     PageName,
+    read_notes,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
 
+_log = logging.getLogger(__name__)
 _RETRY_SECONDS = 60
 
 
@@ -45,8 +49,9 @@ class EdgePages:
 
     async def render(self, name: PageName, title: str, **values: Any) -> bytes:
         """Return a whole page. Raises Problem `unavailable` where the build has no template."""
-        given = (f"{name}.html", BASE_TEMPLATE, {SHELL_TITLE: title}, values)
-        return await self._make(lambda folder: _render(folder, *given))
+        given = {**dict.fromkeys(PAGES[name]), **values}  # what is left out is None
+        page = (f"{name}.html", BASE_TEMPLATE, {SHELL_TITLE: title}, given)
+        return await self._make(lambda folder: _render(folder, *page))
 
     async def render_form(self, form: Form, **values: Any) -> bytes:
         """Return the contact page with one of its forms filled in. Raises as `render`."""
@@ -69,7 +74,7 @@ def _render(
 ) -> bytes:
     """Return a page: a frame with `texts` at its placeholders, and a template in it."""
     try:
-        content = _templates(folder / TEMPLATES_FOLDER).get_template(template).render(values)
+        content = _fill(folder, template, values)
         shell = (folder / TEMPLATES_FOLDER / frame).read_text(encoding="utf-8")
     except (jinja2.TemplateNotFound, FileNotFoundError):
         folder.stat()  # which raises FileNotFoundError if the build is gone
@@ -83,14 +88,13 @@ def _render(
 def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
     try:
         page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
-        template = _templates(folder / TEMPLATES_FOLDER).get_template(form.template)
+        filled = _fill(folder, form.template, values)
     except (jinja2.TemplateNotFound, FileNotFoundError):
         folder.stat()  # which raises FileNotFoundError if the build is gone
         message = "The form could not be taken, and its page cannot be shown: try again later"
         raise unavailable_page(message) from None
     before, _, rest = page.partition(form.start_marker)
     _, _, after = rest.partition(form.end_marker)
-    filled = template.render(values)
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
 
 
@@ -99,14 +103,26 @@ def unavailable_page(message: str = "This page cannot be shown now: try again la
     return Problem("unavailable", message, headers={"Retry-After": str(_RETRY_SECONDS)})
 
 
-@lru_cache(maxsize=2)
-def _templates(folder: Path) -> jinja2.Environment:
-    return make_environment(jinja2.FileSystemLoader(folder))
+def _fill(folder: Path, name: str, values: Mapping[str, Any]) -> str:
+    """Return what a template of a build makes. Raises TemplateNotFound, also for one that fails."""
+    try:
+        return _get_template(folder, name).render(values)
+    except jinja2.UndefinedError as error:
+        _log.error("the template %s cannot be shown: %s", name, error.message)
+        raise jinja2.TemplateNotFound(name) from None
 
 
-def make_environment(loader: jinja2.BaseLoader | None = None) -> jinja2.Environment:
-    """Return the Jinja environment for the templates of a build."""
-    return jinja2.Environment(loader=loader, autoescape=True, trim_blocks=True, lstrip_blocks=True)
+@lru_cache(maxsize=32)  # those of two builds
+def _get_template(folder: Path, name: str) -> jinja2.Template:
+    is_ours = name in read_notes(folder)["ours"]
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder / TEMPLATES_FOLDER),
+        undefined=jinja2.StrictUndefined if is_ours else jinja2.ChainableUndefined,
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template(name)
 
 
 _ASSETS_FOLDER: Final = "/theme/try/"  # below the site's static files, whose names carry a digest

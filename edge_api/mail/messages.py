@@ -36,6 +36,7 @@ from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.service import SPAM_THRESHOLD
+from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
@@ -203,6 +204,8 @@ class MailTemplates:
 
     def __init__(self, folder: Path | None = None) -> None:
         self.folder = folder
+        self.unknown: UnknownNames = {}
+        """Names that templates of the folder have asked for in vain."""
         subjects = {f"{name}.subject": each.subject for name, each in MESSAGE_TYPES.items()}
         shipped = ChoiceLoader([DictLoader(subjects), PackageLoader("edge_api.mail")])
         self._file_names = shipped.list_templates()
@@ -211,7 +214,7 @@ class MailTemplates:
             autoescape=select_autoescape(["html"], default_for_string=False),
             auto_reload=False,
             finalize=_finalize,
-            undefined=StrictUndefined,
+            undefined=note_unknown_names(self.unknown) if folder else StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,

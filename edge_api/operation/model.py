@@ -172,11 +172,14 @@ class SuccessResponse:
     media_types: tuple[str, ...] = (JSON,)
     links: Mapping[str, Any] = field(default_factory=dict)
     """OpenAPI links to operations that take something of this answer."""
+    component: str = ""
+    """The name of the whole response of its status among the components of the OpenAPI document;
+    empty where it is used once."""
 
 
 ETAG: Final = MappingProxyType({"ETag": "Validator of this answer; send it as If-None-Match."})
 NOT_MODIFIED: Final = SuccessResponse(
-    304, "Not modified since the validator that was sent", headers=ETAG
+    304, "Not modified since the validator that was sent", headers=ETAG, component="Unchanged"
 )
 
 

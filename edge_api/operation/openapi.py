@@ -5,7 +5,6 @@ from typing import Any
 
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.operation.model import (
-    NOT_MODIFIED,
     AnyOperation,
     Body,
     ErrorFormat,
@@ -106,7 +105,8 @@ def openapi_document(
     for operation in operations:
         entry = _hoist(_operation(operation, samples, components), components["schemas"])
         paths.setdefault(operation.path, {})[operation.method.lower()] = entry
-    components["parameters"] = _hoist(components["parameters"], components["schemas"])
+    for kind in ("parameters", "responses"):
+        components[kind] = _hoist(components[kind], components["schemas"])
     return {
         "openapi": "3.1.0",
         "info": {"title": "Public API", "version": version, "description": _ABOUT},
@@ -234,10 +234,10 @@ def _responses(operation: AnyOperation, components: Json) -> Json:
         responses[str(status)] = _add_component(components, "responses", name, failure)
     for success in operation.responses:
         entry = _success(success)
-        if success is NOT_MODIFIED:
-            entry = _add_component(components, "responses", "Unchanged", entry)
-        elif "content" in (known := responses.get(str(success.status), {})):
+        if "content" in (known := responses.get(str(success.status), {})):
             entry = {**known, "content": {**known["content"], **entry["content"]}}
+        if success.component:
+            entry = _add_component(components, "responses", success.component, entry)
         responses[str(success.status)] = entry
     return dict(sorted(responses.items()))
 

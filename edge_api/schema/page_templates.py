@@ -4,12 +4,16 @@ They are plain Jinja2, with autoescape and nothing else. The build checks each o
 all but those of the reference; the edge gives them exactly what is named here.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 TEMPLATES_FOLDER = "templates"
 """The folder beside the site in a build; its files are not public."""
+NOTES_FILE = "notes.json"
+"""Beside them; `read_notes` says what it has."""
 CONTACT_PAGE = "contact/index.html"
 """The built page with the forms."""
 BASE_TEMPLATE = "shell.html"
@@ -95,3 +99,16 @@ FRAMES = (
     Frame(BASE_TEMPLATE, frozenset({DOCS_TRY, *map("{}.html".format, PAGES)}), (SHELL_TITLE,)),
     Frame(DOCS_BASE_TEMPLATE, frozenset({DOCS_PAGE}), (SHELL_TITLE, DOCS_PATH, DOCS_DESCRIPTION)),
 )
+
+
+def read_notes(build: Path) -> Any:
+    """Return the notes that a build has of its templates.
+
+    `ours` are the default theme's, by name: an unknown name is an error in them. `unknown` are
+    sentences, one for each unknown name that templates of others show.
+    Of a build without notes, as versions before 1.0.1 made them, no template is known to be ours.
+    """
+    try:
+        return json.loads((build / TEMPLATES_FOLDER / NOTES_FILE).read_bytes())
+    except FileNotFoundError:
+        return {"ours": [], "unknown": []}

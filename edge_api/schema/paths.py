@@ -80,3 +80,19 @@ DESK: Final = "/desk/"
 SHARED: Final = "/shared/"
 UNSUBSCRIBE: Final = "/unsubscribe"
 EMAIL_HOOK: Final = "/api/public/hooks/email"
+METRICS: Final = "/metrics"
+ACCESS_FORM_PATH: Final = "/contact/access/"
+ACCESS_CLAIM_PATH: Final = f"{ACCESS_FORM_PATH}claim/"
+
+EDGE_PAGES: Final = (
+    SEARCH,
+    *DOCS_PAGES,
+    TRY_OUT_PATH,
+    UNSUBSCRIBE,
+    METRICS,
+    ACCESS_FORM_PATH,
+    ACCESS_CLAIM_PATH,
+)
+"""Addresses that the edge answers itself, whatever a build has there."""
+EDGE_FOLDERS: Final = ("/api/", "/.well-known/", DESK, SHARED)
+"""How other such addresses begin; a build has files of its own below `/.well-known/` alone."""

@@ -11,17 +11,20 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from typing import NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from site_build import addresses
+from site_build.build.fingerprint import HOUSE_THEME, Style
 from site_build.build.targets import FileTarget, ImageTarget, Target
 from site_build.cache import make_key
-from site_build.content.sources import show_path
+from site_build.checks.facts import list_uses
+from site_build.content.sources import Content, show_path
 from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
 from site_build.images.encode import encode
 from site_build.images.lettering import Font, read_font
 from site_build.images.responsive import UNSHOWN, ImageSet
+from site_build.progress import Request
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
 
@@ -79,6 +82,33 @@ def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> 
             yield ImageTarget(path, make_key(picture.reduced_key), make)
         else:
             yield FileTarget(path, content / source)
+
+
+_NAMING = frozenset({".css", ".htm", ".html", ".js", ".json", ".svg", ".txt", ".xml"})
+"""Suffixes of published files and templates that may name others."""
+
+
+def find_withheld(content: Content, site: Site, request: Request, style: Style) -> set[str]:
+    """Return paths of files that drafts and scheduled posts alone use: they appear with these.
+
+    What the theme, the settings or another published file may name counts as used.
+    """
+    public = (*site.posts, *site.pages)
+    hidden = (each for each in content.documents if not each.is_public_at(request.now))
+    found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
+    found -= found and list_uses(public, content.facts, content.files)
+    if not found:
+        return found
+    themes = {*map(Path.resolve, (*style.overrides, style.theme))} - {HOUSE_THEME}
+    others = (
+        *(path for folder in themes for path in folder.rglob("*")),
+        *(request.content / source for source in content.files),
+    )
+    words = [each.read_text(errors="ignore") for each in others if each.suffix in _NAMING]
+    words += (f"{each.extra} {content.facts[each.path].outside}" for each in public)
+    text = unquote(f"{style.written} {' '.join(words)}")
+    named = r"(?<![\w-]){}(?![\w-])"
+    return {e for e in found if not re.search(named.format(re.escape(PurePosixPath(e).name)), text)}
 
 
 REFERENCE = re.compile(

@@ -16,7 +16,14 @@ from jinja2 import Environment
 from edge_api.schema.index import INDEX_FORMAT
 from edge_api.schema.page_templates import ACCESS_FORM, CONTACT_PAGE
 from site_build import addresses
-from site_build.build.assets import Assets, find_font, list_cards, list_files, list_pictures
+from site_build.build.assets import (
+    Assets,
+    find_font,
+    find_withheld,
+    list_cards,
+    list_files,
+    list_pictures,
+)
 from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
 from site_build.build.fingerprint import (
     HOUSE_THEME,
@@ -137,6 +144,9 @@ class SiteBuild:
         self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
         if not style.policy.has_access_form:
             self.edge_templates.sources.pop(ACCESS_FORM.template, None)
+        self.unknown_names = self.edge_templates.unknown
+        self.is_ours = self.theme == HOUSE_THEME and not style.overrides
+        self._withheld = find_withheld(self.content, self.site, request, style)
         self.looked_up: dict[str, None] = {}
         self.texts = Texts(request.content, self._cache, code, style.dialect)
         self._output = OutputFolder(
@@ -205,9 +215,27 @@ class SiteBuild:
             case _:
                 return "the build's own"
 
+    def find_unknown_names(self) -> None:
+        """Try each template unless all are ours, and report the names that nobody gives to them.
+
+        Raises BuildError for a template that fails.
+        """
+        found = self._targets.values() if not self.is_ours else ()
+        pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
+        with self._cache:
+            for page in pages.values():
+                page.make(self._context)
+        self.findings += tuple(
+            Diagnostic(
+                file, line, 1, "warning", f"{about}, so nothing is shown; give it a `default`"
+            )
+            for file, line, about in sorted(self.unknown_names)
+        )
+
     def make_pages(self) -> Iterator[TemplateTarget]:
         """Do all tasks, and return those of pages; `finish` does the rest."""
         pages = list(self._targets.values())[self._others_count :]
+        self.find_unknown_names()
         with self._cache:
             self._run([*self._recall(pages), *self._stale])
         return (target for target in pages if isinstance(target, TemplateTarget))
@@ -264,7 +292,8 @@ class SiteBuild:
     def _list_others(self, now: datetime) -> Iterator[Target]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
-        yield from list_files(folder, content.files, content.image_set)
+        files = {source: e for source, e in content.files.items() if e not in self._withheld}
+        yield from list_files(folder, files, content.image_set)
         for asset in (*self.assets.published.values(), *self.assets.plain):
             yield TextTarget(asset.path, asset.data)
         # Pictures first, since they take longest.
@@ -325,14 +354,17 @@ class SiteBuild:
         if CONTACT_PAGE in self._entries:
             page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
-        self.edge_templates.write(request.state)
+        unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
+        self.edge_templates.write(request.state, unknown)
         stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
+        forms = self.content.image_set.list_forms((), *self._withheld)
+        withheld = {form.path for _, form in forms}
         # Static files and pictures that pages of the build before ask for are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
             fresh = [path for path in self._targets if path.startswith(folder)]
             for entry in list_retained(self._before, fresh, folder):
-                if self._output.keep(entry):
+                if entry.path not in withheld and self._output.keep(entry):
                     self._entries[entry.path] = entry._replace(retained=True)
         self._output.remove_all_but(self._entries)
         self.manifest = Manifest(self._entries, placed, stamp)

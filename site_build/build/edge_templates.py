@@ -5,6 +5,7 @@ answered here for good, as are the budgets of the site. What it cannot show is f
 and not by a reader.
 """
 
+import json
 import re
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -14,13 +15,14 @@ from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
 
-from jinja2 import Environment, TemplateSyntaxError, meta
+from jinja2 import Environment, StrictUndefined, TemplateSyntaxError, meta, nodes
 
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.page_templates import (
     CONTACT_PAGE,
     FORMS,
     FRAMES,
+    NOTES_FILE,
     PAGES,
     REFERENCE,
     SHELL_CONTENT,
@@ -28,7 +30,9 @@ from edge_api.schema.page_templates import (
     Frame,
     PageName,
 )
+from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 from site_build.addresses import Addresses
+from site_build.build.fingerprint import HOUSE_THEME
 from site_build.errors import BuildError
 
 Sample = Mapping[str, object]
@@ -46,6 +50,10 @@ class EdgeTemplates:
     """What the edge gets: sources of templates by file name."""
 
     sources: dict[str, str]
+    ours: list[str]
+    """Those of the default theme, in which the edge takes an unknown name as an error."""
+    unknown: UnknownNames
+    """Names that the others ask for in vain."""
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -74,13 +82,15 @@ class EdgeTemplates:
                     f"include of {form.template}"
                 )
 
-    def write(self, folder: Path) -> None:
-        """Put the templates where the edge finds them."""
+    def write(self, folder: Path, unknown: list[str]) -> None:
+        """Put the templates where the edge finds them, and sentences about `unknown` names."""
         if not self.sources:
             return
         (folder / TEMPLATES_FOLDER).mkdir(exist_ok=True)
         for name, source in self.sources.items():
             (folder / TEMPLATES_FOLDER / name).write_text(source, encoding="utf-8")
+        notes = json.dumps({"ours": self.ours, "unknown": unknown})
+        (folder / TEMPLATES_FOLDER / NOTES_FILE).write_text(notes, encoding="utf-8")
 
 
 def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
@@ -113,7 +123,7 @@ def find_edge_templates(
         name: f"{{% set {name} = {value!r} %}}"
         for name, value in ((_TIERS, list(tiers)), ("addresses", addresses._asdict()))
     }
-    sources = {}
+    found = EdgeTemplates({}, [], {})
     own = next((each for each in folders if (each / "contact.html").is_file()), folders[-1])
     for name in _list_wanted():
         # A theme with a contact page of its own has its forms too, or does without them.
@@ -127,8 +137,10 @@ def find_edge_templates(
         except UnicodeDecodeError as error:
             raise BuildError(f"{path} is not UTF-8; save it as UTF-8") from error
         source = _ASSET.sub(lambda asked: locate(asked[2]), written)
-        sources[name] = _check(path, source, *fixed.items())
-    return EdgeTemplates(sources)
+        found.sources[name], unknown = _check(path, source, *fixed.items())
+        found.unknown.update(unknown)
+        found.ours.extend([name] if HOUSE_THEME in path.parents else [])
+    return found
 
 
 def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
@@ -145,10 +157,15 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
 
 
 @lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.
-def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
-    """Return the source with the values that it asks for; raises BuildError."""
+def _check(path: Path, source: str, *fixed: tuple[str, str]) -> tuple[str, UnknownNames]:
+    """Return the source with the values that it asks for, and unknown names; raises BuildError."""
     given, samples = _list_wanted()[path.name]
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    noted: UnknownNames = {}
+    is_ours = HOUSE_THEME in path.parents
+    undefined = StrictUndefined if is_ours else note_unknown_names(noted)
+    environment = Environment(
+        undefined=undefined, autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
     try:
         tree = environment.parse(source)
         asked = meta.find_undeclared_variables(tree)
@@ -160,11 +177,10 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
         raise BuildError(
             f"{path} takes in another template, which the edge does not have; write it out there"
         )
-    if foreign := asked - {*given, *dict(fixed)} - environment.globals.keys():
-        raise BuildError(
-            f"{path} asks for {', '.join(sorted(foreign))}, but the edge gives it nothing besides "
-            f"{', '.join(given)}; do without"
-        )
+    foreign = asked - {*given, *dict(fixed)} - environment.globals.keys()
+    for name in tree.find_all(nodes.Name):
+        if name.name in foreign:
+            noted["", name.lineno, f"{name.name!r} is undefined"] = None
     for sample in samples:
         try:
             template.render(sample)
@@ -173,7 +189,10 @@ def _check(path: Path, source: str, *fixed: tuple[str, str]) -> str:
             frames = traceback.extract_tb(error.__traceback__)
             lines = [frame.lineno for frame in frames if frame.filename == "<template>"]
             raise _explain(path, lines[-1] if lines else None, str(error)) from error
-    return source
+    unknown: UnknownNames = {(str(path), line, about): None for _, line, about in noted}
+    if unknown and is_ours:
+        raise _explain(path, *next(iter(unknown))[1:])
+    return source, unknown
 
 
 def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
@@ -252,7 +271,7 @@ PAGE_SAMPLES: Mapping[PageName, Sequence[Sample]] = MappingProxyType(
             {**_CONSENT, "client_kind": "registered", "hidden": [], "scopes": _CHOICES[:1]},
         ),
         "notice": (
-            {"sentences": ["This is so.", "Do that."]},
+            {"sentences": ["This is so.", "Do that."], "link": None},
             {"sentences": [], "link": ("/contact/", "Write to us")},
         ),
         "access_requested": tuple(

@@ -46,6 +46,8 @@ class Style:
     policy: Policy = field(default_factory=Policy)
     budget_tiers: Sequence[str] = ()
     dialect: Dialect = HOUSE
+    written: str = ""
+    """The settings as text, which may name files of the content."""
     once: str = ""
     """Not empty: no page is taken over from the build before where this was another text."""
 

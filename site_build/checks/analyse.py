@@ -111,6 +111,7 @@ class _Analyzer:
     marked: Marked
     notes: list[Diagnostic] = field(default_factory=list)
     references: list[Reference] = field(default_factory=list)
+    outside: list[str] = field(default_factory=list)
     level: int = 1
     """Of the heading passed last; the page's title is the first."""
     headings: int = 0
@@ -136,7 +137,8 @@ class _Analyzer:
             for key in ("id", "name")
             if (name := node.attributes.get(key))
         }
-        return Facts(tuple(sorted(self.notes)), tuple(self.references), frozenset(anchors))
+        notes, outside = tuple(sorted(self.notes)), tuple(self.outside)
+        return Facts(notes, tuple(self.references), frozenset(anchors), outside)
 
     def _examine_markup(self, html: str) -> None:
         """Look at what was written as HTML, and at Markdown that is none."""
@@ -197,6 +199,8 @@ class _Analyzer:
     def _collect(self, node: LexborNode) -> None:
         for name in _ADDRESSES[node.tag or ""]:
             value = node.attributes.get(name)
+            if value and _OUTSIDE.match(value):
+                self.outside.append(value)
             offset = self._find(node, value or "")
             if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
                 # Addresses of other sites bear no mark: they stand as they were written.

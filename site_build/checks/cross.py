@@ -85,7 +85,7 @@ def _find_hidden(documents: Iterable[Document]) -> list[Diagnostic]:
             "choose another",
         )
         for each in documents
-        if each.address in EDGE or each.address.rstrip("/") in EDGE
+        if is_of_edge(each.address) or each.address.rstrip("/") in EDGE
     ]
 
 

@@ -38,12 +38,11 @@ class Facts(NamedTuple):
     """In the order of the page; addresses of other sites are left out."""
     anchors: frozenset[str]
     """What a fragment may name on the document's page."""
+    outside: tuple[str, ...] = ()
+    """Whole addresses, which may be of this site."""
 
 
-EDGE = frozenset(
-    path.removeprefix("/")
-    for path in (paths.SEARCH, *paths.DOCS_PAGES, paths.TRY_OUT_PATH, paths.UNSUBSCRIBE)
-)
+EDGE = frozenset(path.removeprefix("/") for path in paths.EDGE_PAGES)
 """Pages that the edge makes: no document is seen at these addresses."""
 
 _FIXED = frozenset(
@@ -62,7 +61,7 @@ _FIXED = frozenset(
         addresses.SITE_CARD,
     }
 )
-_BEYOND = ("api/", ".well-known/")
+_BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders that are the edge's, but for a few files that the build makes."""
 
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
@@ -204,8 +203,9 @@ def list_shown(
     """Return the paths of the pictures that each document shows, by the document's path."""
     shown = {}
     for document in documents:
-        used = _list_used(document, facts[document.path], album, paths)
-        if pictures := tuple(dict.fromkeys(path for path, _ in used)):
+        used = _list_used(document, facts[document.path], paths)
+        found = (path for path, reference in used if reference.shown and path in album)
+        if pictures := tuple(dict.fromkeys(found)):
             shown[document.path] = pictures
     return shown
 
@@ -224,7 +224,9 @@ def judge_pictures(
     used: set[str] = set()
     findings = []
     for document in documents:
-        for path, reference in _list_used(document, facts[document.path], album, paths):
+        for path, reference in _list_used(document, facts[document.path], paths):
+            if not reference.shown or path not in album:
+                continue
             used.add(path)
             if fault := album[path].fault:
                 message = f"the picture {path} {fault}"
@@ -238,11 +240,16 @@ def judge_pictures(
     return sorted(findings)
 
 
+def list_uses(
+    documents: Iterable[Document], facts: Mapping[str, Facts], paths: Mapping[str, str]
+) -> set[str]:
+    """Return every path of the site that documents show or link."""
+    return {path for e in documents for path, _ in _list_used(e, facts[e.path], paths)}
+
+
 def _list_used(
-    document: Document, facts: Facts, album: MeasuredImages, paths: Mapping[str, str]
+    document: Document, facts: Facts, paths: Mapping[str, str]
 ) -> Iterator[tuple[str, Reference]]:
-    for reference in (each for each in facts.references if each.shown):
+    for reference in facts.references:
         written = resolve_source(document.path, reference, paths) or reference.address
-        path = resolve(document.address, written)
-        if path in album:
-            yield path, reference
+        yield resolve(document.address, written), reference

@@ -7,13 +7,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from site_build import options
-from site_build.build.fingerprint import fingerprint_code
+from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
 from site_build.cli.terminal import count, open_console, print_findings
-from site_build.content.library import check_content
-from site_build.errors import BuildError
+from site_build.content.library import ContentLibrary
+from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
+from site_build.progress import Request
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -27,8 +28,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         jobs = arguments.jobs or count_processors()
         content, cache = arguments.content, locate_cache(arguments.output)
-        dialect = find_dialect(content)
-        files, findings = check_content(content, now, jobs, dialect, cache, fingerprint_code())
+        request = Request(content, cache.parent, cache.parent, cache.parent, cache, now, jobs)
+        library = ContentLibrary(request, fingerprint_code(), find_dialect(content))
+        findings = library.check(now)
+        if all(each.severity == "warning" for each in findings):
+            findings += _check_templates(request, library)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
@@ -36,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     print_findings(console, arguments.content, findings)
     errors = sum(each.severity == "error" for each in findings)
     warnings = count(len(findings) - errors, "warning")
-    console.print(f"{count(files, 'file')}: {count(errors, 'error')}, {warnings}")
+    console.print(f"{count(library.count, 'file')}: {count(errors, 'error')}, {warnings}")
     return int(bool(findings if arguments.strict else errors))
 
 
@@ -47,3 +51,19 @@ def find_dialect(content: Path) -> Dialect:
     from site_build.pelican_plugin import settings  # noqa: PLC0415  it takes half a second
 
     return settings.read_dialect(settings.load_settings(content))
+
+
+def _check_templates(request: Request, library: ContentLibrary) -> tuple[Diagnostic, ...]:
+    """Return findings about templates that are not ours; raises BuildError for one that fails."""
+    from site_build.build.builder import KnownContent  # noqa: PLC0415  likewise
+    from site_build.pelican_plugin import plugin, settings  # noqa: PLC0415  likewise
+
+    values = settings.load_settings(request.content)
+    if Path(values["THEME"]).resolve() == HOUSE_THEME and not values["THEME_TEMPLATES_OVERRIDES"]:
+        return ()
+    # Nobody sees these pages: any origin will do, and posts need not be related, which takes long.
+    build = plugin.build_preview(
+        request, "http://127.0.0.1", KnownContent(library.collect(), related={})
+    )
+    build.find_unknown_names()
+    return build.findings

@@ -40,7 +40,6 @@ _TELLING = """link[rel="canonical"], link[rel="alternate"], meta[property], meta
     meta[name^="twitter:"], script[type="application/ld+json"],
     li:has(> a[href="/{}"]), p:has(> a[href*="/?about="])"""
 _ADDRESS = re.compile(r"[^\s,]*/\S*?(?=,?(?:\s|$))")  # of which a `srcset` has several
-_PUBLIC = "\nIts pictures and files are public under their plain names, shared or not."
 _MARKS = r"""<meta name="robots" content="noindex">
 \g<0>
 <aside class="leaf small" aria-label="Shared draft" lang="en" dir="ltr"><p><strong>This is a
@@ -105,7 +104,7 @@ def _share(arguments: argparse.Namespace, now: datetime) -> str:
             for name, data in files.items():
                 (whole / name).write_bytes(data)
             whole.rename(folder)
-    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that{made.note}"
+    how = f"{origin}{SHARED}{token}/\n{BUILD} share --revoke {slug} ends that"
     return f"{draft.title} is shared until {until}, with all who have this address:\n{how}"
 
 
@@ -129,7 +128,6 @@ class _Files:
                     del node.attrs[name]
         html = re.sub(r"</head>\s*<body[^>]*>", _MARKS.format(until), tree.html or "", count=1)
         self.by_name["index.html"] = html.encode()
-        self.note = _PUBLIC if self._content & self._names.keys() else ""
 
     def _point(self, base: str, address: str) -> str:
         """Return an address in the file `base` as the share has it; nothing where none answers."""

@@ -26,7 +26,7 @@ from site_build.content.sources import (
 )
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, MeasuredImages
-from site_build.markup.convert import HOUSE, Dialect
+from site_build.markup.convert import Dialect
 from site_build.progress import Request
 from site_build.site import Document
 
@@ -151,6 +151,7 @@ class ContentLibrary:
             {each.path: self._good[each.path].minutes for each in documents},
             {each.path: self._good[each.path].terms for each in documents},
             rules.list_paths(files),
+            facts,
             ImageSet(pictures, list_shown(documents, facts, self._album, paths), links),
             len(self._readings),
             self._hits,
@@ -165,24 +166,6 @@ class ContentLibrary:
     def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
         return {path: stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
-
-
-def check_content(  # noqa: PLR0913, PLR0917
-    folder: Path,
-    now: datetime,
-    jobs: int = 1,
-    dialect: Dialect = HOUSE,
-    cache: Path | None = None,
-    code: str = "",
-) -> tuple[int, tuple[Diagnostic, ...]]:
-    """Return how many files `folder` has, and each finding as readers see it at `now` (UTC).
-
-    Findings are sorted by place. What the program `code` has put into the file `cache` is not read
-    again. Raises BuildError when the folder cannot be read.
-    """
-    request = Request(folder, folder, folder, folder, cache, now, jobs)
-    library = ContentLibrary(request, code, dialect)
-    return library.count, library.check(now)
 
 
 def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | None:

@@ -294,6 +294,8 @@ class Content:
     """What each document is about, by path."""
     files: Mapping[str, str]
     """What is published as it is: the path on the site by that of the source."""
+    facts: Mapping[str, Facts]
+    """What checks know of each document, by path."""
     image_set: ImageSet
     sources: int
     hits: int

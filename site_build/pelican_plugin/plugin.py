@@ -21,7 +21,15 @@ from typing import Any
 from urllib.parse import quote
 
 import pelican  # type: ignore[import-untyped]
-from jinja2 import ChoiceLoader, Environment, FileSystemBytecodeCache, FileSystemLoader, Template
+from jinja2 import (
+    ChoiceLoader,
+    Environment,
+    FileSystemBytecodeCache,
+    FileSystemLoader,
+    StrictUndefined,
+    Template,
+    Undefined,
+)
 from jinja2.exceptions import TemplateSyntaxError
 from markupsafe import Markup
 from pelican.generators import (  # type: ignore[import-untyped]
@@ -34,6 +42,7 @@ from pelican.log import console  # type: ignore[import-untyped]
 from pelican.plugins import signals  # type: ignore[import-untyped]
 
 from edge_api.schema.paths import SEARCH
+from edge_api.schema.unknown_names import note_unknown_names
 from site_build.addresses import CONTACT
 from site_build.build.assets import find_card
 from site_build.build.builder import KnownContent, SiteBuild
@@ -103,6 +112,9 @@ def _equip(generator: Any) -> None:
         portrait=_show_portrait(build),
         has_contact=any(each.address == CONTACT for each in site.pages),
     )
+    if generator.env.undefined is Undefined:
+        noting = note_unknown_names(build.unknown_names)
+        generator.env.undefined = StrictUndefined if build.is_ours else noting
     if build.theme != HOUSE_THEME:
         _add_fallback_templates(generator.env)
     generator.env.loader = _Utf8Loader([generator.env.loader])
@@ -190,6 +202,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             policy,
             read_budget_tiers(settings),
             read_dialect(settings),
+            str(settings),
             # What plugins show on a page cannot be told from what the page was made of before.
             str(datetime.now(UTC)) if len(self.plugins) > 1 else "",
         )

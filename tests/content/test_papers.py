@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from site_build.content.library import check_content
 from tests.content.fences import find_strays, fits, read_fences
 from tests.content.workshop import ROOT, TAUGHT
 from tests.own_journal import IS_OWN, OWN_POSTS
+from tests.site_build.workbench import check_content
 
 POSTS = sorted(ROOT.glob("content/posts/*.md"))
 PAPERS = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])

@@ -1,16 +1,28 @@
 """Former addresses: where they lead, what is said of bad ones, and of those that are gone."""
 
 import json
+import re
 
 import feedparser  # type: ignore[import-untyped]
 import pytest
 from selectolax.lexbor import LexborHTMLParser
 
-from site_build.content.library import check_content
+from edge_api.metrics import OPERATIONS as METRICS
+from edge_api.operations import DESK, ROUTED
+from site_build.checks.facts import is_of_edge
 from site_build.errors import ContentError
 from site_build.releases.release import build
 from tests.site_build.records import PostIndex
-from tests.site_build.workbench import NOW, SITE_URL, Desk, find, run_build, run_pelican, take
+from tests.site_build.workbench import (
+    NOW,
+    SITE_URL,
+    Desk,
+    check_content,
+    find,
+    run_build,
+    run_pelican,
+    take,
+)
 
 pytestmark = pytest.mark.size("test")
 
@@ -130,6 +142,12 @@ def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
         ("/api/x/", "is an address of the site itself"),
         ("/search/", "is an address of the site itself"),
         ("/docs/posts/", "is an address of the site itself"),
+        ("/desk/", "is an address of the site itself"),
+        ("/desk/leads/", "is an address of the site itself"),
+        ("/metrics", "is an address of the site itself"),
+        ("/shared/x/", "is an address of the site itself"),
+        ("/unsubscribe", "is an address of the site itself"),
+        ("/contact/access/", "is an address of the site itself"),
         ("/tags/light/", "is an address of the site itself"),
         ("/journal/page/2/", "is an address of the site itself"),
         ("/contact/thanks/", "is an address of the site itself"),
@@ -255,3 +273,24 @@ def test_an_alias_changes_a_build_and_no_more(desk: Desk) -> None:
     afresh = Desk(desk.content, desk.output.with_name("afresh")).build(NOW)
     assert second == take(afresh / "site")
     assert "older/index.html" in second
+
+
+def test_whatever_the_edge_routes_is_no_alias_and_no_page() -> None:
+    """The addresses are those that the edge declares: a new operation elsewhere fails here."""
+    routed = {item.path for item in (*ROUTED, *DESK, *METRICS)} - {"/contact/"}  # a page of ours
+    shadowed = {path for path in routed if is_of_edge(re.sub(r"\{\w+\}", "x", path)[1:])}
+
+    assert {"/desk/", "/metrics", "/contact/access/"} <= routed
+    assert routed - shadowed == set()
+    assert is_of_edge("shared/some-token/")
+    assert not any(map(is_of_edge, ("", "journal/desk/", "desks/", "metric", "shared.html")))
+
+
+@pytest.mark.parametrize("slug", ["desk", "shared"])
+def test_a_page_at_an_address_of_the_edge_is_an_error(desk: Desk, slug: str) -> None:
+    """Readers would never see it."""
+    desk.write(f"pages/{slug}.md", f"---\ntitle: A page\nslug: {slug}\n---\n\nWords.\n")
+
+    (error,) = list_errors(desk)
+
+    assert f"the slug gives the address /{slug}/, where the edge has a page of its own" in error

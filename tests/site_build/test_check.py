@@ -19,11 +19,11 @@ from site_build.checks.cross import CrossCheck, NearSlugs
 from site_build.checks.facts import Facts
 from site_build.checks.raw_markup import ATTRIBUTE, Marked, strip_marks
 from site_build.content.document import read_document
-from site_build.content.library import check_content
 from site_build.markup.convert import Converter, Dialect
 from site_build.markup.github import CodeSpans
 from site_build.site import Document
 from tests import shared_material
+from tests.site_build.workbench import check_content
 from tests.sizes import in_ci, scaled
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)

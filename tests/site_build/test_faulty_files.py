@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from site_build.content.library import check_content
+from tests.site_build.workbench import check_content
 
 NOON = datetime(2026, 6, 1, tzinfo=UTC)
 GOOD = "title: Good\nslug: good\ndate: 2026-03-01"

@@ -13,12 +13,11 @@ from selectolax.lexbor import LexborHTMLParser
 
 from edge_api.schema.index import PostRecord
 from site_build.cache import IMAGES, Cache, make_key
-from site_build.content.library import check_content
 from site_build.errors import ContentError
 from site_build.images.encode import Picture, encode, list_forms
 from site_build.images.responsive import ImageSet, is_picture, measure, resolve
 from tests.site_build.records import PostIndex
-from tests.site_build.workbench import SITE_URL, Desk, compare, list_inodes, take
+from tests.site_build.workbench import SITE_URL, Desk, check_content, compare, list_inodes, take
 
 pytestmark = pytest.mark.size("test")
 

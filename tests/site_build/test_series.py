@@ -8,8 +8,16 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from site_build.content.document import read_document
-from site_build.content.library import check_content
-from tests.site_build.workbench import ROOT, Desk, compare, find, list_inodes, run_journal, take
+from tests.site_build.workbench import (
+    ROOT,
+    Desk,
+    check_content,
+    compare,
+    find,
+    list_inodes,
+    run_journal,
+    take,
+)
 
 pytestmark = pytest.mark.size("test")
 

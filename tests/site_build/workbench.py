@@ -14,8 +14,12 @@ import brotli
 from pelican.settings import read_settings  # type: ignore[import-untyped]
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from site_build.content.library import ContentLibrary
+from site_build.errors import Diagnostic
+from site_build.markup.convert import HOUSE
 from site_build.pelican_plugin.plugin import Journal, contained
 from site_build.pelican_plugin.settings import SETTINGS_FILE
+from site_build.progress import Request
 from site_build.releases.release import BuildOptions, build
 
 HERE = Path(__file__).parent
@@ -61,6 +65,12 @@ class Desk:
         return self.write(
             f"posts/{slug}.md", f"---\n{title}slug: {slug}\ndate: {day}\n{more}---\n\n{text}\n"
         )
+
+
+def check_content(folder: Path, now: datetime, jobs: int = 1) -> tuple[int, tuple[Diagnostic, ...]]:
+    """Return how many files `folder` has, and each finding as readers see it at `now` (UTC)."""
+    library = ContentLibrary(Request(folder, folder, folder, folder, None, now, jobs), "", HOUSE)
+    return library.count, library.check(now)
 
 
 class FleetingPath(type(Path())):  # type: ignore[misc]

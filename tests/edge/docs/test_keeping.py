@@ -1,6 +1,7 @@
 """When the pages of the reference are made: once, and again when a build brings something new."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from edge_api.db.problems import Problem
 from edge_api.http.pages import Reference
 from edge_api.operation.reference.values import Prose, ReferencePage
+from edge_api.schema.page_templates import NOTES_FILE
 
 pytestmark = pytest.mark.one_engine
 
@@ -107,3 +109,35 @@ async def test_a_build_without_the_templates_has_the_markdown_alone(
 
     assert (caught.value.code, caught.value.headers["Retry-After"]) == ("unavailable", "60")
     assert b"*Words.*" in await reference.read(reference.files["/docs/index.md"], ground, "newest")
+
+
+@pytest.mark.parametrize("source", ["{{ page.gone }}", "{{ gone.gone }}", "{{ page.gone() }}"])
+@pytest.mark.parametrize("is_ours", [True, False])
+async def test_an_unknown_name_is_an_error_in_our_template_alone(
+    tmp_path: Path,
+    reference: Reference,
+    caplog: pytest.LogCaptureFixture,
+    source: str,
+    *,
+    is_ours: bool,
+) -> None:
+    """A theme's page is shown with a gap; one that cannot be shown at all is 503, and never 500."""
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs=f"<p>Words{source}</p>")
+    notes = {"ours": ["docs.html"] if is_ours else [], "unknown": []}
+    (ground / "templates" / NOTES_FILE).write_text(json.dumps(notes))
+    reading = reference.read(reference.files["/docs/"], ground, "newest")
+
+    if is_ours or source.endswith("() }}"):
+        with pytest.raises(Problem) as caught:
+            await reading
+        assert caught.value.code == "unavailable"
+        assert "the template docs.html cannot be shown: " in caplog.text
+    else:
+        assert b"<p>Words</p>" in await reading
+
+
+async def test_a_build_without_notes_is_shown(tmp_path: Path, reference: Reference) -> None:
+    """One of version 1.0.0 says nothing of its templates, and is served until the next is built."""
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs="<p>Words{{ page.gone }}</p>")
+
+    assert b"<p>Words</p>" in await reference.read(reference.files["/docs/"], ground, "newest")

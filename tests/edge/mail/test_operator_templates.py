@@ -72,10 +72,9 @@ def test_html_of_the_operator_is_escaped_and_may_extend_the_frame(with_files: Ma
             "lead_notification.txt, line 2: unexpected",
         ),
         (
-            {"lead_notification__txt": "{{ lead.nme }}"},
-            "lead_notification: 'dict object' has no attr",
+            {"lead_notification__txt": "{{ nothing() }}"},
+            "lead_notification: 'nothing' is undefined",
         ),
-        ({"lead_notification__html": "{{ nothing }}"}, "lead_notification: 'nothing' is undefined"),
         ({"lead_notification__subject": "{{ 1 / 0 }}"}, "lead_notification: division by zero"),
         ({"lead_notificaton__txt": "x"}, "lead_notificaton.txt is no template of a message; these"),
     ],
@@ -88,6 +87,25 @@ def test_a_fault_is_found_at_the_start(
         open_templates(with_files(**files))
 
     assert str(refused.value).startswith(f"MAIL_TEMPLATES: {message}")
+
+
+def test_an_unknown_name_is_noted_and_the_message_is_sent_without(with_files: MakeFolder) -> None:
+    """File and line are told for text, HTML and subject; what is only asked about is no fault."""
+    settings = with_files(
+        lead_notification__txt="Hello\n{{ lead.nme }}: {{ lead.name }}{% if odd %}{% endif %}",
+        lead_notification__html="<p>\n\n{{ nothing.at.all }}</p>",
+        lead_notification__subject="{{ sujet }}Lead",
+    )
+
+    assert text_of(settings) == "Lead\nHello\n: Ada Lovelace\n"
+    unknown = open_templates(settings).unknown
+    assert [(Path(file).name, line) for file, line, _ in unknown] == [
+        ("lead_notification.subject", 1),
+        ("lead_notification.txt", 2),
+        ("lead_notification.html", 3),
+    ]
+    assert ["'sujet'" in each[2] for each in unknown] == [True, False, False]
+    assert open_templates(read_settings({}, None)).unknown == {}
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:

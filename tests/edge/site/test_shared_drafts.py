@@ -78,7 +78,7 @@ class Journal:
             rf"^{re.escape(self.site_url)}(/shared/[\w-]{{22}}/)$", said, re.MULTILINE
         )
         assert found is not None, said
-        assert said.endswith("are public under their plain names, shared or not.\n")
+        assert said.endswith("share --revoke secret-preserve ends that\n")
         return found[1]
 
 
@@ -119,6 +119,7 @@ async def test_a_shared_draft_is_a_page_with_its_pictures(
     async with make_edge(BUILD_DIR=str(drafts.output)) as edge:
         status, headers, body = await fetch(edge, path)
         head = await fetch(edge, path, "HEAD")
+        plain = await fetch(edge, "/images/jar.jpg")
         page = LexborHTMLParser(body)
         wanted = {
             found[0]
@@ -140,6 +141,7 @@ async def test_a_shared_draft_is_a_page_with_its_pictures(
         assert "default-src 'none'" in answered["Content-Security-Policy"]
     assert [each for each, answer in asked.items() if answer[0] != 200] == []
     assert {asked[each][1]["Content-Type"] for each in own} >= {"image/avif", "image/jpeg"}
+    assert plain[0] == 404, "the picture is served below the share alone"
     assert "Link" not in headers
     text = body.decode()
     for selector in ('[rel="canonical"]', "[property]", '[type="application/ld+json"]'):
