@@ -30,6 +30,7 @@ from edge_api.db.internal_tables import (
     AUTHORIZATION_CODES,
     DESK_LINKS,
     DESK_SESSIONS,
+    ERASED_ROWS,
     REFRESH_TOKENS,
     REVOKED_TOKENS,
     USED_ASSERTIONS,
@@ -177,7 +178,7 @@ async def background_jobs(
 
 EXPIRING: Final[Mapping[Table, timedelta]] = {
     **dict.fromkeys((IDEMPOTENCY_KEYS, ACCESS_REQUESTS, DESK_SESSIONS), timedelta(0)),
-    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS, DESK_LINKS), timedelta(0)),
+    **dict.fromkeys((REVOKED_TOKENS, USED_ASSERTIONS, DESK_LINKS, ERASED_ROWS), timedelta(0)),
     # As long as something that a replay would revoke may live.
     **dict.fromkeys((AUTHORIZATION_CODES, REFRESH_TOKENS), REFRESH_TOKEN_LIFETIME),
 }

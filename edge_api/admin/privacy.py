@@ -4,110 +4,23 @@ For the rights of access and to erasure (GDPR, Articles 15 and 17). Each table d
 rows name a person (`Table.personal`), and how they age (`Table.retention`).
 """
 
-import asyncio
-import re
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
-from itertools import chain
 from typing import Final
-from unicodedata import normalize
 
 import orjson
 
-from edge_api.admin.filters import format_value
 from edge_api.auth.actor import SERVICE, Actor, Clock, audit_entry
-from edge_api.db.email_address import normalize_address
+from edge_api.auth.erasure import PersonalRows
 from edge_api.db.internal_tables import FORMER_ROWS
-from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Order, Query, Read, RowCount, Store, Update, Where
-from edge_api.db.table import PersonalData, Row, Table
-from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, MAX_EMAIL_LENGTH, TABLES
+from edge_api.db.query import Delete, Filter, Order, Read, RowCount, Store, Where
+from edge_api.db.table import Row, Table
+from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.db.transfer import read_pages
-from edge_api.db.types import PATTERNS, ColumnType, format_instant
+from edge_api.db.types import format_instant
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.settings import Settings
-
-PersonalRows = Mapping[Table, Sequence[Row]]
-"""The rows about a person, by table; tables without any are included."""
-_DELIMITER: Final = re.compile(r'[\s<>"(),:;\[\]{}]')
-_KEY: Final = re.compile(PATTERNS[ColumnType.UUID])
-_PUNCTUATION: Final = "'`.!?\\"  # stripped from both ends of an address in a text
-
-
-def is_within(address: str, text: str) -> bool:
-    """Return whether a text is an address (GDPR, Article 4(1)), or contains it, in any spelling.
-
-    Linear in the text, which a stranger may have written; `address` is in its canonical form.
-    """
-    parts = (part.strip(_PUNCTUATION) for part in _DELIMITER.split(text) if "@" in part[1:-1])
-    longest = 4 * (len(address) + MAX_EMAIL_LENGTH)  # of a spelling; NFC is quadratic in accents
-    return any(
-        len(each) <= longest and _fold(each) == address for each in chain([text.strip()], parts)
-    )
-
-
-def _fold(text: str) -> str:
-    """Return the canonical form of an address; rows may have invalid ones."""
-    stripped = normalize("NFC", text.strip())
-    try:
-        return normalize_address(stripped)
-    except ValueError:
-        return stripped.lower()
-
-
-class Privacy:
-    """The personal data of one store."""
-
-    def __init__(self, store: Store, clock: Clock) -> None:
-        self._store = store
-        self._clock = clock
-
-    async def find(self, address: str) -> PersonalRows:
-        """Return all rows about the person with the address, in any spelling.
-
-        It reads every row of the tables with personal data, since spellings differ. Raises Problem:
-        `invalid` for an invalid address that is stored nowhere, since a typing error must not pass
-        for nothing.
-        """
-        subject = _fold(address)
-        found: dict[Table, Sequence[Row]] = {}
-        for table in TABLES.values():
-            if data := table.personal:
-                parents = map(TABLES.__getitem__, data.through)
-                keys = frozenset(row[each.key] for each in parents for row in found[each])
-                is_about = partial(_is_about, data=data, subject=subject, keys=keys)
-                found[table] = [
-                    row
-                    async for rows in read_pages(self._store, Read(table))
-                    for row in await asyncio.to_thread(list[Row], filter(is_about, rows))
-                ]
-        if not any(found.values()):
-            try:
-                normalize_address(address)
-            except ValueError:
-                raise Problem("invalid", "EMAIL: not a valid e-mail address") from None
-        return found
-
-    async def erase(self, address: str, actor: Actor) -> PersonalRows:
-        """Delete all rows about the person with the address, in one transaction; return them.
-
-        Of a row that is kept only columns are cleared: a suppression is the wish not to be
-        mailed. The audit log gets numbers, and no address. Raises Problem.
-        """
-        found = await self.find(address)
-        queries: list[Query] = []
-        for table, rows in [*found.items()][::-1]:  # the newest entry is that of the leads
-            keys = tuple(row[table.key] for row in rows if _is_erasable(row, table.personal))
-            if keys:
-                where = (Filter(table.key, "in", keys),)
-                query: Query = Delete(table, where)
-                if table.personal and table.personal.kept_reason:
-                    query = Update(table, dict.fromkeys(table.personal.cleared_columns), where)
-                count = RowCount(len(queries))
-                queries += [query, audit_entry(actor, "erase", table, count, self._clock())]
-        await self._store.run(*queries)
-        return found
 
 
 def visible(table: Table, row: Row) -> Row:
@@ -124,20 +37,6 @@ def export_person(address: str, found: PersonalRows, now: str) -> bytes:
     """Return all rows about a person as JSON, for the right of access."""
     rows = {table.name: [visible(table, row) for row in found[table]] for table in found}
     return orjson.dumps({"email": address, "exported_at": now, **rows}, option=orjson.OPT_INDENT_2)
-
-
-def _is_about(row: Row, data: PersonalData, subject: str, keys: frozenset[str]) -> bool:
-    texts = [format_value(row[name]) for name in data.subject if row[name] is not None]
-    return any(
-        is_within(subject, text) or (keys and not keys.isdisjoint(_KEY.findall(text)))
-        for text in texts
-    )
-
-
-def _is_erasable(row: Row, data: PersonalData | None) -> bool:
-    """Return whether an erasure changes a row."""
-    cleared = data.cleared_columns if data and data.kept_reason else None
-    return cleared is None or any(row[name] is not None for name in cleared)
 
 
 MAILED_COLUMNS: Final[Mapping[Table, str]] = {
@@ -202,10 +101,18 @@ class Retention:
     async def _delete_keys(
         self, table: Table, keys: tuple[str, ...], since: str, actor: Actor, where: Where = ()
     ) -> int:
+        rules = (
+            (child, child.retention and child.retention.cascade_from) for child in TABLES.values()
+        )
+        children = (
+            Delete(t, (Filter(rule[0], "in", keys),))
+            for t, rule in rules
+            if rule and rule[1] == table.name
+        )
         deleted, *_ = await self._store.run(
             Delete(table, (*where, Filter(table.key, "in", keys))),
             audit_entry(actor, "forget", table, RowCount(0), self._clock(), since),
-            *_delete_children(table, keys),
+            *children,
         )
         return len(deleted.rows)
 
@@ -237,11 +144,3 @@ class Retention:
 
     def _pages(self, table: Table, column: str, where: Where = ()) -> AsyncIterator[Sequence[Row]]:
         return read_pages(self._store, Read(table, ("id", column), where), READ_BATCH)
-
-
-def _delete_children(table: Table, keys: tuple[str, ...]) -> Iterator[Query]:
-    """Yield queries that delete the rows of other tables that belong to rows of this one."""
-    for child in TABLES.values():
-        column, parent = (child.retention and child.retention.cascade_from) or ("", "")
-        if parent == table.name:
-            yield Delete(child, (Filter(column, "in", keys),))

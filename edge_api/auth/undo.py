@@ -1,6 +1,7 @@
 """Undo: each change is stored with its rows before and after it, and taken back by these."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -14,6 +15,7 @@ from edge_api.db.query import (
     InsertFromRead,
     Order,
     Query,
+    QueryResult,
     Read,
     RowCount,
     Store,
@@ -89,13 +91,18 @@ async def undo(
     Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
     actor does not reach, `conflict` where a row has changed since; and what `check` raises.
     """
-    kept = await _read_kept(store, audit_id)
+    found: QueryResult | None = None
+    with suppress(ValueError):
+        (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
+    if not (kept := found and found.rows):
+        gone = "This was undone already, or what it changed was erased, or is no longer kept"
+        raise Problem("not_found", gone)
     table = TABLES[kept[0]["table_name"]]
     if actor.tables is not None and table.name not in actor.tables:
         raise Problem("forbidden", f"Your key is not for the table {table.name}")
     keys = tuple((row["former"] or row["changed"])[table.key] for row in kept)
-    (found,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
-    current = {str(row[table.key]): row for row in found.rows}
+    (there,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
+    current = {str(row[table.key]): row for row in there.rows}
     for row in kept:
         if check and row["former"]:
             check(table, row["former"])
@@ -115,17 +122,6 @@ async def undo(
                 "conflict", "A row has changed this moment: look, and try again"
             ) from None
         raise
-
-
-async def _read_kept(store: Store, audit_id: str) -> list[Row]:
-    gone = Problem("not_found", "This was undone already, or the former rows are no longer kept")
-    try:
-        (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
-    except ValueError:
-        raise gone from None
-    if not found.rows:
-        raise gone
-    return found.rows
 
 
 def _restore(table: Table, kept: Sequence[Row]) -> list[Query]:

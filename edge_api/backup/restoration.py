@@ -1,6 +1,7 @@
 """State that a restore carries over from the store it replaces.
 
-Revocations and suppressions stay, and what was sent is not sent again, nor to removed addresses.
+Revocations and suppressions stay, erased people are erased again, and what was sent is not sent
+again, nor to removed addresses.
 Each table declares what a restore does with its rows (`Table.irreversible_changes`,
 `Table.on_restore`). It knows both stores by queries, and no files.
 """
@@ -8,6 +9,7 @@ Each table declares what a restore does with its rows (`Table.irreversible_chang
 from collections.abc import Mapping
 
 from edge_api.auth.actor import OPERATOR, Clock, audit_entry
+from edge_api.auth.erasure import PERSONAL, Privacy
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.table import IrreversibleChange, OnRestore, Row, Table
 from edge_api.db.tables import TABLES
@@ -18,7 +20,7 @@ from edge_api.outbox import run_unless_conflict
 async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[str, int]:
     """Carry over what must not be undone, repeatably, and compare both. Raises Problem.
 
-    Return the numbers of rows by what became of them: three sums, and of each compared table the
+    Return the numbers of rows by what became of them: four sums, and of each compared table the
     rows that are only in the former state, and those that were deleted since.
     """
     carry = _CarryOver(former, restored, clock)
@@ -33,12 +35,13 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[st
         "mails and events that had been sent since, and are not sent again": sum(
             [await carry.delete_gone(table) for table in _tables_with("delivered")]
         ),
+        "rows of people who had been erased since, erased again": await carry.erase_again(),
     }
     for table in _tables_with("compared"):
         lost, revived = missing_rows(former, restored, table), missing_rows(restored, former, table)
         came = f"{table.name} that came since, in the former store alone"
         numbers[came] = sum([len(rows) async for rows in lost])
-        back = f"{table.name} that were deleted since, and are back (erase them again)"
+        back = f"{table.name} that were deleted since, other than by an erasure, and are back"
         numbers[back] = sum([len(rows) async for rows in revived])
     return numbers
 
@@ -85,6 +88,14 @@ class _CarryOver:
             await self._restored.run(Delete(table, (key_in(table, rows),)))
             number += len(rows)
         return await self._audit(table, number)
+
+    async def erase_again(self) -> int:
+        """Erase rows whose keys are remembered as erased, and what names them."""
+        found = await Privacy(self._restored, self._clock).erase(None, OPERATOR)
+        number = sum(len(rows) for table, rows in found.items() if not PERSONAL[table].kept_reason)
+        if number:
+            await self._restored.scrub(full=True)
+        return number
 
     async def _audit(self, table: Table, number: int, *columns: str) -> int:
         if number:

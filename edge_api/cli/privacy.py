@@ -7,8 +7,10 @@ import sys
 import time
 from typing import Any, Final
 
-from edge_api.admin.privacy import PersonalRows, Privacy, Retention, export_person, visible
+from edge_api.admin.privacy import Retention, export_person, visible
 from edge_api.auth.actor import OPERATOR, system_clock
+from edge_api.auth.erasure import PersonalRows, Privacy
+from edge_api.backup.copies import list_copies
 from edge_api.cli import add_command, printable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
@@ -19,9 +21,6 @@ from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
 SCRUB_TIMEOUT_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
-_NOT_ERASED: Final = """\
-Out of reach of this command: backups that were made before, mails and webhooks that were sent, and
-what others keep. Erase it there too."""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -63,6 +62,8 @@ async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings
         print(f"nothing is kept of {printable(arguments.email)}")
     elif arguments.yes or not _erasable(found) or _is_confirmed(found):
         _report(await privacy.erase(arguments.email, OPERATOR))
+        copies = await list_copies(store, settings, system_clock())
+        print("Out of reach of this command:", *copies, sep="\n- ")
     else:
         print("nothing was erased")
         return 1
@@ -133,7 +134,6 @@ def _report(found: PersonalRows) -> None:
     for row in found[ACCESS_REQUESTS]:
         for key_id in filter(None, (row["credential_id"], row["second_credential_id"])):
             print(f"the credential {key_id} is still valid; run keys revoke to end it")
-    print(_NOT_ERASED)
 
 
 def _erasable(found: PersonalRows) -> list[tuple[Table, Any]]:

@@ -84,7 +84,7 @@ EMAIL_OUTBOX = Table(
     ),
     personal=PersonalData(
         ("recipient_email", "subject_id"),
-        through=("leads",),
+        through=("leads", "access_requests"),
         withheld_columns=frozenset({"lease"}),
         mailed_column="recipient_email",
     ),
@@ -312,7 +312,6 @@ OAUTH_TABLES: tuple[Table, ...] = (
     REVOKED_TOKENS,
     USED_ASSERTIONS,
     SIGNING_KEYS,
-    ACCESS_REQUESTS,
 )
 
 
@@ -355,6 +354,13 @@ class FormerRowRow(RowModel):
     created_at: Now
 
 
+class ErasedRowRow(RowModel):
+    """The key of a row that was erased with the person whom it was about, and nothing else."""
+
+    id: Uuid
+    expires_at: Timestamp
+
+
 DESK_LINKS = Table(
     "desk_links",
     DeskLinkRow,
@@ -384,4 +390,11 @@ FORMER_ROWS = Table(
     retention=Retention("created_at", "retain_undo_days", cascade_from=("row_id", "leads")),
     on_restore="saved",
 )
-DESK_TABLES = (DESK_LINKS, DESK_SESSIONS, FORMER_ROWS)
+ERASED_ROWS = Table(
+    "erased_rows",
+    ErasedRowRow,
+    indexes=(Index("erased_rows_expiry", ("expires_at",)),),
+    personal=None,
+    on_restore="added",
+)
+DESK_TABLES = (DESK_LINKS, DESK_SESSIONS, FORMER_ROWS, ERASED_ROWS)

@@ -5,7 +5,7 @@ passed together are one transaction: all of them happen, or none.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -103,7 +103,10 @@ class Filter:
     """One filter: `column operator value`, or its negation.
 
     `operator` is a name of `admin.filters.OPERATORS`, or `search` of the key: the row has each word
-    of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell. `value` is
+    of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell. `any` of
+    the key: one of a tuple of filters is true. `has`, `has_wide` and `has_key` compare with a
+    pattern of SQL, whatever the case of ASCII letters: a text, one with a character beyond ASCII,
+    one that is longer than a UUID. `value` is
     one Value, a tuple of them for `in`, and `None` for `is` (which asks for NULL; negated, for
     anything but NULL). Every other operator leaves rows out in which the column is NULL, negated or
     not; but `in` with no value at all matches no row, and its negation every row.
@@ -111,7 +114,7 @@ class Filter:
 
     column: str
     operator: str
-    value: Value | tuple[Value, ...] | None
+    value: "Value | tuple[Value, ...] | tuple[Filter, ...] | None"
     negated: bool = False
 
 
@@ -212,7 +215,16 @@ class Delete:
     single: bool = False
 
 
-Query = Read | Insert | InsertFromRead | Update | Delete
+@dataclass(frozen=True, slots=True)
+class Procedure:
+    """Queries of one transaction, of which each may depend on the results of those before it."""
+
+    start: "Callable[[list[QueryResult]], Iterable[Query]]"
+    """Returns the queries one by one; the list has the results of those that were taken. It may be
+    called in another thread, and a second time."""
+
+
+Query = Read | Insert | InsertFromRead | Update | Delete | Procedure
 
 
 @dataclass(frozen=True, slots=True)

@@ -290,6 +290,10 @@ def _where(table: Table, where: Where, dialect: Dialect) -> Statement:
 
 
 def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
+    if condition.operator == "any" and isinstance(condition.value, tuple):
+        parts = [_condition(table, f, dialect) for f in condition.value if isinstance(f, Filter)]
+        text = " OR ".join(part.text for part in parts)
+        return Statement(f"({text})", [value for part in parts for value in part.parameters])
     column = column_of(table, condition.column)
     if condition.operator in _PATTERNS:
         try:
@@ -297,7 +301,15 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
         except ValueError as error:
             message = f"{condition.column}: {error}"
             raise Problem("invalid", message, sqlstate="22025") from None
-    operation, operands = _operation(condition, dialect)
+    operator, value = condition.operator, condition.value
+    if isinstance(value, str) and _NUL in value and operator in _NUL_COMPARISONS:
+        operation, operands = _NUL_COMPARISONS[operator], ()
+    else:
+        given: object = value
+        if isinstance(value, tuple):
+            given = tuple(each for each in value if _NUL not in str(each))
+        convert = dialect.operands.get(operator, lambda each: (each,))
+        operation, operands = dialect.operations[operator], convert(given)
     joined = " || ' ' || ".join(table.searched)
     text = operation.format(column=quote(column.name), table=table.name, joined=joined)
     return Statement(f"NOT ({text})" if condition.negated else text, operands)
@@ -310,16 +322,6 @@ _NUL_COMPARISONS = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
 engine takes one as a parameter."""
 
 
-def _operation(condition: Filter, dialect: Dialect) -> tuple[str, tuple[Any, ...]]:
-    """Return the SQL of a condition and its operands."""
-    operator, value = condition.operator, condition.value
-    if isinstance(value, str) and _NUL in value and operator in _NUL_COMPARISONS:
-        return _NUL_COMPARISONS[operator], ()
-    if isinstance(value, tuple):
-        value = tuple(each for each in value if _NUL not in str(each))
-    return dialect.operations[operator], dialect.operands.get(operator, lambda each: (each,))(value)
-
-
 @lru_cache(STATEMENT_CACHE_SIZE)
 def _order(table: Table, orders: tuple[Order, ...]) -> str:
     """Return the terms to sort by; with the key among them no two rows are equal.
@@ -329,16 +331,13 @@ def _order(table: Table, orders: tuple[Order, ...]) -> str:
     """
     if all(order.column != table.key for order in orders):
         orders = (*orders, Order(table.key, bool(orders) and orders[-1].descending))
-    return ", ".join(_order_term(table, order) for order in orders)
-
-
-def _order_term(table: Table, order: Order) -> str:
-    column = column_of(table, order.column)
-    term = f"{quote(column.name)} {'DESC' if order.descending else 'ASC'}"
-    if not column.nullable:
-        # There is no NULL to place, and a term that places it may keep an index from being used.
-        return term
-    return f"{term} NULLS {'FIRST' if order.nulls_first else 'LAST'}"
+    # Without NULLs there is none to place, and a term that does may keep an index from being used.
+    return ", ".join(
+        f"{quote(column.name)} {'DESC' if order.descending else 'ASC'}"
+        + (f" NULLS {'FIRST' if order.nulls_first else 'LAST'}" if column.nullable else "")
+        for order in orders
+        for column in [column_of(table, order.column)]
+    )
 
 
 def _bind(column: Column, value: Any) -> Any:

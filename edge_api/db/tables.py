@@ -10,7 +10,12 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field
 
-from edge_api.db.internal_tables import DESK_TABLES, OAUTH_TABLES, OUTBOX_TABLES
+from edge_api.db.internal_tables import (
+    ACCESS_REQUESTS,
+    DESK_TABLES,
+    OAUTH_TABLES,
+    OUTBOX_TABLES,
+)
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import ColumnType, Integer, Json, NewId, Now, OnUpdateNow, Text, Timestamp
 
@@ -284,6 +289,7 @@ def by_name(*tables: Table) -> Mapping[str, Table]:
 TABLES: Final = by_name(
     LEADS,
     EMAIL_SEND_LOG,
+    ACCESS_REQUESTS,
     *OUTBOX_TABLES,
     EMAIL_SEND_STATE,
     EMAIL_UNSUBSCRIBE_TOKENS,

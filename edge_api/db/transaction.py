@@ -13,7 +13,16 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 from edge_api.db import sql
 from edge_api.db.errors import unavailable
 from edge_api.db.problems import Problem, not_one_row
-from edge_api.db.query import Delete, Insert, InsertFromRead, Query, QueryResult, Read, Update
+from edge_api.db.query import (
+    Delete,
+    Insert,
+    InsertFromRead,
+    Procedure,
+    Query,
+    QueryResult,
+    Read,
+    Update,
+)
 from edge_api.db.table import Row, Table
 
 
@@ -73,6 +82,11 @@ class _Transaction:
     def run(
         self, query: Query, earlier: Sequence[QueryResult]
     ) -> Generator[TransactionStep, Any, QueryResult]:
+        if isinstance(query, Procedure):
+            results: list[QueryResult] = []
+            for step in query.start(results):
+                results.append((yield from self.run(step, results)))
+            return QueryResult()
         if isinstance(query, InsertFromRead):
             query = query.insert((yield from self._read_once(query.read)))
         if isinstance(query, Insert):

@@ -9,16 +9,18 @@ from typing import Final
 
 from edge_api.access.service import count_pending
 from edge_api.admin.filters import to_csv
-from edge_api.admin.privacy import Privacy, export_person
+from edge_api.admin.privacy import export_person
 from edge_api.admin.rows import Rows
+from edge_api.auth.erasure import Privacy
 from edge_api.auth.keys import Keys
+from edge_api.backup.copies import list_copies
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Order, Read, Where, fold
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
-from edge_api.desk.screens import Action, Screen, Values, Visit, safe_target
+from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health
 from edge_api.leads.service import MIN_INDEXED, LeadQuery, find_leads
@@ -212,15 +214,16 @@ async def export(visit: Visit) -> OperationResult:
     return OperationResult(body, headers=headers, media_type=JSON)
 
 
-async def erase(visit: Visit) -> str:
-    """Erase all that is kept of the person who sent a lead."""
+async def erase(visit: Visit) -> OperationResult:
+    """Erase all that is kept of the person who sent a lead; return what is left elsewhere."""
     row = await read_row(visit, LEADS, visit.path["key"])
     if visit.typed.get("sure") != "yes":
         raise FormErrors({"sure": "Tick this first: erasing cannot be undone."})
     service = visit.service
-    await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
+    found = await Privacy(service.store, service.clock).erase(row["email"], visit.actor)
     await service.store.scrub()
-    return INBOX_PATH
+    copies = await list_copies(service.store, service.settings, service.clock())
+    return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
 
 
 OVERVIEW: Final = Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True)

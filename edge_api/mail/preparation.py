@@ -18,8 +18,8 @@ from jinja2 import TemplateError, TemplateSyntaxError
 from edge_api.auth.actor import Clock, new_id, system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import UNDO_TIME, undo_until
-from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
+from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
@@ -40,7 +40,7 @@ from edge_api.mail.messages import (
 )
 from edge_api.mail.queue import message_type_of, retry_for
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
-from edge_api.outbox import run_unless_conflict, where_id
+from edge_api.outbox import run_unless_conflict, where_id, where_leased
 from edge_api.schema.environment import SettingsError
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
@@ -121,14 +121,14 @@ class MessageComposer:
             "id": hmac.digest(self.secret, about.encode(), "sha256").hex(),
             "request_digest": sha256(entry["id"].encode()).hexdigest(),
             "status": _SENT,
-            "response": "",
+            "response": entry["subject_id"],  # by which it is erased with the lead
             "created_at": format_instant(now),
             "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
         }
         where_ours = Filter("id", "eq", row["id"])
         expired = (where_ours, Filter("expires_at", "lte", format_instant(now)))
         queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
-        if await run_unless_conflict(self.store, *queries):
+        if await run_unless_conflict(self.store, _require(entry), *queries):
             return True
         (result,) = await self.store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
         return any(stored["request_digest"] == row["request_digest"] for stored in result.rows)
@@ -156,7 +156,9 @@ class MessageComposer:
             recipient=entry["recipient_email"],
             date=datetime.fromisoformat(entry["created_at"]),
             host=urlsplit(self.settings.site_url).hostname or "localhost",
-            unsubscribe_url=await self.links.link(entry["recipient_email"]) if is_reply else None,
+            unsubscribe_url=await self.links.link(entry["recipient_email"], _require(entry))
+            if is_reply
+            else None,
         )
 
     def _values(self, entry: Row, subject: Row) -> dict[str, Any]:
@@ -194,6 +196,11 @@ class MessageComposer:
     def _desk(self, path: str) -> str:
         """Return the address of a screen; empty where there is no desk."""
         return f"{self.settings.site_url}{DESK}{path}" if self.settings.desk == "on" else ""
+
+
+def _require(entry: Row) -> Update:
+    """Return the query that fails once the entry is not ours, or was erased with its recipient."""
+    return Update(EMAIL_OUTBOX, {"lease": entry["lease"]}, where_leased(entry), at_least=1)
 
 
 def site_title(settings: Settings) -> str:

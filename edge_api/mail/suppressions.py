@@ -4,7 +4,7 @@ A person follows an unsubscribe link, which needs no other proof; or a mail prov
 bounce or a complaint. Each report takes effect once, however often it is sent.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from secrets import token_hex
@@ -95,10 +95,13 @@ class UnsubscribeLinks:
         self._clock = clock
         self._site_url = site_url
 
-    async def link(self, address: str) -> str:
-        """Return the link of an address, the same each time. Raises Problem `unavailable`."""
+    async def link(self, address: str, *conditions: Query) -> str:
+        """Return the link of an address, the same each time; a new one only with the conditions.
+
+        Raises Problem `unavailable`, and `conflict` where one of the conditions does.
+        """
         folded = normalize_recipient(address)
-        row = await self._find("email", folded) or await self._make(folded)
+        row = await self._find("email", folded) or await self._make(folded, conditions)
         return f"{self._site_url}{UNSUBSCRIBE}?token={quote(row['token'])}"
 
     async def subscriber(self, token: str) -> str:
@@ -125,13 +128,16 @@ class UnsubscribeLinks:
         (result,) = await self._store.run(Read(EMAIL_UNSUBSCRIBE_TOKENS, where=where))
         return result.rows[0] if result.rows else None
 
-    async def _make(self, address: str) -> Row:
+    async def _make(self, address: str, conditions: Sequence[Query]) -> Row:
         now = self._clock()
         given = {"email": address, "token": token_hex(_TOKEN_BYTES)}
         row = EMAIL_UNSUBSCRIBE_TOKENS.new_row(given, format_instant(now), partial(new_id, now))
-        if await run_unless_conflict(self._store, Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row])):
+        insert = Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row])
+        if await run_unless_conflict(self._store, *conditions, insert):
             return row
-        return await self._find("email", address) or await self._make(address)  # another was first
+        if other := await self._find("email", address):  # another was first
+            return other
+        raise Problem("conflict", "The mail is gone, and with it the wish for a link")
 
 
 ReportType = Literal["email.bounced", "email.complained", "email.unsubscribed"]
@@ -224,7 +230,15 @@ class Feedback:
         return answer
 
     async def _log_query(self, event: EmailEvent, status: Status, delivery_id: str) -> Insert:
-        message_id, template = await self._find_message(event.data.message_id)
+        message_id, template = event.data.message_id, _UNKNOWN_TEMPLATE
+        if message_id is not None:
+            bare = message_id.strip().removeprefix("<").removesuffix(">")
+            where = (Filter("message_id", "in", (message_id, bare, bare.partition("@")[0])),)
+            newest = (Order("created_at", descending=True),)
+            columns = ("message_id", "template_name")
+            (found,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, where, newest, limit=1))
+            for row in found.rows:
+                message_id, template = row["message_id"], row["template_name"]
         given = {
             "message_id": message_id,
             "template_name": template,
@@ -235,17 +249,3 @@ class Feedback:
         now = self._clock()
         row = EMAIL_SEND_LOG.new_row(given, format_instant(now), partial(new_id, now))
         return Insert(EMAIL_SEND_LOG, [row])
-
-    async def _find_message(self, given: str | None) -> tuple[str | None, str]:
-        """Return the id and the template of a message as the log has them."""
-        if given is None:
-            return None, _UNKNOWN_TEMPLATE
-        bare = given.strip().removeprefix("<").removesuffix(">")
-        names = tuple({given, bare, bare.partition("@")[0]})
-        where = (Filter("message_id", "in", names),)
-        newest = (Order("created_at", descending=True),)
-        columns = ("message_id", "template_name")
-        (found,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, where, newest, limit=1))
-        if not found.rows:
-            return given, _UNKNOWN_TEMPLATE
-        return found.rows[0]["message_id"], found.rows[0]["template_name"]

@@ -22,8 +22,8 @@ from hypothesis import strategies as st
 
 from edge_api import background as background_jobs
 from edge_api.__main__ import main
-from edge_api.admin.privacy import Privacy, is_within
 from edge_api.auth.actor import OPERATOR, system_clock
+from edge_api.auth.erasure import Privacy, is_within
 from edge_api.cli import privacy as command
 from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
@@ -56,11 +56,11 @@ LATER = "2099-01-01T00:00:00.000000Z"
 TABLES = (
     LEADS,
     EMAIL_SEND_LOG,
+    ACCESS_REQUESTS,
     EMAIL_OUTBOX,
     WEBHOOK_DELIVERIES,
     EMAIL_UNSUBSCRIBE_TOKENS,
     SUPPRESSED_EMAILS,
-    ACCESS_REQUESTS,
     IDEMPOTENCY_KEYS,
     FORMER_ROWS,
 )

@@ -37,3 +37,11 @@ UPDATE credentials SET former_expires_at = expires_at WHERE rotated_at IS NOT NU
 -- Nothing: no connection to SQLite is lost during a commit, so its writers leave no marks.
 
 SELECT 1;
+-- The keys of rows that were erased with the person whom they were about, so that no restore brings
+-- them back.
+
+CREATE TABLE erased_rows (
+    id TEXT NOT NULL PRIMARY KEY CHECK (id GLOB '????????-????-????-????-????????????'),
+    expires_at TEXT NOT NULL CHECK (expires_at GLOB '????-??-??T??:??:??.??????Z')
+) STRICT;
+CREATE INDEX erased_rows_expiry ON erased_rows (expires_at);

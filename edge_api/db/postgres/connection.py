@@ -218,6 +218,8 @@ def _variants() -> dict[str, str]:
     return variants
 
 
+_TEXT: Final = "CAST({column} AS text)"  # a column may be JSON
+_HAS: Final = f'{_TEXT} COLLATE "C" ILIKE ?'  # which folds ASCII letters, in any locale
 POSTGRESQL: Final = Dialect(
     operations=MappingProxyType(
         {
@@ -227,6 +229,9 @@ POSTGRESQL: Final = Dialect(
                 "(CASE WHEN ? OR octet_length({column}) = length({column}) THEN {column}"
                 " ELSE translate({column}, ?, ?) END) ILIKE ?"
             ),
+            "has": _HAS,
+            "has_wide": f"{_HAS} AND octet_length({_TEXT}) > length({_TEXT})",
+            "has_key": f"length({_TEXT}) > 36 AND {_HAS}",
             # One parameter however long the list.
             "in": "{column} = ANY (?)",
             "search": "search_trigrams({joined}) @> (SELECT array_agg(each) FROM"

@@ -68,6 +68,10 @@ SQLITE: Final = Dialect(
             **COMPARISONS,
             "like": f"{LIKE}({{column}}, ?)",
             "ilike": f"{ILIKE}({{column}}, ?)",
+            # SQLite's own LIKE folds ASCII letters.
+            "has": "{column} LIKE ?",
+            "has_wide": "{column} LIKE ? AND length(CAST({column} AS BLOB)) > length({column})",
+            "has_key": "length({column}) > 36 AND {column} LIKE ?",
             # One parameter however long the list. An empty one matches nothing, and its negation
             # everything, NULL included, as in PostgreSQL.
             "in": "{column} IN (SELECT value FROM json_each(?))",

@@ -7,10 +7,16 @@ from uuid import uuid4
 
 import pytest
 
+from edge_api.admin.rows import Rows
+from edge_api.auth.actor import OPERATOR
+from edge_api.auth.erasure import Privacy
+from edge_api.auth.undo import audited
 from edge_api.backup.restoration import carry_over
 from edge_api.db.internal_tables import (
     ACCESS_REQUESTS,
     ANNOUNCED_POSTS,
+    ERASED_ROWS,
+    FORMER_ROWS,
     OAUTH_CLIENTS,
     WEBHOOK_DELIVERIES,
     WEBHOOK_ENDPOINTS,
@@ -19,9 +25,15 @@ from edge_api.db.query import Delete, Filter, Insert, Read, Update
 from edge_api.db.sqlite.copying import copy_store
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.table import Table
-from edge_api.db.tables import CREDENTIALS
+from edge_api.db.tables import (
+    CREDENTIALS,
+    EMAIL_SEND_LOG,
+    IDEMPOTENCY_KEYS,
+    LEADS,
+    SUPPRESSED_EMAILS,
+)
 from tests.edge.backup.test_restore import LATER, make_key
-from tests.edge.store.samples import clock, make_row
+from tests.edge.store.samples import clock, make_entry, make_lead, make_row
 
 OLD, NEW = "a" * 64, "b" * 64
 ENDS = "2026-12-31T00:00:00.000000Z"
@@ -126,3 +138,46 @@ async def test_what_was_taken_away_is_not_given_back(
     assert (ended, given) == (7, 1)
     assert await rows(restored, table) == await rows(former, table) != before
     assert next(iter((await carry_over(former, restored, clock)).values())) == 0
+
+
+ANN, BOB = "ann@readers-club.net", "bob@readers-club.net"
+
+
+async def test_a_restore_brings_no_erased_person_back(tmp_path: Path) -> None:
+    """Neither a row, nor by an undo of what the backup can undo; a later lead stays."""
+    former = await open_store(tmp_path / "former.db", clock)
+    leads = [make_lead(email=ANN), make_lead(email=ANN), make_lead(email=BOB)]
+    answer = {"id": "1" * 64, "request_digest": "2" * 64, "status": 201, "expires_at": ENDS}
+    answered = make_row(IDEMPOTENCY_KEYS, {**answer, "response": f'{{"id": "{leads[0]["id"]}"}}'})
+    noted = {"email": ANN, "reason": "bounce", "metadata": {"said": "no such user"}}
+    await former.run(
+        Insert(LEADS, leads),
+        Insert(IDEMPOTENCY_KEYS, [answered]),
+        Insert(EMAIL_SEND_LOG, [make_entry(recipient_email=ANN), make_entry(recipient_email=BOB)]),
+        Insert(SUPPRESSED_EMAILS, [make_row(SUPPRESSED_EMAILS, noted)]),
+    )
+    for lead in leads:
+        where = (Filter("id", "eq", lead["id"]),)
+        await former.run(
+            *audited(OPERATOR, "update", Update(LEADS, {"notes": "n"}, where), clock())
+        )
+    copy_store(tmp_path / "former.db", tmp_path / "restored.db")
+    # One is deleted by hand before the erasure, so that former rows alone know it.
+    await Rows(former, clock).delete(LEADS, {"id": leads[1]["id"]}, OPERATOR)
+    await Privacy(former, clock).erase("Ann@Readers-Club.NET", OPERATOR)
+    await former.run(Insert(LEADS, [make_lead(email=ANN, message="again")]))
+    restored = await open_store(tmp_path / "restored.db", clock)
+    try:
+        numbers = list((await carry_over(former, restored, clock)).values())
+        again = list((await carry_over(former, restored, clock)).values())
+
+        assert [row["email"] for row in await rows(restored, LEADS)] == [BOB]
+        assert [row["recipient_email"] for row in await rows(restored, EMAIL_SEND_LOG)] == [BOB]
+        assert [row["row_id"] for row in await rows(restored, FORMER_ROWS)] == [leads[2]["id"]]
+        assert await rows(restored, IDEMPOTENCY_KEYS) == []
+        assert [row["metadata"] for row in await rows(restored, SUPPRESSED_EMAILS)] == [None]
+        assert await rows(restored, ERASED_ROWS) == await rows(former, ERASED_ROWS) != []
+        assert (numbers[3], numbers[5], again[3], again[5]) == (6, 0, 0, 0)
+    finally:
+        await restored.close()
+        await former.close()

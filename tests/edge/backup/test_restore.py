@@ -399,7 +399,7 @@ async def test_what_must_not_be_undone_is_carried_over(
     await go_on(former)
     sent = await carry_over(former, restored, clock)
 
-    assert list(sent.values()) == [1, 2, 1, 2, 1]
+    assert list(sent.values()) == [1, 2, 1, 0, 2, 1]
     revoked = {row["digest"][0]: row["revoked_at"] for row in await rows(restored, CREDENTIALS)}
     assert revoked == {"a": LATER, "b": None}
     assert await rows(restored, SUPPRESSED_EMAILS) == await rows(former, SUPPRESSED_EMAILS)
@@ -420,7 +420,7 @@ async def test_carrying_over_can_be_repeated(stores: tuple[SQLiteStore, SQLiteSt
     await carry_over(former, restored, clock)
     again = await carry_over(former, restored, clock)
 
-    assert list(again.values()) == [0, 0, 0, 2, 1]
+    assert list(again.values()) == [0, 0, 0, 0, 2, 1]
     assert await rows(restored, SUPPRESSED_EMAILS) == [known]
 
 

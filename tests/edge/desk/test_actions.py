@@ -349,7 +349,9 @@ async def test_a_person_is_exported_and_erased(owner: Browser) -> None:
     unsure = await owner.post(f"{path}/erase/")
     assert (unsure.status, "Tick this first" in unsure.said) == (400, True)
     erased = await owner.post(f"{path}/erase/", sure="yes")
-    assert "Done: erase, 1 row of leads." in (await owner.get(erased.to)).said
+    assert (erased.status, "leads: 1 row" in erased.said) == (200, True)
+    assert "What this does not reach" in erased.said
+    assert "Logs of a proxy before the edge: as long as it keeps them." in erased.said
     assert [row["id"] for row in await owner.rows(LEADS)] == [kept["id"]]
     assert await owner.rows(FORMER_ROWS) == []
     assert (await owner.get(f"{path}/")).status == 404

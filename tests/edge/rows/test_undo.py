@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from edge_api.admin.privacy import Privacy
 from edge_api.admin.rows import Rows
 from edge_api.auth.actor import Actor, recent_entries
+from edge_api.auth.erasure import Privacy
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.internal_tables import FORMER_ROWS
 from edge_api.db.problems import Problem

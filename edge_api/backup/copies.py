@@ -1,0 +1,37 @@
+"""Copies of rows that an erasure does not reach, and how long each is kept."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from urllib.parse import urlsplit
+
+from edge_api.db.internal_tables import WEBHOOK_ENDPOINTS
+from edge_api.db.query import Order, Read, Store
+from edge_api.settings import Settings
+
+
+async def list_copies(store: Store, settings: Settings, now: datetime) -> Sequence[str]:
+    """Return a sentence about each place where what was erased at `now` may still be.
+
+    Raises Problem.
+    """
+    (found,) = await store.run(Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"),)))
+    told = [row for row in found.rows if "lead.created" in row["events"].split()]
+    until = now + timedelta(days=8)  # seven, and the day until what is older is removed
+    copies = [
+        f"backups made before {now:%-d %b %Y, %H:%M} UTC: until backup --keep removes them, "
+        "elsewhere until you delete them; a restore beside the present store erases again"
+        if settings.database_path
+        else "the server's backups, standbys and log: as long as its operator keeps them",
+        settings.litestream_replica
+        and f"the replica, which holds every state of the last 7 days: until {until:%-d %b %Y}",
+        settings.smtp_url
+        and "mails that were sent: in the mailboxes of those who got them, and of the relay",
+        *(
+            f"the webhook at {urlsplit(row['url']).hostname}, which got new leads: "
+            "ask who runs it to erase them there"
+            for row in told
+        ),
+        "posts that name the person, and their history in git: until you change both",
+        "logs of a proxy before the edge: as long as it keeps them",
+    ]
+    return [each for each in copies if each]
