@@ -150,22 +150,33 @@ async def assemble(
         loops: list[Loop] = (
             [
                 webhooks.run,
-                partial(every, REFRESH_SECONDS, Announcer(store, clock, builds).announce),
+                partial(
+                    every,
+                    REFRESH_SECONDS,
+                    "announcing posts",
+                    Announcer(store, clock, builds).announce,
+                ),
                 _freeze_daily,
-                partial(every, LOG_SECONDS, health.log_changes),
+                partial(every, LOG_SECONDS, "logging checks", health.log_changes),
             ]
             if exclusive
             else []
         )
         loops += [
-            *([partial(every, VERIFY_SECONDS, verification.apply)] if verification else []),
-            partial(every, WATCHER_POLL_SECONDS, publishing.refresh),
+            *(
+                [partial(every, VERIFY_SECONDS, "verifying backups", verification.apply)]
+                if verification
+                else []
+            ),
+            partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]
         freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
         if limits:
-            loops.append(partial(every, EXPIRY_SECONDS, limits.sweep))
-            loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
+            loops.append(partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep))
+            loops.append(
+                partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange)
+            )
         if exclusive and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(background_jobs(service, loops, freeze))
@@ -239,7 +250,9 @@ def gc_freeze(*, full: bool = True) -> None:
     gc.freeze()
 
 
-_freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
+_freeze_daily = partial(
+    every, FREEZING_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)
+)
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:

@@ -157,13 +157,18 @@ async def background_jobs(
 ) -> AsyncIterator[None]:
     """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
-    jobs: tuple[tuple[float, Callable[[], Awaitable[object]]], ...] = (
-        (REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
-        (FLUSH_SECONDS, service.authenticator.flush),
-        (EXPIRY_SECONDS, partial(delete_expired, service.store, service.clock)),
-        (EXPIRY_SECONDS, service[OAuthServer].maintain),
-        (SWEEPING_SECONDS, service[OAuthServer].sweep),
-        (SWEEPING_SECONDS, retention.apply),
+    store, oauth = service.store, service[OAuthServer]
+    jobs: tuple[tuple[float, str, Callable[[], Awaitable[object]]], ...] = (
+        (
+            REFRESH_SECONDS,
+            "looking for a new build",
+            partial(_refresh_build, service[BuildManager], freeze),
+        ),
+        (FLUSH_SECONDS, "noting when keys were used", service.authenticator.flush),
+        (EXPIRY_SECONDS, "deleting expired rows", partial(delete_expired, store, service.clock)),
+        (EXPIRY_SECONDS, "rotating signing keys", oauth.maintain),
+        (SWEEPING_SECONDS, "deleting unused grants", oauth.sweep),
+        (SWEEPING_SECONDS, "deleting rows that are old enough", retention.apply),
     )
     works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
     tasks = [asyncio.create_task(work) for work in works]
@@ -194,18 +199,17 @@ async def delete_expired(store: Store, clock: Clock) -> None:
             await store.run(Delete(table, expired))
 
 
-async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` again and again, and log its failures; the store logs outages itself."""
+async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Run `work` again and again; log its failures by its name, but outages, as the store does."""
     while True:
         await asyncio.sleep(seconds)
         try:
             await work()
         except Problem as problem:
             if not is_unavailable(problem):
-                name = getattr(work, "__qualname__", work)
                 _log.warning("background work waits: %s: %s", name, problem.message)
         except Exception:  # noqa: BLE001  the next turn may succeed
-            _log.exception("background work failed; it will be tried again")
+            _log.exception("background work failed, and will be tried again: %s", name)
 
 
 async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:
