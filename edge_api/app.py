@@ -192,7 +192,7 @@ async def assemble(
                 *(METRICS if metrics else ()),
                 *(DESK if settings.desk == "on" else ()),
             ),
-            Site(service),
+            Site(service).answer,
             {"mcp": mcp.answer},
             [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],
         )

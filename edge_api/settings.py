@@ -27,6 +27,8 @@ MAX_DAYS: Final = 36500
 MIN_SECRET_LENGTH: Final = 32  # characters: fewer can be guessed
 HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
 """How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
+MAX_SOCKET_PATH: Final = 100
+"""Bytes of a Unix socket's path, which systems limit to some more."""
 _REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
 """The URL schemes that Litestream 0.5 writes to."""
 
@@ -61,6 +63,16 @@ def _is_rate(text: str) -> bool:
         return False
     counts = all(int(number) for number in re.findall(r"[0-9]+", text))
     return counts and all(item.get_expiry() <= MAX_WINDOW_SECONDS for item in items)
+
+
+def _private_place(text: str) -> Path | int:
+    if text.isdigit():
+        return _port(text)
+    if ":" in text or len(text.encode()) > MAX_SOCKET_PATH:
+        raise ValueError(
+            f"must be a port of this machine, or a path of at most {MAX_SOCKET_PATH} characters"
+        )
+    return Path(text)
 
 
 def _networks(text: str) -> tuple[str, ...]:
@@ -241,6 +253,9 @@ class Settings:
     metrics: str = _setting(
         _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
     )
+    metrics_socket: Path | int | None = _setting(
+        _private_place, None, "a loopback port, or a Unix socket, that has /metrics without a key"
+    )
 
     @property
     def database_path(self) -> Path | None:
@@ -293,6 +308,8 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
     if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
+    if values.get("metrics_socket") and values.get("metrics") == "off":
+        yield "METRICS_SOCKET: needs METRICS=on"
     shared = values.keys() >= {"database_url", "secret_key"}
     if shared and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
         yield (

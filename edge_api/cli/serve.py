@@ -7,8 +7,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from errno import EADDRINUSE
 from pathlib import Path
@@ -23,6 +23,7 @@ from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
 from edge_api.cli.supervisor import INHERITED, Supervisor
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
+from edge_api.db.errors import StoreRefusal
 from edge_api.db.query import Store
 from edge_api.health import Health
 from edge_api.http.logs import configure_logging
@@ -30,6 +31,7 @@ from edge_api.http.server import (
     Server,
     handle_signals,
     listen,
+    listen_privately,
     raise_descriptor_limit,
     serve_until,
     start_server,
@@ -38,6 +40,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
+from edge_api.metrics import make_private_app
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, is_loopback
 
@@ -151,44 +154,70 @@ def _port(text: str) -> int:
 
 async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the sockets, and run the workers with the same command line."""
-    sockets = await _listen(arguments, settings)
-    if not sockets:
-        return 1
     with TemporaryDirectory(prefix="fore-edge-metrics-") as folder:
-        if settings.metrics == "on":
-            os.environ[METRICS_FOLDER] = folder
-        try:
+        async with _listening(arguments, settings) as sockets:
+            if settings.metrics == "on":
+                os.environ[METRICS_FOLDER] = folder
             return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
-        finally:
-            for each in sockets:
-                each.close()
 
 
-async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:
-    """Return the listening sockets, or none after printing an error."""
-    host, port = arguments.host, arguments.port or settings.port
-    try:
-        return await listen(host, port)
-    except OSError as error:
-        # Event loops wrap the system's words; the error of a name has no number.
-        number = error.errno or 0
-        reason = os.strerror(number) if number > 0 else error.strerror
-        fix = "end what listens there (ss -ltnp names it)" if number == EADDRINUSE else "set --host"
-        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}; {fix}, or set another PORT\n")
-        return ()
+@asynccontextmanager
+async def _listening(
+    arguments: argparse.Namespace, settings: Settings
+) -> AsyncIterator[list[socket.socket]]:
+    """Open the listening sockets, that of METRICS_SOCKET last. Raises StoreRefusal."""
+    host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
+    with ExitStack() as stack:
+        try:
+            sockets = await listen(host, port)
+        except OSError as error:
+            fixes = "set --host", "end what listens there (ss -ltnp names it)"
+            raise _refusal(f"cannot listen on {host}:{port}", error, *fixes, "PORT") from None
+        for each in sockets:
+            stack.callback(each.close)
+        try:
+            sockets += [listen_privately(place)] if place else []
+        except OSError as error:
+            fixes = "make its folder, and let this user write there", "end what listens there"
+            about = f"METRICS_SOCKET: cannot listen on {place}"
+            raise _refusal(about, error, *fixes, "METRICS_SOCKET") from None
+        if isinstance(place, Path):
+            stack.callback(place.unlink, missing_ok=True)
+        yield sockets
+
+
+def _refusal(about: str, error: OSError, fix: str, fix_in_use: str, setting: str) -> StoreRefusal:
+    # Event loops wrap the system's words; the error of a name has no number.
+    number = error.errno or 0
+    reason = os.strerror(number) if number > 0 else error.strerror
+    how = fix_in_use if number == EADDRINUSE else fix
+    return StoreRefusal(f"{about}: {reason}; {how}, or set another {setting}")
+
+
+async def _start(
+    assembly: Assembly, sockets: Sequence[socket.socket]
+) -> tuple[Server, Sequence[Server]]:
+    """Serve on sockets. Return the server of all, and that of METRICS_SOCKET if it is set."""
+    app, has_private = assembly.app, assembly.service.settings.metrics_socket is not None
+    public = sockets[:-1] if has_private else sockets
+    server = await start_server(app.handle, public, app.reject_malformed)
+    if not has_private:
+        return server, ()
+    app = make_private_app(assembly.service)
+    return server, [await start_server(app.handle, sockets[-1:], app.reject_malformed)]
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
     ending = handle_signals()
-    async with assemble(settings, exclusive=True) as assembly:
-        sockets = await _listen(arguments, settings)
-        if not sockets:
-            return 1
-        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
+    async with (
+        assemble(settings, exclusive=True) as assembly,
+        _listening(arguments, settings) as sockets,
+    ):
+        server, others = await _start(assembly, sockets)
         await print_startup(assembly, arguments, server.port)
         health = assembly.service[Health]
         watching = asyncio.create_task(watch_clock(health.warnings))
-        await serve_until(ending, server, health.start_draining)
+        await serve_until(ending, (server, *others), health.start_draining)
         watching.cancel()
     return 0
 
@@ -237,11 +266,12 @@ async def _serve_worker(
         error = str((await assembly.service[Health].report()).get("error", ""))
         writer.write(f"{' '.join(error.splitlines())}\n".encode())
         if await _read_control(reader, 1):
-            server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
+            server, others = await _start(assembly, sockets)
             if announce:
                 await print_startup(assembly, arguments, server.port)
             retiring = asyncio.create_task(_stop_when_retired(reader, server, ending))
-            await serve_until(ending, server, assembly.service[Health].start_draining)
+            draining = assembly.service[Health].start_draining
+            await serve_until(ending, (server, *others), draining)
             retiring.cancel()
     writer.close()
     return 0
