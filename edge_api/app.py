@@ -32,6 +32,7 @@ from edge_api.background import (
     GcFreeze,
     Loop,
     background_jobs,
+    check_secret,
     every,
 )
 from edge_api.backup.files import secret_key
@@ -103,15 +104,17 @@ async def assemble(
         builds = BuildManager(settings.build_dir, settings.site_url, opener)
         stack.push_async_callback(builds.close)
         await builds.refresh()
-        installed = InstalledCode(PACKAGE)
-        publishing = PublishingMonitor(settings.build_dir, settings.content_dir, clock, installed)
+        publishing = PublishingMonitor(
+            settings.build_dir, settings.content_dir, clock, InstalledCode(PACKAGE)
+        )
         await publishing.refresh()
         secret = secret_key(settings)
         oauth = OAuthServer(settings, store, clock, secret, fetch=Fetcher())
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
-        webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
+        box = SecretBox(secret, KEY_PURPOSE)
+        webhooks = Dispatcher(store, clock, box, make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
@@ -122,6 +125,7 @@ async def assemble(
             "webhooks": partial(check_webhooks, store),
             "watcher": publishing.watcher,
             "code": publishing.code,
+            "secret_key": partial(check_secret, store, oauth.keys, box),
             **(verification.checks if verification else {}),
         }
         metrics = [Metrics()] if settings.metrics == "on" else []

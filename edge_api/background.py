@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import Clock
+from edge_api.auth.tokens import SecretBox, SigningKeys
 from edge_api.backup import verify as verification
 from edge_api.backup.replica import Replication
 from edge_api.backup.verify import (
@@ -33,9 +34,10 @@ from edge_api.db.internal_tables import (
     REFRESH_TOKENS,
     REVOKED_TOKENS,
     USED_ASSERTIONS,
+    WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.problems import Problem, is_unavailable
-from edge_api.db.query import Delete, Filter, Read, Store
+from edge_api.db.query import Delete, Filter, Order, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
@@ -44,6 +46,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
+from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 VERIFY_SECONDS: Final = 60.0
@@ -131,6 +134,28 @@ def _check(result: Verification | None, lag: str, error: str) -> Check:
         facts.update({"made_at": result.made_at} if result.made_at else {})
     message = "; ".join(filter(None, (lag, error and f"{error}; {DEEP}")))
     return Check("warn" if message else "pass", message, facts)
+
+
+WRONG_SECRET: Final = (
+    "the secret key is not the one that this store was used with: put that one back (SECRET_KEY, "
+    "or the file edge.key, which a backup has beside it); to go on with the new one, run "
+    f"{EDGE} signing-keys rotate, and webhooks rotate for each endpoint"
+)
+
+
+async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check | None:
+    """Warn where the secret key does not open what the store holds; `box` has webhooks' secrets."""
+    first = Read(WEBHOOK_ENDPOINTS, ("id", "secret"), order=(Order("id"),), limit=1)
+    try:
+        is_foreign = await keys.is_foreign()
+        if is_foreign is None:
+            for row in (await store.run(first))[0].rows:
+                box.decrypt(row["secret"])
+    except Problem:
+        return None  # the check of the store says more
+    except ValueError:
+        is_foreign = True
+    return Check("warn", WRONG_SECRET) if is_foreign else None
 
 
 REFRESH_SECONDS: Final = 0.5

@@ -46,6 +46,8 @@ REPORT_INTERVAL_SECONDS: Final = 60.0
 MAX_LINE_BYTES: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
+_KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+"""Leaves the file of a Unix socket when its server closes, as all did before Python 3.13."""
 _UNAVAILABLE_ADDRESS: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _NOT_HTTP: Final = "The request is not valid HTTP"
 
@@ -350,10 +352,8 @@ async def start_server(
     listeners = []
     for each in sockets:
         create: Any = loop.create_server
-        if each.family == socket.AF_UNIX:
-            create = loop.create_unix_server
-            if sys.version_info >= (3, 13):  # where other workers may go on with its file
-                create = partial(create, cleanup_socket=False)
+        if each.family == socket.AF_UNIX:  # other workers may go on with its file
+            create = partial(loop.create_unix_server, **_KEPT_FILE)
         # To an event loop the backlog is also how many it accepts in one turn.
         listeners.append(await create(factory, sock=each, backlog=ACCEPT_BATCH))
         each.listen(BACKLOG)

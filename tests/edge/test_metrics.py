@@ -98,7 +98,7 @@ async def test_the_event_loop_and_the_memory_are_measured(make_edge: Any) -> Non
     assert found["edge_event_loop_lag_seconds",] >= 0
 
 
-def installed(folder: Path, place: str | int, **more: str) -> Installation:
+def installed(folder: Path, place: object, **more: str) -> Installation:
     """Return an installation with metrics at a place of their own."""
     settings = {
         "DATABASE_URL": f"sqlite:///{folder}/edge.db",
@@ -121,7 +121,7 @@ def ask_socket(path: Path, target: str) -> bytes:
 
 @pytest.mark.size("test")
 def test_a_socket_of_their_own_needs_no_key(tmp_path: Path) -> None:
-    """It has nothing else, is for owner and group, and is gone with the process; also after a kill."""
+    """It has nothing else, is for owner and group, and is gone at the end, if not after a kill."""
     path = tmp_path / "metrics.sock"
     installation = installed(tmp_path, path)
     with installation.serving() as edge:
@@ -165,7 +165,7 @@ def test_a_place_that_cannot_be_had_ends_the_start(tmp_path: Path, kind: str) ->
         code, _, complained = installed(tmp_path, place).run("serve")
 
     said = [line for line in complained.splitlines() if " INFO " not in line]
-    in_use = "Address already in use; end what listens there"
+    in_use = "Address already in use; end what listens there (ss -lnp names it)"
     missing = "No such file or directory; make its folder, and let this user write there"
     reason = missing if kind == "folder" else in_use
     sentence = f"METRICS_SOCKET: cannot listen on {place}: {reason}, or set another METRICS_SOCKET"
