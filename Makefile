@@ -66,6 +66,7 @@ lock: setup ## lock requirements/*.in again, keeping versions that still fit
 	@$(COMPILE) $(UPGRADE) --output-file requirements/test.txt requirements/test.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/bench.txt requirements/bench.in
 	@$(COMPILE) $(UPGRADE) --output-file requirements/judge.txt requirements/judge.in
+	@$(COMPILE) $(UPGRADE) --output-file requirements/sqlite.txt requirements/sqlite.in
 
 upgrade: UPGRADE := --upgrade
 upgrade: lock ## lock the newest versions that are a week old

@@ -90,6 +90,10 @@ def make_parser(arguments: Sequence[str], prog: str = _PROG) -> argparse.Argumen
     parser = argparse.ArgumentParser(
         prog=prog, description="Serve the journal and its API, and manage its store."
     )
+    # Imported only where it is asked for, which takes longer than most commands.
+    is_asked = "--version" in arguments[:1]
+    version = import_module("edge_api.operation.model").VERSION if is_asked else ""
+    parser.add_argument("--version", action="version", version=f"fore-edge {version}")
     commands = parser.add_subparsers(dest="command", required=True)
     command_name = next((word for word in arguments if word in COMMANDS), None)
     for name, (summary, example) in COMMANDS.items():

@@ -32,6 +32,7 @@ from edge_api.background import (
     GcFreeze,
     Loop,
     background_jobs,
+    check_secret,
     every,
 )
 from edge_api.backup.files import secret_key
@@ -94,15 +95,17 @@ async def assemble(
         builds = BuildManager(settings.build_dir, settings.site_url, opener)
         stack.push_async_callback(builds.close)
         await builds.refresh()
-        installed = InstalledCode(PACKAGE)
-        publishing = PublishingMonitor(settings.build_dir, settings.content_dir, clock, installed)
+        publishing = PublishingMonitor(
+            settings.build_dir, settings.content_dir, clock, InstalledCode(PACKAGE)
+        )
         await publishing.refresh()
         secret = secret_key(settings)
         oauth = OAuthServer(settings, store, clock, secret, fetch=Fetcher())
         authenticator = Authenticator(store, clock, settings.site_url, oauth.token_validator)
         limits = await stack.enter_async_context(open_rate_limits(settings, secret, store))
         limiter = Limiter(settings, shared=limits)
-        webhooks = Dispatcher(store, clock, SecretBox(secret, KEY_PURPOSE), make_sender(settings))
+        box = SecretBox(secret, KEY_PURPOSE)
+        webhooks = Dispatcher(store, clock, box, make_sender(settings))
         mailing = make_mailing(settings, store, clock, secret)
         analyst = make_analyst(settings, builds)
         stack.push_async_callback(analyst.pool.close)
@@ -113,6 +116,7 @@ async def assemble(
             "webhooks": partial(check_webhooks, store),
             "watcher": publishing.watcher,
             "code": publishing.code,
+            "secret_key": partial(check_secret, store, oauth.keys, box),
             **(verification.checks if verification else {}),
         }
         metrics = [Metrics()] if settings.metrics == "on" else []
@@ -141,22 +145,33 @@ async def assemble(
         loops: list[Loop] = (
             [
                 webhooks.run,
-                partial(every, REFRESH_SECONDS, Announcer(store, clock, builds).announce),
+                partial(
+                    every,
+                    REFRESH_SECONDS,
+                    "announcing posts",
+                    Announcer(store, clock, builds).announce,
+                ),
                 _freeze_daily,
-                partial(every, LOG_SECONDS, health.log_changes),
+                partial(every, LOG_SECONDS, "logging checks", health.log_changes),
             ]
             if exclusive
             else []
         )
         loops += [
-            *([partial(every, VERIFY_SECONDS, verification.apply)] if verification else []),
-            partial(every, WATCHER_POLL_SECONDS, publishing.refresh),
+            *(
+                [partial(every, VERIFY_SECONDS, "verifying backups", verification.apply)]
+                if verification
+                else []
+            ),
+            partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]
         freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
         if limits:
-            loops.append(partial(every, EXPIRY_SECONDS, limits.sweep))
-            loops.append(partial(every, EXCHANGE_SECONDS, limiter.exchange))
+            loops.append(partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep))
+            loops.append(
+                partial(every, EXCHANGE_SECONDS, "counting with other edges", limiter.exchange)
+            )
         if exclusive and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(background_jobs(service, loops, freeze))
@@ -172,7 +187,7 @@ async def assemble(
                 *(METRICS if metrics else ()),
                 *(DESK if settings.desk == "on" else ()),
             ),
-            Site(service),
+            Site(service).answer,
             {"mcp": mcp.answer},
             [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],
         )
@@ -254,7 +269,9 @@ def gc_freeze(*, full: bool = True) -> None:
     gc.freeze()
 
 
-_freeze_daily = partial(every, FREEZING_SECONDS, partial(asyncio.to_thread, gc_freeze))
+_freeze_daily = partial(
+    every, FREEZING_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)
+)
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:

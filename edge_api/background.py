@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from edge_api.admin.privacy import Retention
 from edge_api.auth.actor import Clock
+from edge_api.auth.tokens import SecretBox, SigningKeys
 from edge_api.backup import verify as verification
 from edge_api.backup.replica import Replication
 from edge_api.backup.verify import (
@@ -34,9 +35,10 @@ from edge_api.db.internal_tables import (
     REFRESH_TOKENS,
     REVOKED_TOKENS,
     USED_ASSERTIONS,
+    WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.problems import Problem, is_unavailable
-from edge_api.db.query import Delete, Filter, Read, Store
+from edge_api.db.query import Delete, Filter, Order, Read, Store
 from edge_api.db.table import Table
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
@@ -45,6 +47,7 @@ from edge_api.journal.builds import BuildManager
 from edge_api.oauth.authlib_server import REFRESH_TOKEN_LIFETIME
 from edge_api.oauth.server import OAuthServer
 from edge_api.operation.service import Service
+from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
 VERIFY_SECONDS: Final = 60.0
@@ -134,6 +137,28 @@ def _check(result: Verification | None, lag: str, error: str) -> Check:
     return Check("warn" if message else "pass", message, facts)
 
 
+WRONG_SECRET: Final = (
+    "the secret key is not the one that this store was used with: put that one back (SECRET_KEY, "
+    "or the file edge.key, which a backup has beside it); to go on with the new one, run "
+    f"{EDGE} signing-keys rotate, and webhooks rotate for each endpoint"
+)
+
+
+async def check_secret(store: Store, keys: SigningKeys, box: SecretBox) -> Check | None:
+    """Warn where the secret key does not open what the store holds; `box` has webhooks' secrets."""
+    first = Read(WEBHOOK_ENDPOINTS, ("id", "secret"), order=(Order("id"),), limit=1)
+    try:
+        is_foreign = await keys.is_foreign()
+        if is_foreign is None:
+            for row in (await store.run(first))[0].rows:
+                box.decrypt(row["secret"])
+    except Problem:
+        return None  # the check of the store says more
+    except ValueError:
+        is_foreign = True
+    return Check("warn", WRONG_SECRET) if is_foreign else None
+
+
 REFRESH_SECONDS: Final = 0.5
 """How often the edge checks for a new build; it serves one within a second."""
 WATCHER_POLL_SECONDS: Final = 10.0
@@ -158,13 +183,18 @@ async def background_jobs(
 ) -> AsyncIterator[None]:
     """Run the background jobs, and the given loops, until the service ends."""
     retention = Retention(service.store, service.clock, service.settings)
-    jobs: tuple[tuple[float, Callable[[], Awaitable[object]]], ...] = (
-        (REFRESH_SECONDS, partial(_refresh_build, service[BuildManager], freeze)),
-        (FLUSH_SECONDS, service.authenticator.flush),
-        (EXPIRY_SECONDS, partial(delete_expired, service.store, service.clock)),
-        (EXPIRY_SECONDS, service[OAuthServer].maintain),
-        (SWEEPING_SECONDS, service[OAuthServer].sweep),
-        (SWEEPING_SECONDS, retention.apply),
+    store, oauth = service.store, service[OAuthServer]
+    jobs: tuple[tuple[float, str, Callable[[], Awaitable[object]]], ...] = (
+        (
+            REFRESH_SECONDS,
+            "looking for a new build",
+            partial(_refresh_build, service[BuildManager], freeze),
+        ),
+        (FLUSH_SECONDS, "noting when keys were used", service.authenticator.flush),
+        (EXPIRY_SECONDS, "deleting expired rows", partial(delete_expired, store, service.clock)),
+        (EXPIRY_SECONDS, "rotating signing keys", oauth.maintain),
+        (SWEEPING_SECONDS, "deleting unused grants", oauth.sweep),
+        (SWEEPING_SECONDS, "deleting rows that are old enough", retention.apply),
     )
     works = (*(loop() for loop in loops), *(every(*job) for job in jobs))
     tasks = [asyncio.create_task(work) for work in works]
@@ -194,18 +224,17 @@ async def delete_expired(store: Store, clock: Clock) -> None:
             await store.run(Delete(table, expired))
 
 
-async def every(seconds: float, work: Callable[[], Awaitable[object]]) -> None:
-    """Run `work` again and again, and log its failures; the store logs outages itself."""
+async def every(seconds: float, name: str, work: Callable[[], Awaitable[object]]) -> None:
+    """Run `work` again and again; log its failures by its name, but outages, as the store does."""
     while True:
         await asyncio.sleep(seconds)
         try:
             await work()
         except Problem as problem:
             if not is_unavailable(problem):
-                name = getattr(work, "__qualname__", work)
                 _log.warning("background work waits: %s: %s", name, problem.message)
         except Exception:  # noqa: BLE001  the next turn may succeed
-            _log.exception("background work failed; it will be tried again")
+            _log.exception("background work failed, and will be tried again: %s", name)
 
 
 async def _refresh_build(builds: BuildManager, freeze: GcFreeze) -> None:

@@ -117,7 +117,7 @@ class Health:
     def _index(self) -> Check:
         build, error = self.builds.current, self.builds.error
         if build is None:
-            return Check("fail", error or "no build is loaded")
+            return Check("fail", error)
         facts = {"build_id": build.head.build_id, "posts": build.head.count}
         if build.head.site_url != self.builds.site_url:
             return Check("fail", "the build was made for another SITE_URL", facts)

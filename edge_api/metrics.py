@@ -7,10 +7,11 @@ mode). The library is imported only with METRICS=on.
 import asyncio
 import os
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from http import HTTPStatus
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import psutil
 
@@ -20,18 +21,17 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.tables import LEADS
 from edge_api.health import SEVERITY, Health
+from edge_api.http.dispatch import App
 from edge_api.http.response import AnyResponse, Request
 from edge_api.journal.builds import BuildManager
 from edge_api.operation.model import AnyOperation, Operation, SuccessResponse
 from edge_api.operation.service import OperationResult, Service
 from edge_api.outbox import GIVEN_UP, WAITING
 from edge_api.schema.paths import METRICS
-from edge_api.settings import is_loopback
 
 MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable of the workers' folder; set before the library is imported."""
 _MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_FORWARDING_HEADERS: Final = ("Forwarded", "X-Forwarded-For", "X-Real-IP", "Via")
 _BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _TICK_SECONDS: Final = 0.5
 _OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
@@ -190,27 +190,27 @@ def _write_gauges(gauges: list[Gauge]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-def check_sender(service: Service, headers: Mapping[str, str], peer: str) -> None:
-    """Require a key of peers that are not on this machine, or that forward. Raises Problem."""
-    has_credential = "X-API-Key" in headers or "Authorization" in headers
-    is_local = is_loopback(peer) and not any(name in headers for name in _FORWARDING_HEADERS)
-    if not has_credential and not is_local:
-        raise service.authenticator.missing_credential("rest")
-
-
 OPERATIONS: tuple[AnyOperation, ...] = (
     Operation(
         name="metrics",
         path=METRICS,
         summary="What the service measures of itself, for Prometheus",
-        description="For peers on the same machine whose request was not forwarded, and for keys "
-        "with the scope `metrics:read`. Only there with METRICS=on.",
-        credential="optional",
+        description="For keys with the scope `metrics:read`. Only there with METRICS=on.",
+        credential="required",
         scope="metrics:read",
         handler=lambda service, _request: service[Metrics].answer(service),
-        check_sender=check_sender,
         responses=(
             SuccessResponse(200, "The metrics", {"type": "string"}, media_types=("text/plain",)),
         ),
     ),
 )
+
+
+def make_private_app(service: Service) -> App:
+    """Return the application at METRICS_SOCKET: /metrics without a key, and nothing else."""
+    opened = [replace(each, credential="none", scope=None) for each in OPERATIONS]
+    return App(service, opened, _refuse, observers=[service[Metrics]])
+
+
+async def _refuse(*_: object) -> NoReturn:
+    raise Problem("not_found", "Only /metrics is here")

@@ -4,13 +4,16 @@ import base64
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from ipaddress import ip_address, ip_network
+from difflib import get_close_matches
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
+    BUILD,
+    LITESTREAM_PREFIXES,
     MAX_PORT,
     SettingsError,
     read_boolean,
@@ -27,6 +30,8 @@ MAX_DAYS: Final = 36500
 MIN_SECRET_LENGTH: Final = 32  # characters: fewer can be guessed
 HOOK_SECRET_BYTES: Final = range(24, 64 + 1)
 """How long a secret may be that signs webhooks (Standard Webhooks 1.0)."""
+MAX_SOCKET_PATH: Final = 100
+"""Bytes of a Unix socket's path, which systems limit to some more."""
 _REPLICAS: Final = ("file", "s3", "gs", "abs", "sftp", "nats", "oss", "webdav", "webdavs")
 """The URL schemes that Litestream 0.5 writes to."""
 
@@ -63,10 +68,23 @@ def _is_rate(text: str) -> bool:
     return counts and all(item.get_expiry() <= MAX_WINDOW_SECONDS for item in items)
 
 
+def _private_place(text: str) -> Path | int:
+    if text.isdigit():
+        return _port(text)
+    if ":" in text or len(text.encode()) > MAX_SOCKET_PATH:
+        raise ValueError(
+            f"must be a port of this machine, or a path of at most {MAX_SOCKET_PATH} characters"
+        )
+    return Path(text)
+
+
 def _networks(text: str) -> tuple[str, ...]:
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
-        ip_network(name, strict=False)
+        try:
+            ip_network(name, strict=False)
+        except ValueError:
+            raise ValueError(f"must be like 127.0.0.1,10.0.0.0/8, and {name!r} is not") from None
     return names
 
 
@@ -167,7 +185,7 @@ class Settings:
     analyze_fetch: str = _setting(
         _choice("off", "self", "on"),
         "self",
-        "which addresses analyze may fetch: none, this site's, or all public ones",
+        "the addresses that analyze may fetch: off (none), self (this site's), on (public ones)",
     )
     trusted_proxies: tuple[str, ...] = _setting(
         _networks, "", "networks whose forwarding headers count, separated by commas"
@@ -246,6 +264,9 @@ class Settings:
     metrics: str = _setting(
         _choice("off", "on"), "off", "whether /metrics is there, for Prometheus"
     )
+    metrics_socket: Path | int | None = _setting(
+        _private_place, None, "a loopback port, or a Unix socket, that has /metrics without a key"
+    )
 
     @property
     def database_path(self) -> Path | None:
@@ -298,9 +319,44 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
     if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
+    if values.get("metrics_socket") and values.get("metrics") == "off":
+        yield "METRICS_SOCKET: needs METRICS=on"
     shared = values.keys() >= {"database_url", "secret_key"}
     if shared and sqlite_file(values["database_url"]) is None and not values["secret_key"]:
         yield (
             "SECRET_KEY: needed with PostgreSQL, the same for all edges on one store; "
             'python -c "import secrets; print(secrets.token_hex(32))" makes one'
         )
+
+
+def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[str]:
+    """Yield a sentence for each valid value that is probably a mistake. Raises SettingsError."""
+    for name in read_dotenv(dotenv):
+        if name not in SETTINGS and not name.startswith(LITESTREAM_PREFIXES):
+            near = get_close_matches(name, SETTINGS, 1)
+            fix = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
+            yield f"{dotenv}: {name} is no setting; {fix}"
+    is_mailed = settings.smtp_url and settings.owner_email
+    if settings.site_url.startswith("https:") and not settings.is_loopback and not is_mailed:
+        yield "SMTP_URL and OWNER_EMAIL: without both nobody is notified of leads; set them"
+    networks = [ip_network(name, strict=False) for name in settings.trusted_proxies]
+    four = (each for each in networks if isinstance(each, IPv4Network))
+    six = (each for each in networks if isinstance(each, IPv6Network))
+    whole = {IPv4Network("0.0.0.0/0"), IPv6Network("::/0")}
+    if not whole.isdisjoint([*collapse_addresses(four), *collapse_addresses(six)]):
+        yield (
+            "TRUSTED_PROXIES trusts everybody, so that anybody can make up the address that limits "
+            "count by: name the addresses of your proxies, such as 127.0.0.1"
+        )
+    rates = [name for name, setting in SETTINGS.items() if setting.read is _rate]
+    off = [name for name in rates if getattr(settings, name.lower()) == "0"]
+    if off and not settings.is_loopback:
+        yield f"{', '.join(off)}: 0 is no limit, and everybody can reach SITE_URL: set a limit"
+
+
+def find_missing_folders(settings: Settings) -> Iterator[str]:
+    """Yield a sentence for each folder that has to be there and is not."""
+    if not settings.content_dir.is_dir():
+        yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
+    if not (settings.build_dir / "current").exists():
+        yield f"BUILD_DIR: {settings.build_dir} holds no build; run {BUILD} build"

@@ -121,7 +121,7 @@ def fore_edge() -> int:
     commands = _OWN | {_RENAMED.get(name, name): each for name, each in COMMANDS.items()}
     if called not in commands:
         edge: Any = import_module("edge_api.__main__")
-        if called in edge.COMMANDS:
+        if called in edge.COMMANDS or words[:1] == ["--version"]:
             return int(edge.main(words, "fore-edge"))
         commands |= {name: ("", *command) for name, command in edge.COMMANDS.items()}
     # These work on other folders: the settings of this one, which may be another user's, are none.

@@ -161,6 +161,8 @@ class SigningKeys:
         self._decrypted: dict[str, SigningKey | None] = {}
         self._version = -1
         self._keys: Sequence[SigningKey] = ()
+        self._foreign: tuple[str, ...] = ()
+        self._is_foreign: bool | None = None
 
     async def signing_key(self) -> ECKey:
         """Return the active key; the first call makes it."""
@@ -184,7 +186,13 @@ class SigningKeys:
         return {"keys": [{**key.as_dict(private=False), **members} for key in keys]}
 
     async def rotate(self, actor: Actor = OPERATOR) -> str:
-        """Publish a new key, which signs after `KEY_PUBLICATION_LEAD`; return its id."""
+        """Publish a new key, which signs after `KEY_PUBLICATION_LEAD`; return its id.
+
+        An operator's wish deletes keys that another secret encrypted: ours is the right one.
+        """
+        if actor is OPERATOR:
+            await self._all()
+            await self._forget(self._foreign, actor)
         return await self._make(self._clock() + KEY_PUBLICATION_LEAD, actor)
 
     async def rows(self) -> list[Row]:
@@ -192,18 +200,25 @@ class SigningKeys:
         (result,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
         return result.rows
 
+    async def is_foreign(self) -> bool | None:
+        """Return whether another secret encrypted the oldest key; `None` where there is no key."""
+        await self._all()
+        return self._is_foreign
+
+    async def _forget(self, ids: tuple[str, ...], actor: Actor) -> None:
+        audit = audit_entry(actor, "forget", SIGNING_KEYS, len(ids), self._clock(), "id")
+        if ids:
+            await self._store.run(Delete(SIGNING_KEYS, (Filter("id", "in", ids),)), audit)
+
     async def maintain(self) -> None:
-        """Rotate an old key, and delete keys whose tokens have all expired."""
+        """Rotate an old key; delete keys whose tokens have expired, or that a wrong secret made."""
         keys, now = await self._all(), self._clock()
         if keys and keys[-1].active_from + KEY_LIFETIME <= now:
             await self.rotate(SERVICE)
         expired = tuple(
             old.id for old, new in pairwise(keys) if new.active_from + KEY_RETENTION <= now
         )
-        if expired:
-            audit = audit_entry(SERVICE, "forget", SIGNING_KEYS, len(expired), now, "id")
-            delete = Delete(SIGNING_KEYS, (Filter("id", "in", expired),))
-            await self._store.run(delete, audit)
+        await self._forget((*expired, *(() if self._is_foreign else self._foreign)), SERVICE)
 
     async def _all(self) -> Sequence[SigningKey]:
         """Return every key that can be decrypted, oldest first; reread after changes."""
@@ -215,6 +230,8 @@ class SigningKeys:
                     self._decrypted[row["id"]] = self._decrypt(row)
             decrypted = (self._decrypted[row["id"]] for row in rows)
             self._keys = [each for each in decrypted if each is not None]
+            self._foreign = tuple(row["id"] for row in rows if not self._decrypted[row["id"]])
+            self._is_foreign = rows[0]["id"] in self._foreign if rows else None
             self._version = version
         return self._keys
 

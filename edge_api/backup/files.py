@@ -15,8 +15,7 @@ from typing import Final
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import REPLACED_INFIX
 from edge_api.db.sqlite.opening import sync
-from edge_api.db.sqlite.processes import LITESTREAM_PREFIXES
-from edge_api.schema.environment import read_dotenv
+from edge_api.schema.environment import LITESTREAM_PREFIXES, read_dotenv
 from edge_api.settings import SETTINGS, Settings
 
 KEY_BYTES: Final = 32  # as long as the output of the hash it keys (RFC 2104, section 3)

@@ -62,10 +62,10 @@ class Verification:
 
     def find_error(self, part: str, *, is_only_copy: bool = False) -> str:
         """Return the error, without a path, or an empty text; an only copy must not be old."""
-        if not self.public_error and self.age > STALE_SECONDS:
-            return f"{PARTS[part]} has not been verified for more than 2 days"
         if is_only_copy and not self.public_error and _age(self.made_at) > STALE_SECONDS:
             return f"{PARTS[part]} is older than 2 days: let a timer run {EDGE} backup"
+        if not self.public_error and self.age > STALE_SECONDS:
+            return f"{PARTS[part]} has not been verified for more than 2 days"
         return self.public_error
 
 

@@ -8,33 +8,51 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from pathlib import Path
-from ssl import cert_time_to_seconds
+from ssl import cert_time_to_seconds, create_default_context
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from edge_api.access.service import count_pending
 from edge_api.app import Assembly, assemble
+from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
 from edge_api.backup.verify import PARTS, read_result, report
-from edge_api.cli import printable
+from edge_api.cli import add_json, printable
 from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, ask_system, clock_error, development_key_path
+from edge_api.db.email_address import MailFolder, parse_relay
 from edge_api.db.errors import StoreRefusal
+from edge_api.db.query import Filter, Read
 from edge_api.db.sqlite.processes import is_outdated
+from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
 from edge_api.health import Health
 from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.messages import Refused
 from edge_api.mail.preparation import open_templates
 from edge_api.mail.transports import open_transport
+from edge_api.operation.model import VERSION
 from edge_api.schema.environment import BUILD, EDGE
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
-from edge_api.settings import Settings
+from edge_api.settings import Settings, find_missing_folders, find_mistakes
 
+CHECKED: Final = (
+    *("settings and .env", "private files", "store", "secret key", "build", "watcher"),
+    *("installed code", "mail and its relay", "webhooks", "keys", "requests for access"),
+    *("replica and backups", "public address and certificate", "room on the disk"),
+    *("units of systemd", "clock"),
+)
+"""Everything that is looked at, where it exists."""
+_CLOCK: Final = "the clock "
+_CLOCK_FIX: Final = "run timedatectl set-ntp true"
+_MAX_CLOCK_ERROR: Final = timedelta(hours=1)
+_NO_CHECK_TIME: Final = 0x200000
+"""OpenSSL's X509_V_FLAG_NO_CHECK_TIME: what an expired certificate is wrong with is said here."""
 _UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
 _TIMEOUT_SECONDS: Final = 10.0
 _MIN_DAYS: Final = 14
@@ -50,38 +68,41 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="restore the replica into another file, and read the newest backup whole",
     )
+    add_json(parser, "one JSON object: status, version, errors, notes, checked")
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # what it logs is printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
-    backup_errors, notes = report(settings, deep=arguments.deep)
-    found = [*_check_files(settings), *service_errors, *replica_errors(settings), *backup_errors]
+    backup_errors, backup_notes = report(settings, deep=arguments.deep)
+    found = [*find_mistakes(settings), *_check_files(settings), *service_errors]
+    found += [*replica_errors(settings), *backup_errors]
     found += [*_check_site(settings), *_check_machine(settings)]
-    errors = dict.fromkeys(found)
+    # A clock that is off has consequences, which others report.
+    errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
-    for error in errors:
-        print(f"- {error}")
-    if not errors:
-        print("nothing is wrong")
     unknown = read_notes(settings.build_dir / CURRENT_LINK)["unknown"]
     unknown += [
-        f"MAIL_TEMPLATES: {Path(file).name}:{line}: {about}"
+        f"MAIL_TEMPLATES: {file}:{line}: {about}"
         for file, line, about in open_templates(settings).unknown
     ]
-    for note in (*service_notes, *notes, *unknown):
-        print(note)
+    status, notes = "fail" if errors else "pass", [*service_notes, *backup_notes, *unknown]
+    if arguments.json:
+        found_parts = {"errors": [*errors], "notes": notes, "checked": CHECKED}
+        result = {"status": status, "version": VERSION, **found_parts}
+        print(json.dumps(result, indent=2, ensure_ascii=False))
+        return 1 if errors else 0
+    lines = [f"- {error}" for error in errors] or ["nothing is wrong"]
+    looked_at = [] if errors else [f"looked at: {', '.join(CHECKED)}"]
+    print(*lines, *notes, *looked_at, sep="\n")
     return 1 if errors else 0
 
 
 def _check_files(settings: Settings) -> Iterator[str]:
     """Yield the errors that can be found without opening the store."""
-    if not settings.content_dir.is_dir():
-        yield f"CONTENT_DIR: there is no folder {settings.content_dir}; make it or set another"
-    if not (settings.build_dir / "current").exists():
-        yield f"BUILD_DIR: {settings.build_dir} holds no build; run {BUILD} build"
+    yield from find_missing_folders(settings)
     private = [development_key_path(settings)]
     if settings.database_path:
         private = [settings.database_path, secret_key_path(settings.database_path), *private]
@@ -106,15 +127,32 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
             opened = await _open_keys(assembly)
             notes = await _pending_requests(assembly)
             relay = await _check_relay(settings)
+            clock = await _check_clock(assembly)
     except StoreRefusal as refusal:
         return [str(refusal)], []
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
-    wrong = "another SITE_URL"
-    readiness_errors = [
-        each.replace(wrong, f"{wrong}: run {BUILD} build") for each in readiness_errors
-    ]
+    for words, fix in _FIXES.items():
+        readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*readiness_errors, *builds, *keys, *opened, *relay], notes
+    return [*readiness_errors, *builds, *keys, *opened, *relay, *clock], notes
+
+
+_FIXES: Final = {
+    "another SITE_URL": f": run {BUILD} build",
+    "more than a minute: start it again": (
+        f" (systemctl restart fore-edge-publish; without systemd {BUILD} publish)"
+    ),
+}
+"""What follows some words of readiness, which anybody may read."""
+
+
+async def _check_clock(assembly: Assembly) -> list[str]:
+    """Compare the clock with the newest change, which cannot come from the future."""
+    late = format_instant(assembly.service.clock() + _MAX_CLOCK_ERROR)
+    newest = Read(AUDIT_LOG, ("at",), (Filter("at", "gt", late),), limit=1)
+    (found,) = await assembly.service.store.run(newest)
+    about = "when a change was made"
+    return [f"{_CLOCK}is behind {row['at']}, {about}: {_CLOCK_FIX}" for row in found.rows]
 
 
 async def _check_relay(settings: Settings) -> list[str]:
@@ -124,15 +162,24 @@ async def _check_relay(settings: Settings) -> list[str]:
             async with open_transport(settings.smtp_url)():
                 pass
         except Refused as refused:
-            return [f"SMTP_URL: {refused.message}"]
+            relay, message = parse_relay(settings.smtp_url), refused.message
+            if isinstance(relay, MailFolder):
+                return [f"SMTP_URL: {message}"]
+            fix = "check its name and port, and whether this network lets that port out"
+            fix = "check user and password" if refused.stage == "login" else fix
+            return [f"SMTP_URL: {relay.host}, port {relay.port}: {message}: {fix}"]
     return []
 
 
 def _check_site(settings: Settings) -> Iterator[str]:
     """Ask the public address for readiness, as readers reach it; a local one may be silent."""
     origin = urlsplit(settings.site_url)
-    connect = HTTPSConnection if origin.scheme == "https" else HTTPConnection
-    with closing(connect(origin.netloc, timeout=_TIMEOUT_SECONDS)) as connection:
+    connection = HTTPConnection(origin.netloc, timeout=_TIMEOUT_SECONDS)
+    if origin.scheme == "https":
+        context = create_default_context()
+        context.verify_flags |= _NO_CHECK_TIME
+        connection = HTTPSConnection(origin.netloc, timeout=_TIMEOUT_SECONDS, context=context)
+    with closing(connection):
         try:
             connection.request("GET", "/api/public/v1/readiness")
             socket: Any = connection.sock
@@ -149,7 +196,14 @@ def _check_site(settings: Settings) -> Iterator[str]:
                 yield f"{settings.site_url} is not answered by an edge ({error}): {fix}"
             return
     if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _MIN_DAYS:
-        yield f"the certificate of {settings.site_url} expires in {days} days: run certbot renew"
+        date = f"{datetime.fromtimestamp(cert_time_to_seconds(expiry), UTC):%Y-%m-%d}"
+        when = f"expires in {days} days" if days >= 0 else f"expired on {date}"
+        yield f"the certificate of {settings.site_url} {when}: run certbot renew"
+    with suppress(TypeError, ValueError):  # without the field, or with one that is no date
+        difference = abs(parsedate_to_datetime(response.headers["Date"]) - system_clock())
+        if difference > _MAX_CLOCK_ERROR:
+            hours = difference // timedelta(hours=1)
+            yield f"{_CLOCK}here and that of {settings.site_url} differ by {hours} h: {_CLOCK_FIX}"
     # `report` says more of the others.
     if not settings.is_loopback:
         yield from (each["error"] for name, each in checks if "error" in each and name not in PARTS)

@@ -7,8 +7,8 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from errno import EADDRINUSE
 from pathlib import Path
@@ -23,6 +23,8 @@ from edge_api.backup.files import check_dotenv_permissions, write_private
 from edge_api.cli.desk import print_link
 from edge_api.cli.supervisor import INHERITED, Supervisor
 from edge_api.db.email_address import MailFolder, check_relay, parse_relay
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.health import Health
 from edge_api.http.logs import configure_logging
@@ -30,6 +32,7 @@ from edge_api.http.server import (
     Server,
     handle_signals,
     listen,
+    listen_privately,
     raise_descriptor_limit,
     serve_until,
     start_server,
@@ -38,8 +41,10 @@ from edge_api.journal.builds import BuildManager
 from edge_api.mail.messages import Refused
 from edge_api.mail.transports import make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
+from edge_api.metrics import make_private_app
+from edge_api.oauth.server import OAuthServer
 from edge_api.schema.credentials import SCOPES
-from edge_api.settings import SETTINGS, Settings, is_loopback
+from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
 try:
     from uvloop import new_event_loop
@@ -90,8 +95,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     inherited: tuple[int, ...] | None = arguments.inherited
     configure_logging(settings.log_format, inherited[0] if inherited else None)
     raise_descriptor_limit()
-    if inherited is None and (error := check_dotenv_permissions()):
-        _log.warning("%s", error)
+    if inherited is None:
+        for sentence in filter(None, (check_dotenv_permissions(), *find_mistakes(settings))):
+            _log.warning("%s", sentence)
     if arguments.workers > 1 and inherited is None:
         return asyncio.run(_supervise(arguments, settings))
     try:
@@ -151,44 +157,68 @@ def _port(text: str) -> int:
 
 async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the sockets, and run the workers with the same command line."""
-    sockets = await _listen(arguments, settings)
-    if not sockets:
-        return 1
     with TemporaryDirectory(prefix="fore-edge-metrics-") as folder:
-        if settings.metrics == "on":
-            os.environ[METRICS_FOLDER] = folder
-        try:
+        async with _listening(arguments, settings) as sockets:
+            if settings.metrics == "on":
+                os.environ[METRICS_FOLDER] = folder
             return await Supervisor(sockets, sys.argv[1:]).run(arguments.workers)
-        finally:
+
+
+@asynccontextmanager
+async def _listening(
+    arguments: argparse.Namespace, settings: Settings
+) -> AsyncIterator[list[socket.socket]]:
+    """Open the listening sockets, that of METRICS_SOCKET last. Raises StoreRefusal."""
+    host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
+    about, setting = f"cannot listen on {host}:{port}", "PORT"
+    fix = "set --host"
+    with ExitStack() as stack:
+        try:
+            sockets = await listen(host, port)
             for each in sockets:
-                each.close()
+                stack.callback(each.close)
+            if place:
+                about, setting = f"METRICS_SOCKET: cannot listen on {place}", "METRICS_SOCKET"
+                fix = "make its folder, and let this user write there"
+                sockets.append(listen_privately(place))
+        except OSError as error:
+            # Event loops wrap the system's words; the error of a name has no number.
+            number = error.errno or 0
+            reason = os.strerror(number) if number > 0 else error.strerror
+            fix = "end what listens there (ss -lnp names it)" if number == EADDRINUSE else fix
+            raise StoreRefusal(f"{about}: {reason}; {fix}, or set another {setting}") from None
+        if isinstance(place, Path):
+            stack.callback(place.unlink, missing_ok=True)
+        yield sockets
 
 
-async def _listen(arguments: argparse.Namespace, settings: Settings) -> Sequence[socket.socket]:
-    """Return the listening sockets, or none after printing an error."""
-    host, port = arguments.host, arguments.port or settings.port
-    try:
-        return await listen(host, port)
-    except OSError as error:
-        # Event loops wrap the system's words; the error of a name has no number.
-        number = error.errno or 0
-        reason = os.strerror(number) if number > 0 else error.strerror
-        fix = "end what listens there (ss -ltnp names it)" if number == EADDRINUSE else "set --host"
-        sys.stderr.write(f"cannot listen on {host}:{port}: {reason}; {fix}, or set another PORT\n")
-        return ()
+async def _start(assembly: Assembly, sockets: Sequence[socket.socket]) -> list[Server]:
+    """Serve on sockets; return the servers, that of METRICS_SOCKET last if it is set."""
+    service, app = assembly.service, assembly.app
+    with suppress(Problem):  # the store logs by itself that it is away
+        if check := await service[Health].extra_checks["secret_key"]():
+            _log.warning("%s", check.message)
+        else:  # by which a later start knows the secret key again
+            await service[OAuthServer].keys.signing_key()
+    count = len(sockets) - (service.settings.metrics_socket is not None)
+    servers = [await start_server(app.handle, sockets[:count], app.reject_malformed)]
+    for private in sockets[count:]:
+        app = make_private_app(service)
+        servers.append(await start_server(app.handle, [private], app.reject_malformed))
+    return servers
 
 
 async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
     ending = handle_signals()
-    async with assemble(settings, exclusive=True) as assembly:
-        sockets = await _listen(arguments, settings)
-        if not sockets:
-            return 1
-        server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
-        await print_startup(assembly, arguments, server.port)
+    async with (
+        assemble(settings, exclusive=True) as assembly,
+        _listening(arguments, settings) as sockets,
+    ):
+        servers = await _start(assembly, sockets)
+        await print_startup(assembly, arguments, servers[0].port)
         health = assembly.service[Health]
         watching = asyncio.create_task(watch_clock(health.warnings))
-        await serve_until(ending, server, health.start_draining)
+        await serve_until(ending, servers, health.start_draining)
         watching.cancel()
     return 0
 
@@ -237,11 +267,11 @@ async def _serve_worker(
         error = str((await assembly.service[Health].report()).get("error", ""))
         writer.write(f"{' '.join(error.splitlines())}\n".encode())
         if await _read_control(reader, 1):
-            server = await start_server(assembly.app.handle, sockets, assembly.app.reject_malformed)
+            servers = await _start(assembly, sockets)
             if announce:
-                await print_startup(assembly, arguments, server.port)
-            retiring = asyncio.create_task(_stop_when_retired(reader, server, ending))
-            await serve_until(ending, server, assembly.service[Health].start_draining)
+                await print_startup(assembly, arguments, servers[0].port)
+            retiring = asyncio.create_task(_stop_when_retired(reader, servers[0], ending))
+            await serve_until(ending, servers, assembly.service[Health].start_draining)
             retiring.cancel()
     writer.close()
     return 0

@@ -1,11 +1,18 @@
 """`settings`: print every setting with its value and its purpose."""
 
 import argparse
+import sys
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from edge_api.backup.replica import make_replication
-from edge_api.settings import SETTINGS, Setting, Settings
+from edge_api.settings import (
+    SETTINGS,
+    Setting,
+    Settings,
+    find_missing_folders,
+    find_mistakes,
+)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -16,6 +23,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print the table, or only check. Returns 0; raises StoreRefusal."""
+    is_draft = Path.cwd().name == ".deploy"  # where `deploy` checks a new .env
+    missing = () if is_draft else find_missing_folders(settings)
+    sys.stderr.writelines(f"{each}\n" for each in (*find_mistakes(settings), *missing))
     if arguments.check:
         make_replication(settings)
         replica = urlsplit(settings.litestream_replica or "")

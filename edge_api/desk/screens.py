@@ -347,11 +347,10 @@ async def render(
 ) -> HtmlResult:
     """Return a page of the desk in the look of the site, or in a plain one without a build."""
     content = _environment().get_template(f"{template}.html").render(values)
-    build = service[BuildManager].current
     frame = _PLAIN
-    if build is not None:
-        with suppress(OSError):  # the build was deleted by hand, which readiness reports
-            frame = _read_frame(build.folder / TEMPLATES_FOLDER / BASE_TEMPLATE)
+    with suppress(OSError, Problem):  # there is no build, or it was deleted by hand
+        site = service[BuildManager].site()
+        frame = _read_frame(site.folder / TEMPLATES_FOLDER / BASE_TEMPLATE)
     head, _, rest = frame.replace(SHELL_TITLE, escape(title)).partition("</head>")
     before, _, after = rest.partition(SHELL_CONTENT)
     link = f'<link rel="stylesheet" href="{SHEET}">'

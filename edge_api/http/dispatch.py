@@ -34,7 +34,6 @@ from edge_api.http.response import (
     move_limit_headers,
     report_internal_error,
 )
-from edge_api.http.site import Site
 from edge_api.operation.model import AnyOperation, ErrorFormat
 from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
@@ -48,6 +47,7 @@ _WRONG_HOST: Final = (
     "%d requests named the host %r and not that of SITE_URL, %s: set SITE_URL to the address that "
     "readers use and build again, or let the proxy pass their Host on"
 )
+_ASKED_BY_ADDRESS: Final = ("readiness", "metrics")
 _log = logging.getLogger(__name__)
 
 RouteHandler = Callable[[Request, Mapping[str, str], Admitted], Awaitable[web.StreamResponse]]
@@ -108,11 +108,11 @@ class App:
         self,
         service: Service,
         operations: Sequence[AnyOperation],
-        site: Site,
+        site: RouteHandler,
         handlers: Mapping[str, RouteHandler] = MappingProxyType({}),
         observers: Sequence[Observer] = (),
     ) -> None:
-        """`handlers` replace the handlers of the operations of these names."""
+        """`site` answers other paths; `handlers` replace those of the operations of these names."""
         documents = DocumentResponses(SizedCache())
         self.admission = Admission(service)
         self._pages = service.pages
@@ -125,7 +125,7 @@ class App:
         is_loopback = service.settings.is_loopback
         self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
         self._site_host, self._foreign_hosts = _host_of(origin.netloc), 0
-        self._site = Route("site", site.answer)
+        self._site = Route("site", site)
         by_path: dict[str, dict[str, Route]] = defaultdict(dict)
         for each in operations:
             handler = handlers.get(each.name) or Endpoint(each, service, documents).answer
@@ -143,8 +143,8 @@ class App:
         request.origin_headers, request.extra_header_lines = (self._headers, self._header_lines)
         request.closes_connection = self._health.draining
         route, variables = self._find(request)
-        # Load balancers ask for readiness, by address.
-        if self._foreign_hosts < FOREIGN_HOSTS and route.name != "readiness":
+        # Load balancers ask for readiness, and Prometheus for metrics, by address.
+        if self._foreign_hosts < FOREIGN_HOSTS and route.name not in _ASKED_BY_ADDRESS:
             self._count_host(request.headers.get(hdrs.HOST, ""))
         try:
             admitted = UNAUTHENTICATED

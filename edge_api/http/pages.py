@@ -60,11 +60,11 @@ class EdgePages:
     async def _make(self, make: Callable[[Path], bytes]) -> bytes:
         """Render a page of the current build; retry once if that was replaced meanwhile."""
         for _ in range(2):
-            folder = self._builds.build().folder
+            folder = self._builds.site().folder
             try:
                 return await asyncio.to_thread(make, folder)
             except OSError:
-                if self._builds.build().folder == folder:
+                if self._builds.site().folder == folder:
                     break
         raise unavailable_page()
 

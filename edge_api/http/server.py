@@ -7,12 +7,14 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, Final, cast
 
 from aiohttp import web
@@ -44,6 +46,8 @@ REPORT_INTERVAL_SECONDS: Final = 60.0
 MAX_LINE_BYTES: Final = 64 * 1024
 """Bytes of a request line: a filter may list hundreds of identifiers."""
 
+_KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+"""Leaves the file of a Unix socket when its server closes, as all did before Python 3.13."""
 _UNAVAILABLE_ADDRESS: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
 _NOT_HTTP: Final = "The request is not valid HTTP"
 
@@ -295,6 +299,27 @@ async def listen(host: str, port: int) -> list[socket.socket]:
     return sockets
 
 
+def listen_privately(place: Path | int) -> socket.socket:
+    """Open a loopback port, or a Unix socket for owner and group. Raises OSError.
+
+    A file that an edge which was killed has left is replaced.
+    """
+    if isinstance(place, int):
+        return socket.create_server(("127.0.0.1", place), backlog=BACKLOG)
+    if place.is_socket():
+        with socket.socket(socket.AF_UNIX) as probe:
+            if probe.connect_ex(str(place)) == errno.ECONNREFUSED:
+                place.unlink()
+    opened = socket.socket(socket.AF_UNIX)
+    try:
+        opened.bind(str(place))  # nobody can connect before it listens
+        place.chmod(0o660)
+    except OSError:
+        opened.close()
+        raise
+    return opened
+
+
 async def start_server(
     handler: Handler, sockets: Sequence[socket.socket], reject: Reject
 ) -> Server:
@@ -326,8 +351,11 @@ async def start_server(
     port = sockets[0].getsockname()[1]
     listeners = []
     for each in sockets:
+        create: Any = loop.create_server
+        if each.family == socket.AF_UNIX:  # other workers may go on with its file
+            create = partial(loop.create_unix_server, **_KEPT_FILE)
         # To an event loop the backlog is also how many it accepts in one turn.
-        listeners.append(await loop.create_server(factory, sock=each, backlog=ACCEPT_BATCH))
+        listeners.append(await create(factory, sock=each, backlog=ACCEPT_BATCH))
         each.listen(BACKLOG)
     return Server(runner, listeners, connections, port)
 
@@ -340,10 +368,12 @@ def handle_signals() -> asyncio.Event:
     return ending
 
 
-async def serve_until(ending: asyncio.Event, server: Server, drain: Callable[[], None]) -> None:
+async def serve_until(
+    ending: asyncio.Event, servers: Iterable[Server], drain: Callable[[], None]
+) -> None:
     """Serve until the event, then report not ready for a while, then stop."""
     await ending.wait()
     drain()
     _log.info("stopping: requests in progress are answered first")
     await asyncio.sleep(DRAIN_SECONDS)
-    await server.stop()
+    await asyncio.gather(*(each.stop() for each in servers))

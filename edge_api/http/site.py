@@ -29,7 +29,7 @@ from edge_api.http.static import (
     markdown_alternate,
     represent,
 )
-from edge_api.journal.builds import Build, BuildManager
+from edge_api.journal.builds import BuildManager, BuiltSite
 from edge_api.journal.site_files import PathSuggester, SiteFile
 from edge_api.leads.operations import CONTACT
 from edge_api.leads.service import start_message
@@ -70,12 +70,12 @@ class _Choice(NamedTuple):
 class SitePages:
     """The files of one build's site and the reference, and their cached representations."""
 
-    def __init__(self, build: Build, reference: Reference) -> None:
+    def __init__(self, build: BuiltSite, reference: Reference) -> None:
         """Copy what is needed from the build, which may be closed before this."""
         self.build_files = build.files
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
-        self._moved = dict(list_redirects(build.head.moved, self.files))
+        self._moved = dict(list_redirects(build.moved, self.files))
         self._reference = reference
         self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
@@ -220,7 +220,7 @@ class Site:
         return None
 
     def _current(self) -> SitePages:
-        build = self._builds.build()
+        build = self._builds.site()
         if self._pages is None or self._pages.build_files is not build.files:
             self._pages = SitePages(build, self._reference)
         return self._pages

@@ -7,6 +7,7 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
 from itertools import pairwise
@@ -139,7 +140,9 @@ RETRY_SECONDS: Final = 30.0
 
 NO_BUILD: Final = f"there is no build: run {BUILD} build"
 LOST: Final = f"the current build is gone, and the one before it is served: run {BUILD} build"
+UNINDEXED: Final = "its pages are served meanwhile, but nothing that needs the index"
 
+_NOT_BUILT: Final = "The journal is not built yet"
 _log = logging.getLogger(__name__)
 
 
@@ -162,26 +165,30 @@ SearchFactory = Callable[[Path, asyncio.Future[BuildContents]], Awaitable[Search
 """Opens the search of the build in a folder while its contents are being read."""
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Build:
+@dataclass(frozen=True, slots=True, eq=False)
+class BuiltSite:
+    """The site of a build: all that can be served of one whose index cannot be read."""
+
+    folder: Path
+    """The folder of the build, free of links; `site/` in it is public."""
+    files: Mapping[str, SiteFile]
+    """Every public file by its URL path."""
+    moved: Mapping[str, str] = field(default_factory=dict)
+    """Present paths of pages by their former ones."""
+    newest_slug: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
+class Build(BuiltSite):
     """One build, open."""
 
     head: IndexHead
     posts: Posts
     search: Search
-    folder: Path
-    """The folder of the build, free of links; `site/` in it is public."""
-    files: Mapping[str, SiteFile]
-    """Every public file by its URL path."""
     cache: SingleFlightCache[Document] = field(
         default_factory=lambda: SingleFlightCache(lambda document: len(document.body))
     )
     """Cached pages of the list and search results of this build."""
-
-    @property
-    def newest_slug(self) -> str | None:
-        """The slug of the newest post."""
-        return self.posts.entries[0].cursor.slug if self.posts.entries else None
 
 
 _FileState = tuple[int, ...]
@@ -208,15 +215,23 @@ class BuildManager:
         self._refresh_lock = asyncio.Lock()
         self.site_url = site_url
         self.current: Build | None = None
+        self._unindexed: BuiltSite | None = None
         self.error = NO_BUILD
         """The error of the newest build, without a path; empty if it is served."""
 
     def build(self) -> Build:
         """Return the current build. Raises Problem `unavailable` while there is none."""
         if self.current is None:
-            headers = {"Retry-After": "5"}
-            raise Problem("unavailable", "The journal is not built yet", headers=headers)
+            message = "The journal's index cannot be read" if self._unindexed else _NOT_BUILT
+            raise Problem("unavailable", message, headers={"Retry-After": "5"})
         return self.current
+
+    def site(self) -> BuiltSite:
+        """Return the site of the current build, also of one whose index cannot be read.
+
+        Raises Problem `unavailable` while there is none.
+        """
+        return self.current or self._unindexed or self.build()
 
     async def refresh(self) -> None:
         """Check for a new current build, and serve it once it is loaded completely."""
@@ -227,12 +242,12 @@ class BuildManager:
             if seen == self._seen and is_waiting and not is_lost:
                 return
             self._seen, self._retry_at = seen, float("inf")
-            if seen:
-                await self._load(seen[0])
-            elif self.current and not is_lost:
-                self._report(NO_BUILD)
+            error, trace = await self._load(seen[0]) if seen else (NO_BUILD, None)
             if self.current is None or (await asyncio.to_thread(self._look))[1]:
-                await self._fall_back()
+                error = await self._fall_back(error)
+            if error and error != self.error:
+                _log.error("%s", error, exc_info=trace)
+            self.error = error
 
     async def close(self) -> None:
         """Close every build, in use or not."""
@@ -246,38 +261,47 @@ class BuildManager:
         is_lost = self.current and not (self.current.folder / SITE_FOLDER).is_dir()
         return _read_state(self._link), bool(is_lost)
 
-    async def _fall_back(self) -> None:
-        """Serve the build before the current one, which is gone or cannot be opened, if any."""
-        error = self.error if self._seen else NO_BUILD
+    async def _fall_back(self, error: str) -> str:
+        """Serve the build before the current one, which is gone or cannot be opened, if any.
+
+        Else serve the site of the current one. Return what to report.
+        """
         previous = await asyncio.to_thread(_read_state, self._link.with_name(PREVIOUS_LINK))
         try:
             self._swap(await self._open(previous[0]) if previous else None)
         except Exception:  # noqa: BLE001  as below
             self._swap(None)
-        self._report(LOST if self.current and not self._seen else error)
+        site = None
+        if self._seen and self.current is None:
+            folder = self._seen[0]
+            with suppress(BuildRefusal):
+                site = BuiltSite(folder, await asyncio.to_thread(_list_files, folder, is_bare=True))
+                error = f"{error}; {UNINDEXED}"
+        self._unindexed = site
+        return LOST if self.current and not self._seen else error
 
-    async def _load(self, folder: Path) -> None:
+    async def _load(self, folder: Path) -> tuple[str, Exception | None]:
+        """Serve the build in a folder; return what to report, with its trace."""
         try:
             build = await self._open(folder)
         except Exception as error:  # noqa: BLE001  The refresh loop must survive any error.
             self._retry_at = asyncio.get_running_loop().time() + self._retry_seconds
             is_expected = isinstance(error, BuildRefusal | Problem)
             reason = str(error) if is_expected else "it could not be opened; the log says more"
-            trace = None if is_expected else error
-            self._report(f"the newest build is not served: {reason}", trace)
-            return
+            return f"the newest build is not served: {reason}", None if is_expected else error
         self._swap(build)
-        head = build.head
+        self._unindexed, head = None, build.head
         _log.info("serving build %s, posts: %d", head.build_id, head.count)
         is_ours = head.site_url == self.site_url
-        self._report("" if is_ours else f"the build was made for {head.site_url}: build again")
+        return "" if is_ours else f"the build was made for {head.site_url}: build again", None
 
     async def _open(self, folder: Path) -> Build:
         previous = self.current.posts.entries if self.current else ()
         reading = asyncio.ensure_future(asyncio.to_thread(_read_contents, folder, previous))
         search = await self._open_search(folder, reading)
         head, posts, files = await reading
-        return Build(head, posts, search, folder, files)
+        newest = posts.entries[0].cursor.slug if posts.entries else None
+        return Build(folder, files, head.moved, newest, head=head, posts=posts, search=search)
 
     def _swap(self, successor: Build | None) -> None:
         """Replace the build in one assignment: nobody sees half of two."""
@@ -291,25 +315,28 @@ class BuildManager:
         for search in unused:
             await search.close()
 
-    def _report(self, error: str, trace: Exception | None = None) -> None:
-        if error and error != self.error:
-            _log.error("%s", error, exc_info=trace)
-        self.error = error
-
 
 def _read_contents(folder: Path, previous: Iterable[Entry]) -> BuildContents:
     head, posts = read_index(folder / INDEX_FILE, previous)
-    try:
-        files = list_site(folder / SITE_FOLDER, is_bare=head.is_bare)
-    except OSError as error:
-        raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
-    if not files:
-        raise BuildRefusal("its site is empty: build again")
-    if HOME not in files or not files.keys() >= posts.paths():
-        raise BuildRefusal("pages of its site are missing: build again")
+    files = _list_files(folder, is_bare=head.is_bare)
+    if not files.keys() >= posts.paths():
+        raise BuildRefusal(_PAGES_MISSING)
     # Pages at former addresses are for servers that cannot redirect.
     files = {path: file for path, file in files.items() if path not in head.moved}
     return head, posts, files
+
+
+_PAGES_MISSING: Final = "pages of its site are missing: build again"
+
+
+def _list_files(folder: Path, *, is_bare: bool) -> Mapping[str, SiteFile]:
+    try:
+        files = list_site(folder / SITE_FOLDER, is_bare=is_bare)
+    except OSError as error:
+        raise BuildRefusal(f"its site cannot be read: {error.strerror}") from None
+    if HOME not in files:
+        raise BuildRefusal(_PAGES_MISSING if files else "its site is empty: build again")
+    return files
 
 
 def _read_state(link: Path) -> _BuildState | None:

@@ -233,8 +233,8 @@ async def _make(files: IndexFiles, posts_file: Path) -> None:
             if status := await process.wait():
                 reason = output.split("\n")[-1]
                 _log.warning("no search index is kept: status %d, %s", status, reason)
-    except OSError as error:  # TimeoutError is one of them
-        _log.warning("no search index is kept: %r", error)
+    except OSError as error:  # TimeoutError is one of them, without words
+        _log.warning("no search index is kept: %s", error.strerror or "it took too long")
     finally:
         if process and process.returncode is None:
             process.kill()

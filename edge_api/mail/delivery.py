@@ -132,7 +132,8 @@ class Delivery(Claims):
             # The words of the error may be those of the message: only its name is kept.
             reason = f"cannot be composed: {type(error).__name__}"
             _log.error("mail %s %s", entry["id"], reason)
-            await self.dead(entry, reason)
+            # Another version may compose it: this one may be about to be replaced.
+            await self.failed(entry, reason, next_attempt(entry, self._clock()))
             return None
         if isinstance(message, NotSent):
             end = self.suppressed if message.is_permanent else self.dead

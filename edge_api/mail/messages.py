@@ -14,21 +14,14 @@ from datetime import UTC, datetime, timedelta
 from email.headerregistry import Address, BaseHeader, HeaderRegistry, UnstructuredHeader
 from email.message import EmailMessage
 from email.policy import EmailPolicy, Policy
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Literal, Protocol
 from urllib.parse import quote
 from uuid import UUID
 
-from jinja2 import (
-    ChoiceLoader,
-    DictLoader,
-    Environment,
-    FileSystemLoader,
-    PackageLoader,
-    StrictUndefined,
-    select_autoescape,
-)
+from jinja2 import Environment, FunctionLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
 from edge_api.db.email_address import Mailbox, parse_mailbox
@@ -195,22 +188,50 @@ def _mailto(address: str) -> str:
     return f"mailto:{quote(one_line(address), safe='@')}"
 
 
+_SHIPPED: Final[Mapping[str, str]] = {
+    **{f"{name}.subject": each.subject for name, each in MESSAGE_TYPES.items()},
+    **{
+        file.name: file.read_text("utf-8")
+        for file in files("edge_api.mail").joinpath("templates").iterdir()
+    },
+}
+"""The text of each template by its name."""
+
+
+def _read_folder(folder: Path) -> dict[str, str]:
+    try:
+        found = {each.name: each for each in folder.iterdir() if not each.name.startswith(".")}
+        if unknown := sorted(found.keys() - _SHIPPED.keys()):
+            known = ", ".join(sorted(_SHIPPED))
+            raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
+        texts = {}
+        for name, file in found.items():
+            texts[name] = file.read_text("utf-8")
+    except OSError as error:
+        raise ValueError(f"{error.filename} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise ValueError(f"{name} is not UTF-8; save it in that encoding") from None
+    return texts
+
+
 class MailTemplates:
     """The templates of all messages: the operator's where `folder` has them, else those shipped.
 
     For a message `NAME` these are `NAME.txt`, `NAME.html` and `NAME.subject`; `frame.html` and
-    `styles.html` are what the shipped HTML extends. They are read once.
+    `styles.html` are what the shipped HTML extends. All are read at once, since an upgrade may
+    replace the files while the process runs. Raises ValueError for a folder that cannot be read, or
+    has a file of another name.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder
         self.unknown: UnknownNames = {}
-        """Names that templates of the folder have asked for in vain."""
-        subjects = {f"{name}.subject": each.subject for name, each in MESSAGE_TYPES.items()}
-        shipped = ChoiceLoader([DictLoader(subjects), PackageLoader("edge_api.mail")])
-        self._file_names = shipped.list_templates()
+        """Names that templates of the folder have asked for without effect."""
+        texts = {**_SHIPPED, **(_read_folder(folder) if folder else {})}
         self._environment = Environment(
-            loader=ChoiceLoader([FileSystemLoader(folder), shipped]) if folder else shipped,
+            # With the name for the file, by which unknown names are reported.
+            loader=FunctionLoader(
+                lambda name: (texts[name], name, None) if name in texts else None
+            ),
             autoescape=select_autoescape(["html"], default_for_string=False),
             auto_reload=False,
             finalize=_finalize,
@@ -221,17 +242,6 @@ class MailTemplates:
         )
         self._environment.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
         self._environment.tests.update(suspect=_is_suspect, repeated=_is_repeated)
-
-    def check_names(self) -> None:
-        """Raise ValueError for a folder that cannot be read or has a file of another name."""
-        assert self.folder is not None  # noqa: S101  only then there is something to check
-        try:
-            found = {file.name for file in self.folder.iterdir() if not file.name.startswith(".")}
-        except OSError as error:
-            raise ValueError(f"{self.folder} cannot be read: {error.strerror}") from None
-        if unknown := sorted(found.difference(self._file_names)):
-            known = ", ".join(self._file_names)
-            raise ValueError(f"{unknown[0]} is no template of a message; these are {known}")
 
     def render(
         self, message_type: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None

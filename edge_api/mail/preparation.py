@@ -233,9 +233,8 @@ def open_templates(settings: Settings) -> MailTemplates:
     """Return the templates, tried with sample values. Raises SettingsError naming file and line."""
     if settings.mail_templates is None:
         return DEFAULT_TEMPLATES
-    templates = MailTemplates(settings.mail_templates)
     try:
-        templates.check_names()
+        templates = MailTemplates(settings.mail_templates)
         for name in MESSAGE_TYPES:
             sample_message(name, settings, "Sample", templates)
     except TemplateSyntaxError as error:

@@ -17,6 +17,9 @@ EDGE: Final = "fore-edge" if _IS_INSTALLED else "python -m edge_api"
 BUILD: Final = "fore-edge" if _IS_INSTALLED else "python -m site_build"
 """How users start the commands of both programs: in a checkout nothing is installed."""
 
+LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
+"""Prefixes of Litestream's variables for credentials."""
+
 _LABEL = "[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _ORIGIN = re.compile(
     rf"https?://(?P<host>{_LABEL}(?:\.{_LABEL})*|\[[0-9a-f:.]+\])(?::(?P<port>[0-9]{{1,5}}))?"

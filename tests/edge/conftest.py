@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -47,6 +48,14 @@ def _log_each_line() -> None:
         if name.startswith("edge_api"):
             for found in list(logger.filters):
                 logger.removeFilter(found)
+
+
+@pytest.fixture(autouse=True)
+def _log_in_words(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Let no line of the log show an object's address, or a call in Python's own words."""
+    yield
+    lines = [record.getMessage() for record in caplog.get_records("call")]
+    assert [line for line in lines if re.search(r" at 0x[0-9a-f]{4}|functools\.", line)] == []
 
 
 def run_build(

@@ -5,6 +5,8 @@ import json
 import logging
 import signal
 import socket
+import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +18,9 @@ from tests.edge.edge_process import Installation, free_port
 LEAD = {"name": "Ann", "email": "ann@mail.example", "budget_tier": "5k", "message": "Hello"}
 
 
-async def scrape(edge: Any, key: str | None = None, **headers: str) -> dict[Any, float]:
+async def scrape(edge: Any) -> dict[Any, float]:
     """Return every sample by its name and labels."""
-    async with edge.ask("GET", "/metrics", key, headers=headers) as answer:
+    async with edge.ask("GET", "/metrics", await edge.key("metrics:read")) as answer:
         assert answer.status == 200, await answer.text()
         families = text_string_to_metric_families(await answer.text())
         return {
@@ -71,16 +73,16 @@ async def test_limits_that_were_hit_are_counted(make_edge: Any) -> None:
     assert found["edge_limited_requests_total", ("operation", "create_lead")] == 2
 
 
-@pytest.mark.parametrize("name", ["X-Forwarded-For", "Forwarded", "Via", "X-Real-IP"])
-async def test_what_was_forwarded_needs_a_key(make_edge: Any, name: str) -> None:
-    """A proxy on the same machine opens nothing; the scope does."""
+async def test_they_need_a_key_from_everywhere(make_edge: Any) -> None:
+    """A tunnel on the same machine may add no header, so that nothing tells it from Prometheus."""
     async with make_edge(METRICS="on") as edge:
-        async with edge.ask("GET", "/metrics", headers={name: "203.0.113.9"}) as answer:
-            assert answer.status == 401
+        for headers in ({}, {"X-Forwarded-For": "203.0.113.9"}):
+            async with edge.ask("GET", "/metrics", headers=headers) as answer:
+                assert answer.status == 401
         reader = await edge.key("posts:read")
         async with edge.ask("GET", "/metrics", reader) as answer:
             assert answer.status == 403
-        assert await scrape(edge, await edge.key("metrics:read"), **{name: "203.0.113.9"})
+        assert await scrape(edge)
 
 
 async def test_the_event_loop_and_the_memory_are_measured(make_edge: Any) -> None:
@@ -94,6 +96,81 @@ async def test_the_event_loop_and_the_memory_are_measured(make_edge: Any) -> Non
 
     assert found["edge_resident_memory_bytes",] > 10_000_000
     assert found["edge_event_loop_lag_seconds",] >= 0
+
+
+def installed(folder: Path, place: object, **more: str) -> Installation:
+    """Return an installation with metrics at a place of their own."""
+    settings = {
+        "DATABASE_URL": f"sqlite:///{folder}/edge.db",
+        "BUILD_DIR": str(folder / "build"),
+        "PORT": str(free_port()),
+        "METRICS": "on",
+        "METRICS_SOCKET": str(place),
+    }
+    return Installation(folder, {**settings, **more})
+
+
+def ask_socket(path: Path, target: str) -> bytes:
+    """Return the answer of a Unix socket to one GET."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(f"GET {target} HTTP/1.0\r\n\r\n".encode())
+        with client.makefile("rb") as answer:
+            return answer.read()
+
+
+@pytest.mark.size("test")
+def test_a_socket_of_their_own_needs_no_key(tmp_path: Path) -> None:
+    """It has nothing else, is for owner and group, and is gone at the end, if not after a kill."""
+    path = tmp_path / "metrics.sock"
+    installation = installed(tmp_path, path)
+    with installation.serving() as edge:
+        assert b"edge_resident_memory_bytes" in ask_socket(path, "/metrics")
+        for target in ("/", "/api/public/ping", "/api/public/v1/leads", "/desk/", "/metrics/"):
+            assert ask_socket(path, target).startswith(b"HTTP/1.1 404 "), target
+        assert stat.S_IMODE(path.stat().st_mode) == 0o660
+        assert edge.get("/metrics")[0] == 401
+        edge.process.kill()
+        edge.process.wait()
+    assert path.is_socket()
+    with installation.serving() as edge:
+        assert b" 200 " in ask_socket(path, "/metrics")
+        assert edge.end(signal.SIGTERM)[0] == 0
+    assert not path.exists()
+
+
+@pytest.mark.size("test")
+def test_a_port_of_their_own_needs_no_key(tmp_path: Path) -> None:
+    """It is on the loopback address, whatever `--host` says, and has nothing else."""
+    port = free_port()
+    with installed(tmp_path, port).serving() as edge:
+        scraped = replace(edge, port=port)
+        assert b"edge_requests_total" in scraped.get("/metrics")[2]
+        assert scraped.get("/")[0] == 404
+        assert edge.end(signal.SIGTERM)[0] == 0
+
+
+@pytest.mark.size("test")
+@pytest.mark.parametrize("kind", ["port", "socket", "file", "folder"])
+def test_a_place_that_cannot_be_had_ends_the_start(tmp_path: Path, kind: str) -> None:
+    """In one sentence; what is there stays."""
+    path = tmp_path / "here"
+    with socket.socket(socket.AF_UNIX if kind == "socket" else socket.AF_INET) as taken:
+        taken.bind(str(path) if kind == "socket" else ("127.0.0.1", 0))
+        taken.listen()
+        if kind == "file":
+            path.write_text("kept")
+        place = taken.getsockname()[1] if kind == "port" else path
+        place = tmp_path / "none" / "here" if kind == "folder" else place
+        code, _, complained = installed(tmp_path, place).run("serve")
+
+    said = [line for line in complained.splitlines() if " INFO " not in line]
+    in_use = "Address already in use; end what listens there (ss -lnp names it)"
+    missing = "No such file or directory; make its folder, and let this user write there"
+    reason = missing if kind == "folder" else in_use
+    sentence = f"METRICS_SOCKET: cannot listen on {place}: {reason}, or set another METRICS_SOCKET"
+    assert (code, said) == (1, [sentence])
+    assert path.exists() is (kind in ("socket", "file"))
 
 
 async def lines_of(edge: Any, caplog: pytest.LogCaptureFixture) -> list[str]:

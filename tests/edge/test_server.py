@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from edge_api.cli import serve
-from edge_api.cli.doctor import check_units
+from edge_api.cli.doctor import CHECKED, check_units
 from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
@@ -177,7 +177,7 @@ def test_a_port_in_use_is_told(installation: Installation) -> None:
     assert (code, len(said)) == (1, 1)
     assert said[0] == (
         f"cannot listen on 127.0.0.1:{installation.settings['PORT']}: Address already in use; "
-        "end what listens there (ss -ltnp names it), or set another PORT"
+        "end what listens there (ss -lnp names it), or set another PORT"
     )
 
 
@@ -289,12 +289,14 @@ def test_a_host_that_is_not_here_is_told(installation: Installation) -> None:
     assert "Traceback" not in complained
 
 
+LOOKED = f"looked at: {', '.join(CHECKED)}\n"
+"""The last line of `doctor`."""
 BAD = {
     "PORT": ("70000", "must be a port from 1 to 65535"),
     "SITE_URL": ("https://journal.test/", "must be an origin such as https://example.org"),
     "DATABASE_URL": ("mysql://x", "must be sqlite:///path/to/file.db"),
     "LEADS_REQUIRE_CREDENTIAL": ("perhaps", "must be true or false"),
-    "TRUSTED_PROXIES": ("10.0.0.0/8, nowhere", "'nowhere' does not appear to be"),
+    "TRUSTED_PROXIES": ("10.0.0.0/8, nowhere", "must be like 127.0.0.1,10.0.0.0/8, and 'nowhere'"),
     "RATE_LEADS": ("often", "must be like 5/10minutes;20/day, or 0 for no limit"),
     "RATE_LEADS_ATTEMPTS": ("-1", "must be like"),
     "RATE_AUTHENTICATED": ("10", "must be like"),
@@ -489,9 +491,9 @@ def test_a_signing_key_that_cannot_be_one_is_refused(
 def test_doctor_finds_nothing_where_nothing_is_wrong(installation: Installation) -> None:
     """Neither before the first start, once the store is made, nor while it is served."""
     assert installation.run("migrate")[0] == 0
-    assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+    assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
     with installation.serving() as edge:
-        assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+        assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
         assert installation.run("backup")[0] == 0
         status, said, complained = installation.run("doctor", "--deep")
         assert (status, complained) == (0, ""), said
@@ -548,12 +550,12 @@ def test_doctor_finds_an_edge_that_runs_former_code(
     upgraded = installation.changed(PYTHONPATH=str(tmp_path / "code"))
     lock = installation.store.with_name(f"{installation.store.name}-lock")
     with upgraded.serving() as edge:
-        assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
+        assert upgraded.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
         (tmp_path / "code" / "edge_api" / "added.py").write_text("")
         assert upgraded.run("doctor") == (1, message, "")
         lock.write_text(str(edge.process.pid))
         assert upgraded.run("doctor") == (1, message, "")
-    assert upgraded.run("doctor") == (0, "nothing is wrong\n", "")
+    assert upgraded.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
 
 
 @pytest.mark.size("ci")
@@ -565,11 +567,11 @@ def test_doctor_tells_of_those_who_wait_for_a_decision(installation: Installatio
         for said in ("1 request for access waits", "2 requests for access wait"):
             assert edge.post("/api/public/access-requests", order, headers)[0] == 201
             note = f"{said} for a decision; run python -m edge_api requests list"
-            assert installation.run("doctor") == (0, f"nothing is wrong\n{note}\n", "")
+            assert installation.run("doctor") == (0, f"nothing is wrong\n{note}\n{LOOKED}", "")
         listed = json.loads(installation.run("requests", "list", "--json")[1])
         for request in listed:
             assert installation.run("requests", "deny", request["id"])[0] == 0
-        assert installation.run("doctor") == (0, "nothing is wrong\n", "")
+        assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
 
 
 def test_doctor_says_everything_that_is_wrong(installation: Installation) -> None:
@@ -649,11 +651,14 @@ def test_doctor_sees_a_build_for_another_site(installation: Installation) -> Non
     assert installation.run("migrate")[0] == 0
     code, said, _ = installation.changed(SITE_URL="https://journal.test").run("doctor")
 
-    build, site = said.splitlines()  # and none of a backup, which a new store does not miss yet
+    mail, build, site = (
+        said.splitlines()
+    )  # and none of a backup, which a new store does not miss yet
     assert (code, build) == (
         1,
         "- the build was made for another SITE_URL: run python -m site_build build",
     )
+    assert mail.startswith("- SMTP_URL and OWNER_EMAIL: ")
     assert site.startswith("- https://journal.test is not answered by an edge (")
 
 

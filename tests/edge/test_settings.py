@@ -82,6 +82,10 @@ def test_what_is_no_origin_is_refused(text: str) -> None:
         ("RETAIN_MAIL_LOG_DAYS", "36501"),
         ("RETAIN_AUDIT_DAYS", "a year"),
         ("LOG_FORMAT", "xml"),
+        ("METRICS_SOCKET", "127.0.0.1:9464"),
+        ("METRICS_SOCKET", "70000"),
+        ("METRICS_SOCKET", "var/" + "m" * 97),
+        ("METRICS_SOCKET", "var/metrics.sock"),  # METRICS is off
     ],
 )
 def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:

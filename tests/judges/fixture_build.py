@@ -42,7 +42,7 @@ async def serving(server: Server[Any], folder: Path) -> AsyncIterator[FixtureBui
             lambda: partial(answer_message, lambda: server),
             is_draining=lambda: False,
         )
-        app = App(service, ROUTED, Site(service), {"mcp": mcp.answer})
+        app = App(service, ROUTED, Site(service).answer, {"mcp": mcp.answer})
         order = NewKey("tester", type="access_token", scopes=("mcp",))
         issued = await Keys(service.store, system_clock).issue(order)
         async with EdgeServer(app.handle, app.reject_malformed) as running:

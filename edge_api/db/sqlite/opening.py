@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import struct
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
 from threading import Timer
@@ -20,8 +20,12 @@ from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS
 from edge_api.schema.environment import EDGE
 
 MIN_VERSION: Final = (3, 37, 0)  # the first SQLite with STRICT tables
-REQUIRED_MODULES: Final = frozenset({"fts5", "json_each"})
-"""Modules that a build of SQLite may lack: full-text search, and lists as one parameter."""
+REQUIRED_MODULES: Final = {
+    "fts5": "CREATE VIRTUAL TABLE text USING fts5(word)",
+    "json_each": "SELECT value FROM json_each('[]')",
+}
+"""Modules that a build of SQLite may lack (full-text search, and lists as one parameter), each with
+a statement that needs it: versions after 3.46 list a module only once it was used."""
 APPLICATION_ID: Final = 0x666F7265
 """`fore`, in the file's header: files of other programs are refused."""
 NETWORK_FILE_SYSTEMS: Final = frozenset(
@@ -63,8 +67,7 @@ _REASONS: Mapping[int, str] = {
 def create_file(path: Path) -> None:
     """Create the missing file of the store, on a disk that can hold it. Raises StoreRefusal."""
     with closing(sqlite3.connect(":memory:")) as memory:
-        modules = {name for (name,) in memory.execute("SELECT name FROM pragma_module_list")}
-    check_library(sqlite3.sqlite_version_info, modules)
+        check_library(sqlite3.sqlite_version_info, memory)
     require_wal(path.resolve())
     _require_unlost(path)
     _make_file(path)
@@ -151,14 +154,23 @@ def _has_uncheckpointed(index: Path) -> bool:
     return bool(committed > saved)
 
 
-def check_library(version: tuple[int, ...], modules: Collection[str]) -> None:
-    """Raise StoreRefusal for a SQLite that is too old or built without what is needed."""
+def check_library(version: tuple[int, ...], empty: sqlite3.Connection) -> None:
+    """Raise StoreRefusal for a SQLite that is too old or built without what is needed.
+
+    `empty` is a database in which the modules are tried.
+    """
     if version < MIN_VERSION:
         found, needed = (".".join(map(str, parts)) for parts in (version, MIN_VERSION[:2]))
         raise StoreRefusal(f"SQLite {found} is too old: install {needed} or later")
-    missing = ", ".join(sorted(REQUIRED_MODULES.difference(modules)))
+    missing = []
+    for name, statement in REQUIRED_MODULES.items():
+        try:
+            empty.execute(statement)
+        except sqlite3.DatabaseError:
+            missing.append(name)
     if missing:
-        raise StoreRefusal(f"this SQLite was built without {missing}: install a complete one")
+        names = ", ".join(missing)
+        raise StoreRefusal(f"this SQLite was built without {names}: install a complete one")
 
 
 def check_file_system(folder: Path, kind: str) -> None:

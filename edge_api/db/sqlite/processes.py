@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from edge_api.db.errors import StoreRefusal
-from edge_api.schema.environment import read_dotenv
+from edge_api.schema.environment import LITESTREAM_PREFIXES, read_dotenv
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 
 STOP_SECONDS: Final = 15.0  # how long it may take to replicate the last commits
@@ -106,8 +106,6 @@ def litestream_state_path(store: Path) -> Path:
 SNAPSHOT_HOURS: Final = 24
 """The interval of full snapshots in the replica: a restore reads one and what followed."""
 RETENTION_HOURS: Final = 7 * 24  # also of what was erased since
-LITESTREAM_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "LITESTREAM_", "OSS_", "NATS_", "WEBDAV_")
-"""Prefixes of Litestream's variables for credentials."""
 OPTIONS: Final = ("-config", "/dev/stdin", "-no-expand-env")
 LIST_SECONDS: Final = 30.0  # for the list of a replica's files
 

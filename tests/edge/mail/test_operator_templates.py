@@ -1,12 +1,16 @@
 """Templates of the operator in place of those shipped, and how their faults are reported."""
 
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge_api.mail.messages import MailTemplates
+import edge_api
+from edge_api.mail.messages import MESSAGE_TYPES, MailTemplates
 from edge_api.mail.preparation import open_templates, sample_message
 from edge_api.schema.environment import SettingsError
 from edge_api.settings import Settings, read_settings
@@ -134,3 +138,49 @@ def test_changes_count_after_a_restart(with_files: MakeFolder) -> None:
 
     assert isinstance(templates, MailTemplates)
     assert message.get_body(("plain",)).get_content() == "before\n"  # type: ignore[union-attr]
+
+
+COMPOSE_WITHOUT_FILES = """
+import shutil
+
+from edge_api import mail
+from edge_api.mail.messages import MESSAGE_TYPES
+from edge_api.mail.preparation import open_templates, sample_message
+from edge_api.settings import read_settings
+
+templates = open_templates(read_settings({}, None))
+shutil.rmtree(f"{mail.__path__[0]}/templates")
+for name in MESSAGE_TYPES:
+    print(sample_message(name, read_settings({}, None), "A site", templates)["Subject"])
+"""
+
+
+@pytest.mark.size("test")
+def test_an_upgrade_may_replace_the_files_of_a_running_process(tmp_path: Path) -> None:
+    """What was loaded is what is sent, also what nobody has been sent so far."""
+    package = Path(edge_api.__file__).parent
+    shutil.copytree(package, tmp_path / "edge_api", ignore=shutil.ignore_patterns("__pycache__"))
+    command = (sys.executable, "-c", COMPOSE_WITHOUT_FILES)
+    said = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+
+    assert len(said.splitlines()) == len(MESSAGE_TYPES)
+
+
+def test_the_operators_folder_may_be_replaced_too(with_files: MakeFolder) -> None:
+    """Also a file of it that no message needed at the start."""
+    settings = with_files(frame__html="FRAME {% block content %}{% endblock %}")
+    templates = open_templates(settings)
+    assert settings.mail_templates is not None
+    shutil.rmtree(settings.mail_templates)
+    message = sample_message("owner_summary", settings, "A site", templates)
+
+    assert "FRAME" in message.get_body(("html",)).get_content()  # type: ignore[union-attr]
+
+
+def test_a_file_that_is_not_utf_8_is_named(with_files: MakeFolder) -> None:
+    """Jinja would say which byte it is, and not of which file."""
+    settings = with_files(lead_notification__txt="x")
+    assert settings.mail_templates is not None
+    (settings.mail_templates / "lead_notification.txt").write_bytes(b"\xff")
+    with pytest.raises(SettingsError, match=r"lead_notification\.txt is not UTF-8"):
+        open_templates(settings)

@@ -6,10 +6,15 @@ from typing import Any
 import pytest
 from aiohttp import ClientError, ClientSession
 
+from edge_api.journal.builds import BuildManager
+from edge_api.schema.index import INDEX_FILE
 from tests.edge.site.conftest import LARGE, RawClient
+from tests.edge.small_builds import make_post, point_at, write_build
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
+READINESS = "/api/public/v1/readiness"
+PAGE = "/journal/a/"
 ATTACKS = [
     "/../edge.db",
     "/../../etc/passwd",
@@ -131,6 +136,53 @@ async def test_without_a_build_pages_say_so(make_edge: Any, tmp_path: Path) -> N
             assert (await answer.json())["error"] == "The journal is not built yet"
         async with edge.ask("GET", "/api/public/ping") as answer:
             assert answer.status == 200
+
+
+@pytest.mark.parametrize("damage", ["format", "cut", "gone"])
+async def test_the_pages_of_a_build_whose_index_cannot_be_read_are_served(
+    make_edge: Any, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As after a rollback to a version that reads another format; what needs the index is 503."""
+    former = f"{PAGE}former/"
+    page = {"journal/former/index.html": "a page that has moved"}
+    folder = write_build(tmp_path, "build-0001", [make_post("a")], page, moved={former: PAGE})
+    index = folder / INDEX_FILE
+    match damage:
+        case "format":
+            index.write_bytes(index.read_bytes().replace(b'"format": 2', b'"format": 99'))
+        case "cut":
+            index.write_bytes(index.read_bytes()[:-40])
+        case "gone":
+            index.unlink()
+    point_at(tmp_path, folder)
+    async with make_edge(BUILD_DIR=str(tmp_path)) as edge:
+        key = await edge.key()
+        for path in ("/", "/journal/a/", "/journal/former/"):
+            async with edge.ask("GET", path) as answer:
+                assert answer.status == 200, path
+        async with edge.ask("GET", "/journal/a") as answer:
+            assert (answer.status, answer.headers["Location"]) == (301, "/journal/a/")
+        async with edge.ask("GET", "/nowhere/") as answer:
+            assert answer.status == 404
+        for path in ("/api/public/v1/posts", "/api/public/v1/posts?q=words", "/search?q=words"):
+            async with edge.ask("GET", path, key) as answer:
+                assert (answer.status, answer.headers["Retry-After"]) == (503, "5"), path
+                assert "The journal's index cannot be read" in await answer.text()
+        async with edge.ask("GET", READINESS) as answer:
+            check = (await answer.json())["checks"]["index"]
+        builds = edge.service[BuildManager]
+        builds._retry_at = 0.0  # noqa: SLF001  as after the half minute between two looks
+        await builds.refresh()
+        told = [line.getMessage() for line in caplog.records if "index" in line.getMessage()]
+        point_at(tmp_path, write_build(tmp_path, "build-0002", [make_post("b")]))
+        await builds.refresh()
+        for path, status in (("/journal/a/", 404), ("/journal/b/", 200)):
+            async with edge.ask("GET", path) as answer:
+                assert answer.status == status
+
+    assert (check["status"], told) == ("fail", [check["error"]])
+    assert check["error"].startswith("the newest build is not served: the posts index ")
+    assert check["error"].endswith("served meanwhile, but nothing that needs the index")
 
 
 @pytest.mark.parametrize("path", ["/", "/journal/a", "/nothing", "/images/large.bin", "/contact/"])

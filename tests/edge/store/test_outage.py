@@ -4,6 +4,7 @@ import asyncio
 import logging
 import sqlite3
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -121,11 +122,11 @@ async def test_background_work_logs_what_nobody_else_does(
             third.set()
         raise fault
 
-    task = asyncio.create_task(every(0.001, work))
+    task = asyncio.create_task(every(0.001, "counting sheep", partial(work)))
     await third.wait()
     task.cancel()
 
     traces = [record for record in caplog.records if record.exc_info]
     assert len(caplog.records) == lines
     assert len(traces) == (lines if isinstance(fault, RuntimeError) else 0)
-    assert all("work" in record.getMessage() for record in caplog.records)
+    assert all("counting sheep" in record.getMessage() for record in caplog.records)

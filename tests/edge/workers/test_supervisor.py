@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +16,7 @@ import pytest
 from edge_api.__main__ import main
 from edge_api.http.logs import JsonFormatter
 from edge_api.journal.search_index_files import MIN_POSTS_FOR_INDEX_FILE
-from tests.edge.edge_process import PATIENCE, Installation
+from tests.edge.edge_process import PATIENCE, Installation, free_port
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
 from tests.edge.postgresql import PostgreSQL
@@ -296,7 +297,9 @@ def test_one_worker_needs_no_supervisor(installation: Installation) -> None:
 
 def test_metrics_are_whole_whichever_worker_is_asked(installation: Installation) -> None:
     """Requests that any worker answered are added up, and a killed one leaves no memory behind."""
-    with supervised(installation.changed(METRICS="on")) as service:
+    place = free_port()
+    with supervised(installation.changed(METRICS="on", METRICS_SOCKET=str(place))) as service:
+        metrics = replace(service.edge, port=place)
         for _ in range(20):
             assert service.edge.get("/api/public/ping")[0] == 200
         first = service.workers[1]
@@ -305,7 +308,9 @@ def test_metrics_are_whole_whichever_worker_is_asked(installation: Installation)
             lambda: len(service.workers) == 2 and first not in service.workers.values()
         )
         service.await_log(" serves\n", 3)
-        seen = {service.edge.get("/metrics")[2].decode() for _ in range(4)}
+        service.process.send_signal(signal.SIGHUP)
+        service.await_log("all 2 workers are new")
+        seen = {metrics.get("/metrics")[2].decode() for _ in range(4)}
 
     for text in seen:
         assert "edge_worker_restarts_total 1.0" in text

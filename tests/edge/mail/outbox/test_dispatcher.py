@@ -474,16 +474,33 @@ async def test_what_was_erased_is_not_told(
     assert (await office.outbox(), relay.tried) == ([], [])
 
 
-async def test_a_message_that_cannot_be_composed_holds_up_nobody(office: PostOffice) -> None:
-    """One of a template that this version does not know is given up; the next goes."""
+async def test_a_message_that_cannot_be_composed_is_tried_again(office: PostOffice) -> None:
+    """One of a template that this version does not know holds up nobody, and waits for a later."""
     await office.take_lead()
     await office.change_entries(template_name="from_the_future")
     await office.take_lead()
     await office.tick()
 
-    assert sorted(await office.statuses()) == ["dlq", "pending", "pending", "sent"]
+    assert sorted(await office.statuses()) == ["failed", "pending", "pending", "sent"]
     (row,) = await office.outbox()
-    assert row["dead_at"]
+    assert (row["dead_at"], row["attempts"]) == (None, 1)
+    await office.change_entries(template_name="lead_notification")  # the next version knows it
+    await office.tick_at(seconds=40)
+    assert (await office.statuses())[-1] == "sent"
+    assert await office.outbox() == []
+
+
+async def test_a_message_that_nobody_can_compose_is_given_up(office: PostOffice) -> None:
+    """After as many attempts as any other, and the log says why."""
+    await office.take_lead()
+    await office.change_entries(template_name="from_the_future")
+    for minutes in (0, 1, 3, 10, 31):
+        await office.tick_at(minutes=minutes)
+
+    *_, last = await office.log()
+    (row,) = await office.outbox()
+    assert (last["status"], row["attempts"]) == ("dlq", 5)
+    assert last["error_message"] == "given up at attempt 5: cannot be composed: KeyError"
 
 
 async def test_no_log_line_names_anybody(

@@ -1,0 +1,278 @@
+"""What `settings --check`, `serve` and `doctor` say of values that are valid and mistaken."""
+
+import json
+import signal
+import sqlite3
+import ssl
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from edge_api.background import WRONG_SECRET
+from edge_api.cli.doctor import CHECKED
+from edge_api.db.types import format_instant
+from edge_api.operation.model import VERSION
+from edge_api.settings import find_missing_folders, find_mistakes, read_settings
+from tests.edge.certificates import write_certificate
+from tests.edge.edge_process import Installation, free_port
+from tests.edge.small_builds import make_post, point_at, write_build
+
+PUBLIC = {"SITE_URL": "https://journal.example"}
+MAILED = {**PUBLIC, "SMTP_URL": "smtp://relay.example", "OWNER_EMAIL": "owner@journal.example"}
+
+
+UNNOTIFIED = "SMTP_URL and OWNER_EMAIL: without both nobody is notified of leads; set them"
+
+
+def mistakes(given: Mapping[str, str], dotenv: Path = Path("none")) -> list[str]:
+    """Return what is said of settings."""
+    return list(find_mistakes(read_settings(given, None), dotenv))
+
+
+@pytest.mark.parametrize("given", [{}, MAILED, {"RATE_LEADS": "0"}])
+def test_nothing_is_said_of_what_is_right(given: dict[str, str]) -> None:
+    """A journal on this machine needs neither mail nor limits."""
+    assert mistakes(given) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (PUBLIC, UNNOTIFIED),
+        ({**MAILED, "OWNER_EMAIL": "", "MAIL_FROM": "a@journal.example"}, UNNOTIFIED),
+        ({**MAILED, "RATE_LEADS": "0", "RATE_TOKEN": "0"}, "RATE_LEADS, RATE_TOKEN: 0 is no limit"),
+        *[
+            ({"TRUSTED_PROXIES": networks}, "TRUSTED_PROXIES trusts everybody, ")
+            for networks in ("0.0.0.0/0", "10.0.0.1,::/0", "0.0.0.0/1,128.0.0.0/1", "8000::/1,::/1")
+        ],
+    ],
+)
+def test_a_mistake_is_told(given: dict[str, str], words: str) -> None:
+    """In one sentence with its fix."""
+    (said,) = mistakes(given)
+
+    assert said.startswith(words)
+
+
+@pytest.mark.parametrize("networks", ["127.0.0.1", "10.0.0.0/8,fd00::/8", "0.0.0.0/1"])
+def test_some_networks_are_not_everybody(networks: str) -> None:
+    """Large ones of a provider are the operator's business."""
+    assert mistakes({"TRUSTED_PROXIES": networks}) == []
+
+
+def test_a_name_that_no_setting_has_is_told_with_the_nearest(tmp_path: Path) -> None:
+    """What the replicator reads there is known."""
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("SMPT_URL=x\nRATE_LEAD=0\nZZZ=1\nAWS_ACCESS_KEY_ID=a\nPORT=8000\nport=1\n")
+
+    assert mistakes({}, dotenv) == [
+        f"{dotenv}: SMPT_URL is no setting; did you mean SMTP_URL?",
+        f"{dotenv}: RATE_LEAD is no setting; did you mean RATE_LEADS?",
+        f"{dotenv}: ZZZ is no setting; remove it, or correct its name",
+        f"{dotenv}: port is no setting; remove it, or correct its name",
+    ]
+
+
+def test_folders_that_are_not_there_are_told(tmp_path: Path) -> None:
+    """Each by its setting."""
+    given = {"CONTENT_DIR": str(tmp_path / "nope"), "BUILD_DIR": str(tmp_path)}
+    content, build = find_missing_folders(read_settings(given, None))
+
+    assert content == f"CONTENT_DIR: there is no folder {tmp_path}/nope; make it or set another"
+    assert build.startswith(f"BUILD_DIR: {tmp_path} holds no build; run ")
+
+
+@pytest.fixture
+def installation(tmp_path: Path) -> Installation:
+    """Return an installation with a build and without content."""
+    port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    point_at(tmp_path, write_build(tmp_path, posts=[make_post("a")], site_url=url))
+    (tmp_path / "content").mkdir()
+    settings = {
+        "PORT": str(port),
+        "DATABASE_URL": f"sqlite:///{tmp_path}/edge.db",
+        "BUILD_DIR": str(tmp_path),
+    }
+    return Installation(tmp_path, settings)
+
+
+@pytest.mark.size("test")
+def test_all_three_commands_tell(installation: Installation) -> None:
+    """`settings --check` on standard error, `serve` in its log, which goes on, and `doctor`."""
+    (installation.folder / ".env").write_text("SMPT_URL=x\n")
+    mistaken = installation.changed(TRUSTED_PROXIES="::/0", CONTENT_DIR="nope")
+    sentences = [".env: SMPT_URL is no setting; did you mean SMTP_URL?", "TRUSTED_PROXIES trusts "]
+    code, said, complained = mistaken.run("settings", "--check")
+    assert (code, said) == (0, "\n")
+    assert all(each in complained for each in (*sentences, "CONTENT_DIR: there is no folder nope"))
+    with mistaken.serving() as edge:
+        assert edge.get("/")[0] == 200
+        code, said, _ = mistaken.run("doctor")
+        _, log = edge.end(signal.SIGTERM)
+    assert code == 1
+    assert all(f"- {each}" in said for each in sentences)
+    assert all(each in log for each in sentences)
+
+
+@pytest.mark.size("test")
+def test_doctor_has_a_form_for_programs(installation: Installation) -> None:
+    """The same in one object, with the same status."""
+    ill = installation.changed(TRUSTED_PROXIES="0.0.0.0/0")
+    assert installation.run("migrate")[0] == 0
+    for asked, status, count in ((installation, "pass", 0), (ill, "fail", 1)):
+        code, said, complained = asked.run("doctor", "--json")
+        found = json.loads(said)
+        assert (code, complained) == (count, "")
+        assert found.keys() == {"status", "version", "errors", "notes", "checked"}
+        assert (found["status"], found["version"]) == (status, VERSION)
+        assert (len(found["errors"]), found["notes"], found["checked"]) == (count, [], [*CHECKED])
+
+
+@pytest.mark.parametrize("words", [("--version",), ("--version", "doctor")])
+@pytest.mark.size("test")
+def test_the_version_is_printed(installation: Installation, words: tuple[str, ...]) -> None:
+    """Without a store, and whatever follows."""
+    assert installation.run(*words) == (0, f"fore-edge {VERSION}\n", "")
+
+
+@pytest.mark.size("test")
+def test_a_secret_key_of_another_store_is_told(installation: Installation) -> None:
+    """From the first start on, by `serve`, readiness and `doctor`; the right one ends it."""
+    sentence = f"- {WRONG_SECRET}\n"
+    with installation.serving() as edge:
+        assert edge.end(signal.SIGTERM)[1].count("secret key") == 0
+    wrong = installation.changed(SECRET_KEY="w" * 40)
+    with wrong.serving() as edge:
+        report = json.loads(edge.get("/api/public/v1/readiness")[2])
+        assert report["checks"]["secret_key"] == {"status": "warn", "error": WRONG_SECRET}
+        assert report["ready"]
+        edge.get("/.well-known/jwks.json")  # which makes a signing key with the wrong secret
+        assert sentence in wrong.run("doctor")[1]
+        assert WRONG_SECRET in edge.end(signal.SIGTERM)[1]
+    assert sentence not in installation.run("doctor")[1]
+
+    assert wrong.run("signing-keys", "rotate")[0] == 0
+    assert sentence not in wrong.run("doctor")[1]
+    assert sentence in installation.run("doctor")[1]
+
+
+@pytest.mark.size("test")
+def test_a_store_of_before_is_believed_unless_its_webhooks_show_another(
+    installation: Installation,
+) -> None:
+    """Without a signing key the secrets of endpoints say which key the store was used with."""
+    assert installation.run("migrate")[0] == 0
+    url = "https://hooks.example/x"
+    assert installation.run("webhooks", "add", url)[0] == 0
+    sentence = f"- {WRONG_SECRET}\n"
+    wrong = installation.changed(SECRET_KEY="w" * 40)
+    assert sentence not in installation.run("doctor")[1]
+    assert sentence in wrong.run("doctor")[1]
+    with wrong.serving() as edge:
+        edge.end(signal.SIGTERM)
+    assert sentence not in installation.run("doctor")[1]
+
+
+@contextmanager
+def answering(certificate: tuple[Path, Path] | None, at: datetime) -> Iterator[int]:
+    """Answer as an edge that is ready, over TLS with a certificate, at an instant."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response_only(200)
+            self.send_header("Date", format_datetime(at, usegmt=True))
+            self.send_header("Content-Type", "application/json")
+            self.end_headers()
+            self.wfile.write(b'{"checks": {}}')
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            server.socket = context.wrap_socket(server.socket, server_side=True)
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.size("test")
+@pytest.mark.parametrize(
+    ("days", "words"),
+    [(-3, "expired on {end:%Y-%m-%d}"), (3, "expires in 2 days"), (60, "")],
+)
+def test_a_certificate_is_called_by_its_name(
+    installation: Installation, tmp_path: Path, days: int, words: str
+) -> None:
+    """One that has expired is not a proxy that does not run."""
+    now = datetime.now(UTC)
+    end = now + timedelta(days=days)
+    certificate = write_certificate(tmp_path, end=end)
+    with answering(certificate, now) as port:
+        url = f"https://localhost:{port}"
+        asked = installation.changed(SITE_URL=url, SSL_CERT_FILE=str(certificate[0]))
+        assert asked.run("migrate")[0] == 0
+        said = asked.run("doctor")[1]
+
+    sentence = f"- the certificate of {url} {words.format(end=end)}: run certbot renew\n"
+    assert (sentence in said) is bool(words)
+    assert ("certificate of" in said) is bool(words)
+    assert "is not answered by an edge" not in said
+
+
+@pytest.mark.size("test")
+@pytest.mark.parametrize("days", [-20, 20])
+def test_a_clock_that_is_days_off_is_told_first(installation: Installation, days: int) -> None:
+    """Against that of whoever answers at SITE_URL."""
+    with answering(None, datetime.now(UTC) + timedelta(days=days)) as port:
+        asked = installation.changed(SITE_URL=f"http://127.0.0.1:{port}", TRUSTED_PROXIES="::/0")
+        assert asked.run("migrate")[0] == 0
+        said = asked.run("doctor")[1]
+
+    words = f"- the clock here and that of http://127.0.0.1:{port} differ by "
+    assert said.startswith(words)
+    assert said.splitlines()[0].endswith(" h: run timedatectl set-ntp true")
+
+
+@pytest.mark.size("test")
+def test_a_clock_behind_what_is_stored_is_told(installation: Installation) -> None:
+    """No change was made in the future."""
+    assert installation.run("migrate")[0] == 0
+    assert installation.run("keys", "issue", "--name", "a")[0] == 0
+    later = format_instant(datetime.now(UTC) + timedelta(days=20))
+    with closing(sqlite3.connect(installation.store)) as store, store:
+        store.execute("UPDATE audit_log SET at = ?", (later,))
+
+    said = installation.run("doctor")[1]
+    assert said.startswith(
+        f"- the clock is behind {later}, when a change was made: run timedatectl"
+    )
+
+
+@pytest.mark.size("test")
+def test_a_relay_that_is_not_reached_is_named(installation: Installation) -> None:
+    """With its port and the next step."""
+    port = free_port()
+    asked = installation.changed(
+        SMTP_URL=f"smtp://user:hush@127.0.0.1:{port}", OWNER_EMAIL="owner@journal.example"
+    )
+    assert asked.run("migrate")[0] == 0
+    said = asked.run("doctor")[1]
+
+    assert f"- SMTP_URL: 127.0.0.1, port {port}: the relay cannot be reached" in said
+    assert "check its name and port" in said
+    assert "hush" not in said
