@@ -33,8 +33,8 @@ async def fill(store: Store, count: int = ROWS, message: str = "Hello") -> list[
         )
         for number in range(count)
     ]
-    for first in range(0, count, 500):
-        await store.run(Insert(LEADS, rows[first : first + 500]))
+    for first in range(0, count, 100):
+        await store.run(Insert(LEADS, rows[first : first + 100]))
     return [row["id"] for row in rows]
 
 

@@ -170,10 +170,11 @@ _CAPITALS: Final = "\u0141\u00d8\u0110\u0126\u00c6\u0152\u1e9e" + "".join(
 )
 """Capitals, Greek and Cyrillic ones among them, that `lower` leaves as they are in the locale C."""
 _FOLDED: Final = (
+    "CASE WHEN octet_length(given) = length(given) THEN lower(given) ELSE "
     "normalize(translate(replace(replace(replace(lower(translate(regexp_replace(normalize(given, "
     rf"NFD), '[\u0300-\u036f]+', '', 'g'), '{_CAPITALS}', '{_CAPITALS.lower()}') "
     r"""COLLATE "default"), U&'\00df', 'ss'), U&'\00e6', 'ae'), U&'\0153', 'oe'), """
-    r"U&'\0131\00f8\0142\0111\0127\03c2', U&'ioldh\03c3'), NFC)"
+    r"U&'\0131\00f8\0142\0111\0127\03c2', U&'ioldh\03c3'), NFC) END"
 )
 """What `query.fold_accents` does to a text."""
 _TRIGRAMS: Final = (
