@@ -4,16 +4,18 @@ The description and the operand of each operator are here, its SQL in `db.sql`;
 `admin.query` has the same grammar as regular expressions.
 """
 
+import asyncio
 import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, Literal
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Value
+from edge_api.db.query import Filter, Read, Store, Value
 from edge_api.db.table import Column, Row, Table, unknown_column
 from edge_api.db.types import PARSERS, VALUE_SQLSTATES, ColumnType
 
@@ -258,23 +260,19 @@ def _parse_element(table: Table, text: str) -> SelectItems:
             details="Other tables cannot be embedded",
         )
     column = readable_column(table, found["column"])
-    if found["cast"] is not None:
-        _check_cast(column, found["cast"])
-    return (SelectItem(found["alias"] or column.name, column.name, found["cast"]),)
-
-
-def _check_cast(column: Column, name: str) -> None:
-    if name not in CASTS:
+    cast = found["cast"]
+    if cast is not None and cast not in CASTS:
         known = " or ".join(f"::{known}" for known in CASTS)
         raise Problem(
             "invalid", f"select: {column.name} can only be cast by {known}", sqlstate="42704"
         )
-    if column.kind not in CASTS[name]:
+    if cast is not None and column.kind not in CASTS[cast]:
         raise Problem(
             "invalid",
-            f"select: {column.name} holds {column.kind} and cannot be cast to {name}",
+            f"select: {column.name} holds {column.kind} and cannot be cast to {cast}",
             sqlstate="42846",
         )
+    return (SelectItem(found["alias"] or column.name, column.name, cast),)
 
 
 def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
@@ -285,23 +283,64 @@ def apply_selection(rows: list[Row], selection: SelectItems) -> list[Row]:
     return [{output.name: output.value_of(row) for output in selection} for row in rows]
 
 
-FORMULA_PREFIXES: Final = ("=", "+", "-", "@", "\t", "\r")
-"""The first characters of formulas in spreadsheet programs."""
+CSV_TYPE: Final = "text/csv; charset=utf-8"
+ROWS_AT_A_TIME: Final = 500  # rows of a stream that are in memory together
+_BREAKS: Final = "\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"
+_UNSEEN: Final = (
+    '"\x00-\x08\x0e-\x1b\x1f\x20\x7f-\x84\x86-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5'
+    "\u180b-\u180f\u2000-\u200f\u202a-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0"
+    "\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+"""What programs take off a cell before they look at it: quotes, blanks, what nobody can see."""
+_SIGNS: Final = r"=\uff1d\ufe66+\-@\uff0b\uff0d\uff20\ufe62\ufe63\ufe6b"
+"""The first characters of formulas, with their wide and their small forms."""
+_AT_START: Final = re.compile(rf"[\t\r]|[{_UNSEEN}{_BREAKS}]*[{_SIGNS}|]")
+_WITHIN: Final = re.compile(
+    rf"[;\t|](?=[{_UNSEEN}]*[{_SIGNS}])"
+    rf"|[{_BREAKS}](?=[{_UNSEEN}]*(?:[=\uff1d\ufe66]"
+    rf"|[{_SIGNS}][^{_BREAKS}]*?(?:[|!]|[^\W\d_] ?\()))"
+)
+"""Where a cell begins for a program that separates them otherwise. A quoted line break ends a row
+then, and many honest lines begin with a dash: those count that could call a function or a program,
+or name another sheet."""
 
 
-def to_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
+def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) -> str:
     """Return CSV (RFC 4180): a line of names and a line for each row; NULL is an empty cell.
 
-    A spreadsheet program opens it without running anything in it: a cell that begins like a formula
-    gets an apostrophe before it, which marks text.
+    A spreadsheet program opens it without running anything in it, whichever of comma, semicolon,
+    tab and bar it takes for the separator: before what begins like a formula stands an apostrophe,
+    which marks text.
     """
     sheet = io.StringIO()
     writer = csv.writer(sheet, lineterminator="\r\n")
-    writer.writerow(names)
+    if has_head:
+        writer.writerow(names)
     writer.writerows([_cell(row[name]) for name in names] for row in rows)
     return sheet.getvalue()
 
 
 def _cell(value: Any) -> str:
-    text = "" if value is None else format_value(value)
-    return f"'{text}" if text.startswith(FORMULA_PREFIXES) else text
+    text = _WITHIN.sub(r"\g<0>'", "" if value is None else format_value(value))
+    return f"'{text}" if _AT_START.match(text) else text
+
+
+async def stream_csv(
+    store: Store, table: Table, keys: Iterable[Any], selection: SelectItems
+) -> AsyncGenerator[bytes, None]:
+    """Yield the rows of these keys as CSV, in that order. Raises Problem.
+
+    Which rows there are was decided when the keys were read. Each row is as its turn finds it; one
+    that was deleted meanwhile is left out.
+    """
+    names = [output.name for output in selection]
+    columns = tuple(dict.fromkeys((table.key, *(output.column for output in selection))))
+    rest, head = iter(keys), to_csv(names, ())
+    while (part := tuple(islice(rest, ROWS_AT_A_TIME))) or head:
+        read = Read(table, columns, (Filter(table.key, "in", part),), limit=ROWS_AT_A_TIME)
+        (found,) = await store.run(read)
+        rows = {row[table.key]: row for row in found.rows}
+        chosen = apply_selection([rows[key] for key in part if key in rows], selection)
+        lines = await asyncio.to_thread(to_csv, names, chosen, has_head=False)
+        yield f"{head}{lines}".encode()
+        head = ""

@@ -6,8 +6,7 @@ was read is cached until the store changes. The answers speak PostgREST's dialec
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Annotated, Any, Final
 
@@ -15,10 +14,12 @@ import orjson
 from pydantic import BaseModel, BeforeValidator, ConfigDict, TypeAdapter, ValidationError
 
 from edge_api.admin.filters import (
+    CSV_TYPE,
     SelectItems,
     apply_selection,
     parse_selection,
     readable_column,
+    stream_csv,
     to_csv,
 )
 from edge_api.admin.query import Pairs, ParsedQuery, check_columns, parse_query, single_values
@@ -97,17 +98,22 @@ class Rows:
         self._clock = clock
         self._pages = SingleFlightCache[RowsPage](lambda page: len(page.json))
 
-    async def read(self, table: Table, pairs: Pairs, *, with_total: bool = False) -> RowsPage:
-        """Return the rows that decoded query parameters ask for.
+    async def read(
+        self, table: Table, pairs: Pairs, *, with_total: bool = False, only_keys: bool = False
+    ) -> RowsPage:
+        """Return the rows that decoded query parameters ask for, or only their keys.
 
         Raises Problem `invalid` for any error in them, `unavailable` after READ_TIMEOUT_SECONDS.
         """
         query = parse_query(table, pairs, with_total=with_total, seconds=READ_TIMEOUT_SECONDS)
+        if only_keys:
+            read = replace(query.read, columns=(table.key,))
+            query = ParsedQuery(read, parse_selection(table, table.key))
         if not self._store.version_is_exact:  # a change by another edge must be visible at once
             return await self._read(query)
         length = sum(len(name) + len(text) for name, text in pairs)
         # The query's own hash would be computed each time.
-        key = (self._store.version(), table, with_total, *pairs)
+        key = (self._store.version(), table, with_total, only_keys, *pairs)
         return await self._pages.get(key, partial(self._read, query), length)
 
     async def _read(self, query: ParsedQuery) -> RowsPage:
@@ -132,7 +138,16 @@ class Rows:
             raise Problem(
                 "invalid", f"body: must have {MAX_INSERT_ROWS} rows or fewer", sqlstate="54000"
             )
-        rows = _new_rows(table, given, self._clock())
+        now = self._clock()
+        rows: list[Row] = []
+        for number, row in enumerate(given, start=1):
+            try:
+                for name in row:
+                    readable_column(table, name)
+                rows.append(table.new_row(row, format_instant(now), partial(new_id, now)))
+            except Problem as problem:
+                problem.details = f"Row {number} of the body"
+                raise
         if options.single and len(rows) != 1:
             raise not_one_row(len(rows))
         return await self._write("insert", Insert(table, rows), actor, options)
@@ -176,19 +191,6 @@ class Rows:
         return apply_selection(result.rows, options.selection or parse_selection(query.table))
 
 
-def _new_rows(table: Table, given: Sequence[Mapping[str, Any]], now: datetime) -> list[Row]:
-    rows: list[Row] = []
-    for number, row in enumerate(given, start=1):
-        try:
-            for name in row:
-                readable_column(table, name)
-            rows.append(table.new_row(row, format_instant(now), partial(new_id, now)))
-        except Problem as problem:
-            problem.details = f"Row {number} of the body"
-            raise
-    return rows
-
-
 def parse_match(table: Table, match: Mapping[str, Any]) -> Where:
     """Return the filters of a match: equality, NULL for `null`, any of an array's values.
 
@@ -229,8 +231,7 @@ def _value(table: Table, column: Column, value: Any) -> Value:
 
 
 CSV: Final = "text/csv"
-SINGLE: Final = "application/vnd.pgrst.object+json"
-"""PostgREST's media type of one row without an array."""
+SINGLE: Final = "application/vnd.pgrst.object+json"  # PostgREST's, of one row without an array
 
 
 @lru_cache(512)
@@ -247,8 +248,7 @@ def negotiate_media_type(accept: str | None) -> str:
     return max(weights, key=lambda media_type: weights[media_type])
 
 
-COUNT_EXACT: Final = "count=exact"
-"""The one preference (RFC 7240) that is supported."""
+COUNT_EXACT: Final = "count=exact"  # the one preference (RFC 7240) that is supported
 WRITE_PARAMETERS: Mapping[str, Sequence[str]] = {
     "POST": ("select", "columns"),
     "PATCH": ("select",),
@@ -289,13 +289,19 @@ async def read_rows(
 ) -> OperationResult:
     """Return rows in the negotiated media type, with their range and perhaps the total."""
     with_total = wants_count(request.headers.get("Prefer"))
-    page = await service[Rows].read(table, request.pairs, with_total=with_total)
+    media_type = negotiate_media_type(request.headers.get("Accept"))
+    page = await service[Rows].read(
+        table, request.pairs, with_total=with_total, only_keys=media_type == CSV
+    )
     headers = {"Content-Range": content_range(page)}
     if with_total:
         headers["Preference-Applied"] = COUNT_EXACT
-    media_type = negotiate_media_type(request.headers.get("Accept"))
     if media_type == JSON:
         return OperationResult(page.json, headers=headers)
+    if media_type == CSV:
+        selection = parse_selection(table, dict(request.pairs).get("select", ""))
+        rows = stream_csv(service.store, table, [row[table.key] for row in page.rows], selection)
+        return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
     return _encode(media_type, page.names, page.rows, headers=headers)
 
 
@@ -358,7 +364,7 @@ def _encode(kind: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -
     """Return rows in the media type. Raises Problem as `singleton` does."""
     if kind == CSV:
         sheet = to_csv(names, rows).encode()
-        return OperationResult(sheet, media_type=f"{CSV}; charset=utf-8", **more)
+        return OperationResult(sheet, media_type=CSV_TYPE, **more)
     if kind == SINGLE:
         return OperationResult(singleton(rows), media_type=SINGLE, **more)
     return OperationResult(rows, **more)

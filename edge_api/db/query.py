@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final, Protocol
+from unicodedata import normalize
 
 from edge_api.db.table import Row, Table
 
@@ -76,6 +77,21 @@ def fold(text: str) -> str:
     return "".join(next(form for form in each if len(form) == 1) for each in forms)
 
 
+_LETTERS: Final = str.maketrans(
+    {"\u0131": "i", "\u00f8": "o", "\u0142": "l", "\u0111": "d", "\u0127": "h"}
+    | {"\u00e6": "ae", "\u0153": "oe", "\u03c2": "\u03c3"}
+)
+_MARKS: Final = re.compile("[\u0300-\u036f]+")  # not those of kana, which make other letters
+
+
+def fold_accents(text: str) -> str:
+    """Return `text` case-folded and without accents, as the filter `search` compares it."""
+    if text.isascii():
+        return text.lower()
+    folded = _MARKS.sub("", normalize("NFD", normalize("NFD", text).casefold()))
+    return normalize("NFC", folded.translate(_LETTERS))
+
+
 _pattern = lru_cache(maxsize=64)(Pattern)
 
 
@@ -103,7 +119,8 @@ class Filter:
     """One filter: `column operator value`, or its negation.
 
     `operator` is a name of `admin.filters.OPERATORS`, or `search` of the key: the row has each word
-    of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell. `any` of
+    of a tuple in its `Table.searched` columns, as far as an index of trigrams can tell, which has
+    them as `fold_accents` makes them. `any` of
     the key: one of a tuple of filters is true. `has`, `has_wide` and `has_key` compare with a
     pattern of SQL, whatever the case of ASCII letters: a text, one with a character beyond ASCII,
     one that is longer than a UUID. `value` is

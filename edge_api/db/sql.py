@@ -52,7 +52,10 @@ def create_all(tables: Iterable[Table], search: Sequence[str]) -> Iterator[str]:
             part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
             yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({names}){part or ''}"
         listed = ", ".join(table.searched)
-        old, new = (", ".join(f"{row}.{name}" for name in table.searched) for row in ("old", "new"))
+        old, new = (
+            ", ".join(f"fold_accents({row}.{name})" for name in table.searched)
+            for row in ("old", "new")
+        )
         given = {"joined": " || ' ' || ".join(table.searched), "old": old, "new": new}
         for statement in search if listed else ():
             yield statement.format(table=table.name, columns=listed, **given)

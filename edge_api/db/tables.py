@@ -17,7 +17,17 @@ from edge_api.db.internal_tables import (
     OUTBOX_TABLES,
 )
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import ColumnType, Integer, Json, NewId, Now, OnUpdateNow, Text, Timestamp
+from edge_api.db.types import (
+    ColumnType,
+    Integer,
+    Json,
+    NewId,
+    Now,
+    OnUpdateNow,
+    Text,
+    Timestamp,
+    Uuid,
+)
 
 MAX_EMAIL_LENGTH = 255
 """The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
@@ -59,6 +69,9 @@ class LeadRow(RowModel):
     consent_text: Text | None = None
     dedupe_hash: Text | None = Field(
         default=None, description="Digest of address and message, to know a repeated enquiry."
+    )
+    other_part: Uuid | None = Field(
+        default=None, description="The lead that has the other part of a long message."
     )
 
 
@@ -171,7 +184,7 @@ LEADS = Table(
         Index("leads_budget_tier", ("budget_tier", "-created_at", "-id")),
         Index("leads_dedupe", ("dedupe_hash", "created_at")),
     ),
-    hidden=frozenset({"dedupe_hash"}),
+    hidden=frozenset({"dedupe_hash", "other_part"}),
     searched=("name", "email", "message"),
     administrative=True,
     personal=PersonalData(("email",), mailed_column="email"),

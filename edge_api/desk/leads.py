@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Final
 
 from edge_api.access.service import count_pending
-from edge_api.admin.filters import to_csv
+from edge_api.admin.filters import CSV_TYPE, parse_selection, stream_csv
 from edge_api.admin.privacy import export_person
 from edge_api.admin.rows import Rows
 from edge_api.auth.erasure import Privacy
@@ -16,14 +16,14 @@ from edge_api.auth.keys import Keys
 from edge_api.backup.copies import list_copies
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read, Where, fold
+from edge_api.db.query import Filter, Order, Read, Where, fold_accents
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health
-from edge_api.leads.service import MIN_INDEXED, LeadQuery, find_leads
+from edge_api.leads.service import MIN_INDEXED, LeadQuery, Leads, find_leads
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
@@ -52,10 +52,12 @@ async def overview(visit: Visit) -> Values:
             _count(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
             for start, end in pairwise(map(format_instant, starts))
         ]
-        fresh, *results = await store.run(_count(LEADS, Filter("status", "eq", "new")), *reads)
+        by_status = (_count(LEADS, Filter("status", "eq", each)) for each in ("new", "spam"))
+        fresh, spam, *results = await store.run(*by_status, *reads)
         totals = [result.total or 0 for result in results]
         days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
         waiting.append((fresh.total or 0, "new lead{}", f"{INBOX_PATH}?status=new"))
+        waiting.append((spam.total or 0, "in spam", f"{INBOX_PATH}?status=spam"))
     if visit.may_use(""):
         pending = await count_pending(store, clock())
         waiting.append((pending, "request{} for access", "/desk/access/"))
@@ -120,11 +122,12 @@ async def inbox(visit: Visit) -> Values:
 
 async def export_csv(visit: Visit) -> OperationResult:
     """Return the leads that the inbox's filters find, as CSV."""
-    query = replace(read_query(visit, MAX_CSV_ROWS), offset=0)
+    query = replace(read_query(visit, MAX_CSV_ROWS), offset=0, columns=("id",))
     found, _ = await find_leads(visit.service.store, query)
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
-    text = to_csv(LEADS.readable, found)
-    return OperationResult(text.encode(), headers=headers, media_type="text/csv; charset=utf-8")
+    keys = [row["id"] for row in found]
+    rows = stream_csv(visit.service.store, LEADS, keys, parse_selection(LEADS))
+    return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
 
 
 async def mark(visit: Visit) -> str:
@@ -137,6 +140,8 @@ async def mark(visit: Visit) -> str:
         raise FormErrors({"form": "Tick at least one lead, then press the button again."})
     if status not in STATUSES:
         raise FormErrors({"form": "Choose the status that the leads are to have."})
+    if status != "spam":
+        await visit.service[Leads].accept(ids, status, visit.actor)
     where: Where = (Filter("id", "in", ids), Filter("status", "neq", status))
     (found,) = await visit.service.store.run(Read(LEADS, ("id",), where))
     if changing := [row["id"] for row in found.rows]:  # none at a second press
@@ -149,11 +154,15 @@ async def show_lead(visit: Visit) -> Values:
     row = await read_row(visit, LEADS, visit.path["key"])
     same = await _leads_of(visit, row["email"])
     to = (_spelled("recipient_email", [row, *same]),)
-    (log,) = await visit.service.store.run(Read(EMAIL_SEND_LOG, where=to, order=NEWEST, limit=20))
+    other = (Filter("id", "eq", row["other_part"] or ""),)
+    log, part = await visit.service.store.run(
+        Read(EMAIL_SEND_LOG, where=to, order=NEWEST, limit=20), Read(LEADS, where=other)
+    )
     return {
         "title": row["name"],
         "lead": row,
         "next_id": await _find_next(visit, row),
+        "part": part.rows[0] if part.rows else None,
         "mail": log.rows if visit.may_use(EMAIL_SEND_LOG.name) else None,
         "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
@@ -165,7 +174,7 @@ async def show_lead(visit: Visit) -> Values:
 
 async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
     """Return the newest leads of an address, whatever the case of its letters."""
-    by_index = Filter("id", "search", (fold(email),))
+    by_index = Filter("id", "search", (fold_accents(email),))
     same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
     (found,) = await visit.service.store.run(Read(LEADS, where=(same,), order=NEWEST, limit=100))
     address = normalize_recipient(email)
@@ -200,6 +209,9 @@ async def save_lead(visit: Visit) -> str:
     """Save status and notes; the button of a status saves the typed notes too."""
     if one := visit.typed.get("one"):
         visit = replace(visit, form={**visit.form, "status": one})
+    was, status = visit.typed.get("was.status"), visit.typed.get("status", "")
+    if was == "spam" and status in STATUSES and status != "spam":
+        await visit.service[Leads].accept((visit.path["key"],), status, visit.actor)
     await save_row(visit, LEADS, visit.path["key"])
     return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
 

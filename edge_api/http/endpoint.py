@@ -6,7 +6,8 @@ A body is read within limits of size and time. Documents have validators and con
 import asyncio
 import gzip
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -25,8 +26,10 @@ from edge_api.http.response import (
     HeaderFields,
     PreparedResponse,
     Request,
+    StreamedResponse,
     joined_header,
     move_limit_headers,
+    report_internal_error,
 )
 from edge_api.operation.model import AnyOperation, Body, OperationRequest, check_body, check_query
 from edge_api.operation.negotiation import best_coding
@@ -156,7 +159,7 @@ class Endpoint:
 
     async def answer(
         self, request: Request, path: Mapping[str, str], admitted: Admitted
-    ) -> PreparedResponse:
+    ) -> web.StreamResponse:
         """Return the answer to a request that was admitted. Raises Problem."""
         operation = self.operation
         if operation.check_query_names is not None:
@@ -175,6 +178,11 @@ class Endpoint:
         if isinstance(result.value, Document):
             return await self._documents.answer(result.value, request, _base_headers(result))
         result.headers = move_limit_headers(request, result.headers)
+        if isinstance(parts := result.value, AsyncGenerator):
+            async with aclosing(parts):
+                result.value, more = await anext(parts), await anext(parts, b"")
+                if more:
+                    return await _stream(result, request, (result.value, more), parts)
         response = encode(result)
         is_private = isinstance(result, HtmlResult) and result.is_private
         if (operation.is_page and not is_private) or operation.returns_secret:
@@ -202,13 +210,41 @@ def read_query(model: type[BaseModel], request: Request) -> BaseModel:
 def encode(result: OperationResult) -> PreparedResponse:
     """Return the result as a response."""
     body = result.value if isinstance(result.value, bytes) else orjson.dumps(result.value)
-    headers = [
+    return PreparedResponse(result.status, _headers_of(result), body)
+
+
+def _headers_of(result: OperationResult) -> list[Header]:
+    return [
         *([("Content-Type", result.media_type)] if result.media_type else []),
         ("Cache-Control", result.cache_control),
         *_base_headers(result),
         *result.headers.items(),
     ]
-    return PreparedResponse(result.status, headers, body)
+
+
+async def _stream(
+    result: OperationResult,
+    request: Request,
+    first: Sequence[bytes],
+    rest: AsyncGenerator[bytes, None],
+) -> StreamedResponse:
+    """Send the parts of a body as they are made; for HEAD, the head."""
+    own = (*_headers_of(result), *request.origin_headers, *request.limit_headers.items())
+    response = StreamedResponse(request, result.status, own)
+    try:
+        await response.prepare(request)
+        if request.method != "HEAD":
+            for part in first:
+                await response.write(part)
+            async for part in rest:
+                await response.write(part)
+        await response.write_eof()
+    except Exception as error:  # noqa: BLE001  the head is out, and nothing else says that rows lack
+        if request.transport is not None:
+            request.transport.abort()
+        if not isinstance(error, OSError):  # as when the client is gone
+            report_internal_error(error)
+    return response
 
 
 def _base_headers(result: OperationResult) -> Headers:

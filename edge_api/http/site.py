@@ -31,8 +31,8 @@ from edge_api.http.static import (
 )
 from edge_api.journal.builds import BuildManager, BuiltSite
 from edge_api.journal.site_files import PathSuggester, SiteFile
+from edge_api.leads.input import start_message
 from edge_api.leads.operations import CONTACT
-from edge_api.leads.service import start_message
 from edge_api.operation.negotiation import best_coding, prefers_markdown
 from edge_api.operation.service import NEGOTIATED, HtmlResult, Service, escape
 from edge_api.schema.index import SITE_FOLDER

@@ -9,7 +9,8 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapt
 
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.types import parse_integer
-from edge_api.leads.service import Created, LeadInput, Leads, Sender, read_form
+from edge_api.leads.input import LeadInput, read_form
+from edge_api.leads.service import Created, Leads, Sender
 from edge_api.operation.forms import BODY as FORM_BODY
 from edge_api.operation.forms import FormFields, check_same_site, redirect, render_form_errors
 from edge_api.operation.input import FormErrors

@@ -1,170 +1,44 @@
 """Leads: enquiries that people and programs send, checked, judged, stored durably and found."""
 
-import re
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from itertools import chain, islice
-from types import MappingProxyType
-from typing import Annotated, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import orjson
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
-from pydantic.json_schema import SkipJsonSchema
 
 from edge_api.auth.actor import Actor, Clock, new_id
 from edge_api.auth.rate_limits import Limiter, Quota
+from edge_api.auth.undo import audited
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, ValueIfExists, Where, fold
+from edge_api.db.query import (
+    Filter,
+    Insert,
+    Order,
+    Query,
+    Read,
+    Store,
+    Update,
+    ValueIfExists,
+    Where,
+    fold_accents,
+)
 from edge_api.db.table import Row
-from edge_api.db.tables import LEADS, MAX_EMAIL_LENGTH
+from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
-from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
-
-_NAME = TextRule(100)
-_BUDGET_TIER = TextRule(50)
-_MESSAGE = TextRule(2000, multiline=True)
-
-
-class LeadInput(BaseModel, strict=True, frozen=True):
-    """An enquiry, as somebody sends it."""
-
-    name: Annotated[
-        str,
-        AfterValidator(_NAME.clean),
-        WithJsonSchema(_NAME.json_schema("Who asks.")),
-        Field(examples=["Ann Lee"]),
-    ]
-    email: Annotated[
-        str,
-        AfterValidator(check_email),
-        WithJsonSchema(
-            {
-                "type": "string",
-                "format": "email",
-                "minLength": 3,
-                "maxLength": MAX_EMAIL_LENGTH,
-                "description": "Where an answer reaches them. White space around it is taken off.",
-            }
-        ),
-        Field(examples=["ann.lee@example.org"]),
-    ]
-    budget_tier: Annotated[
-        str,
-        AfterValidator(_BUDGET_TIER.clean),
-        WithJsonSchema(_BUDGET_TIER.json_schema("What they may spend, in any words.")),
-        Field(examples=["5k-10k"]),
-    ]
-    message: Annotated[
-        str,
-        AfterValidator(_MESSAGE.clean),
-        WithJsonSchema(_MESSAGE.json_schema("What they want; tabs and line feeds stay.")),
-        Field(examples=["We would like to move our blog to a static site."]),
-    ]
-    consent: bool = Field(
-        default=False, description="Whether they agreed to `consent_text`; the time is kept."
-    )
-    consent_text: (
-        Annotated[
-            str,
-            AfterValidator(_MESSAGE.clean),
-            WithJsonSchema(_MESSAGE.json_schema("")),
-        ]
-        | None
-    ) = Field(default=None, description="What they agreed to, in the words they saw.")
-    filled_honeypot: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
-        default=False, alias=HONEYPOT
-    )
-
-    def canonical(self) -> bytes:
-        """Return the canonical JSON, equal for equal inputs."""
-        return orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)
-
-
-_CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
-"""The values of a ticked box from browsers and people; anything else is not ticked."""
-
-
-def read_form(fields: Mapping[str, str]) -> LeadInput:
-    """Return the input of a posted form. Raises FormErrors."""
-    given = normalize_newlines(fields)
-    if _STARTED.fullmatch(given.get("message", "").strip()):
-        given["message"] = ""  # nothing but what `start_message` wrote
-    given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
-    if not fields.get("consent_text", ""):
-        given["consent_text"] = None
-    return check_form(LeadInput, given)
-
-
-_LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S", re.IGNORECASE)
-_MANY_LINKS: Final = 3
-_MARKUP: Final = re.compile(
-    r"</?(?:a|b|img|iframe|script|div|font)(?:\s+[\w-]+=[^<>]{0,200})?\s*/?>|\[/?url\b|\[link=",
-    re.IGNORECASE,
+from edge_api.leads.input import (
+    HIDDEN_FROM,
+    REPEAT_WEIGHT,
+    LeadInput,
+    dedupe_digest,
+    score_spam,
+    split_message,
 )
-_WORD: Final = re.compile(r"[^\W\d_]{3,}")
-_SCRIPTS: Final = ("LATIN", "CYRILLIC", "GREEK")
-"""Scripts whose letters look alike, so that words are forged by mixing them."""
-_MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
-
-
-_STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
-_MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
-_REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time
-SPAM_THRESHOLD: Final = 3
-"""The score from which a lead is not acknowledged: one strong sign, or several weak ones."""
-
-
-def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
-    """Return the score of the lead by itself, from 0 on, and the name of each sign of spam."""
-    found = [(name, weight) for name, weight, is_seen in _SPAM_RULES if is_seen(lead)]
-    return sum(weight for _, weight in found), [name for name, _ in found]
-
-
-def start_message(title: str, path: str) -> str:
-    """Return the first line of a message about a page; a title that looks like spam is left out."""
-    start = f"About \u201c{title[:_MAX_TITLE]}\u201d ({path}):\n\n"
-    lead = LeadInput.model_construct(name="", budget_tier="", message=start)
-    return f"About {path}:\n\n" if score_spam(lead)[0] else start
-
-
-def dedupe_digest(lead: LeadInput) -> str:
-    """Return a digest of sender and message, without case, white space and compatibility forms."""
-    message = " ".join(unicodedata.normalize("NFKC", lead.message).casefold().split())
-    return sha256(f"{normalize_address(lead.email)}\n{message}".encode()).hexdigest()
-
-
-def _mixes_scripts(lead: LeadInput) -> bool:
-    text = f"{lead.name} {lead.message}"
-    return not text.isascii() and any(len(_scripts(word[0])) > 1 for word in _WORD.finditer(text))
-
-
-def _scripts(word: str) -> set[str]:
-    starts = (unicodedata.name(letter, "").partition(" ")[0] for letter in word)
-    return {script for script in starts if script in _SCRIPTS}
-
-
-def _shouts(lead: LeadInput) -> bool:
-    text = lead.message
-    return text.isupper() and sum(map(str.isalpha, text)) >= _MIN_LETTERS
-
-
-_SPAM_RULES: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
-    ("honeypot", 10, lambda lead: lead.filled_honeypot),
-    ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
-    ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),
-    ("link_in_name", 5, lambda lead: bool(_LINK.search(f"{lead.name} {lead.budget_tier}"))),
-    ("markup", 3, lambda lead: bool(_MARKUP.search(f"{lead.name}\n{lead.message}"))),
-    ("mixed_scripts", 4, _mixes_scripts),
-    ("shouting", 1, _shouts),
-)
-
 
 PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
 REPEAT_WINDOW: Final = timedelta(hours=24)
@@ -261,12 +135,15 @@ class Leads:
         if sender.actor is None:
             await self._limiter.hit(_LIMIT, sender.address)
         try:
-            row = self._row(lead, sender)
-            published = {name: row[name] for name in PUBLIC_MEMBERS}
+            rows = self._rows(lead, sender)
+            published = {name: rows[0][name] for name in PUBLIC_MEMBERS}
             brief = {name: value for name, value in published.items() if name != "message"}
             answer = orjson.dumps({"lead": published, **brief}).decode()
-            first = *store_response(answer), _insert_query(row, sender)
-            entries = [listener.outbox_entries(row) for listener in self._listeners]
+            first = *store_response(answer), *(_insert_query(row, sender) for row in rows)
+            entries = [
+                [query for row in rows for query in listener.outbox_entries(row)]
+                for listener in self._listeners
+            ]
             results = await self._store.run(*first, *chain.from_iterable(entries))
         except Problem:
             if sender.actor is None:
@@ -278,7 +155,28 @@ class Leads:
                 listener.wake()
         return answer
 
-    def _row(self, lead: LeadInput, sender: Sender) -> Row:
+    async def accept(self, ids: Sequence[str], status: str, actor: Actor) -> None:
+        """Give leads that are spam another status and no score; report those that were hidden.
+
+        So they are as if they had just come, once. Raises Problem `conflict` where one has changed
+        at this moment.
+        """
+        where = (Filter("id", "in", tuple(ids)), Filter("status", "eq", "spam"))
+        (found,) = await self._store.run(Read(LEADS, where=where))
+        if not found.rows:  # as at a second press
+            return
+        now = self._clock()
+        values = LEADS.new_values({"status": status, "spam_score": 0}, format_instant(now))
+        hidden = [{**row, **values} for row in found.rows if row["spam_score"] >= HIDDEN_FROM]
+        change = Update(LEADS, values, where, at_least=len(found.rows))
+        entries = (each.outbox_entries(row) for row in hidden for each in self._listeners)
+        queries = chain.from_iterable(entries)
+        await self._store.run(*audited(actor, "update", change, now), *queries)
+        for listener in self._listeners:
+            listener.wake()
+
+    def _rows(self, lead: LeadInput, sender: Sender) -> list[Row]:
+        """Return the row of a lead, or the two of a long one, which know of each other."""
         now = self._clock()
         now_text = format_instant(now)
         score, reasons = (0, []) if sender.actor else score_spam(lead)
@@ -286,16 +184,23 @@ class Leads:
             "name": lead.name,
             "email": lead.email,
             "budget_tier": lead.budget_tier,
-            "message": lead.message,
             "source": sender.source,
-            "status": "spam" if lead.filled_honeypot and not sender.actor else "new",
+            "status": "spam" if score >= HIDDEN_FROM else "new",
             "spam_score": score,
             "spam_reasons": reasons or None,
             "consent_at": now_text if lead.consent else None,
             "consent_text": lead.consent_text if lead.consent else None,
-            "dedupe_hash": dedupe_digest(lead),
         }
-        return LEADS.trusted_row(given, now_text, partial(new_id, now))
+        rows = []
+        for number, text in enumerate(split_message(lead.message)):
+            at = now + timedelta(microseconds=number)
+            own = {"message": text, "dedupe_hash": dedupe_digest(lead.email, text)}
+            rows.append(
+                LEADS.trusted_row({**given, **own}, format_instant(at), partial(new_id, at))
+            )
+        if len(rows) > 1:
+            rows[0]["other_part"], rows[1]["other_part"] = rows[1]["id"], rows[0]["id"]
+        return rows
 
 
 def _insert_query(row: Row, sender: Sender) -> Insert:
@@ -310,7 +215,7 @@ def _insert_query(row: Row, sender: Sender) -> Insert:
     same = Filter("dedupe_hash", "eq", row["dedupe_hash"]), Filter("created_at", "gte", since)
     score, reasons = row["spam_score"], row["spam_reasons"]
     scored = {
-        "spam_score": ValueIfExists(score + _REPEAT_WEIGHT, score),
+        "spam_score": ValueIfExists(score + REPEAT_WEIGHT, score),
         "spam_reasons": ValueIfExists([*(reasons or ()), "repeated"], reasons),
     }
     return Insert(LEADS, [{**row, **scored}], condition=same)
@@ -334,12 +239,14 @@ class LeadQuery:
     """Which leads to find."""
 
     search: str = ""
-    """Words, each of which stands in name, address or message, whatever the case."""
+    """Words, each of which stands in name, address or message, whatever its case and accents."""
     statuses: tuple[str, ...] = ()
     """Any of these; none: all."""
     oldest_first: bool = False
     limit: int = 50
     offset: int = 0
+    columns: tuple[str, ...] = ()
+    """What is read of a lead where no words are sought; none: all."""
     beyond: Where = ()
     """More filters, as for the leads after one of them."""
 
@@ -352,7 +259,7 @@ async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
     """
     by_status = (Filter("status", "in", query.statuses),) if query.statuses else ()
     where: Where = (*query.beyond, *by_status)
-    words = fold(query.search).split()
+    words = fold_accents(query.search).split()
     start, end = query.offset, query.offset + query.limit
     if not words:
         rows = await _read(store, query, where, query.limit + 1, start)
@@ -377,11 +284,12 @@ async def _read(
 ) -> list[Row]:
     way = not query.oldest_first
     order = (Order("created_at", descending=way), Order("id", descending=way))
-    read = Read(LEADS, where=where, order=order, limit=limit, offset=offset)
+    columns = () if query.search else query.columns
+    read = Read(LEADS, columns, where, order, limit, offset)
     (result,) = await store.run(read)
     return result.rows
 
 
 def _has_all(row: Row, words: list[str]) -> bool:
-    text = fold("\n".join(row[name] for name in LEADS.searched))
+    text = fold_accents("\n".join(row[name] for name in LEADS.searched))
     return all(word in text for word in words)

@@ -28,7 +28,7 @@ from edge_api.db.email_address import Mailbox, parse_mailbox
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS
 from edge_api.db.table import Table
 from edge_api.db.tables import CREDENTIALS, LEADS
-from edge_api.leads.service import SPAM_THRESHOLD
+from edge_api.leads.input import SUSPECT_FROM
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
@@ -125,6 +125,15 @@ SUMMARY: Final = MessageType(
     retry_for=timedelta(hours=72),
 )
 """To the owner, instead of the rest of many notices."""
+HIDDEN: Final = MessageType(
+    "hidden_leads",
+    "transactional",
+    "{{ number }} enquir{{ 'y looks' if number == 1 else 'ies look' }} like spam",
+    ("number", "leads", "desk_url", *_SITE),
+    about=None,
+    retry_for=timedelta(hours=72),
+)
+"""To the owner, once a day: the leads that were hidden."""
 LINK: Final = MessageType(
     "desk_link",
     "auth",
@@ -148,7 +157,7 @@ OWNER_NOTICES: Final = (NOTIFICATION, REQUEST, SUMMARY)
 MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
     {
         each.template: each
-        for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, LINK, KEY)
+        for each in (NOTIFICATION, ACKNOWLEDGEMENT, DECISION, REQUEST, SUMMARY, HIDDEN, LINK, KEY)
     }
 )
 
@@ -181,7 +190,7 @@ def _is_repeated(lead: Mapping[str, Any]) -> bool:
 
 
 def _is_suspect(lead: Mapping[str, Any]) -> bool:
-    return lead["spam_score"] >= SPAM_THRESHOLD and not _is_repeated(lead)
+    return lead["spam_score"] >= SUSPECT_FROM and not _is_repeated(lead)
 
 
 def _mailto(address: str) -> str:

@@ -24,10 +24,11 @@ from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildRefusal, read_head
-from edge_api.leads.service import SPAM_THRESHOLD
+from edge_api.leads.input import HIDDEN_FROM, SUSPECT_FROM
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DEFAULT_TEMPLATES,
+    HIDDEN,
     KEY,
     LINK,
     MESSAGE_TYPES,
@@ -48,6 +49,7 @@ from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
+_NEWEST: Final = (Order("created_at", descending=True),)
 _HOUR: Final = timedelta(hours=1)
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
 _SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
@@ -78,8 +80,8 @@ class MessageComposer:
         if await is_suppressed(self.store, entry["recipient_email"]):
             return NotSent("the address is suppressed", is_permanent=not retry_for(entry))
         message_type = message_type_of(entry)
-        if message_type == SUMMARY:
-            return await self._summarize(entry)
+        if message_type in (SUMMARY, HIDDEN):
+            return await (self._summarize if message_type == SUMMARY else self._list_hidden)(entry)
         table = (message_type and message_type.about) or LEADS
         (result,) = await self.store.run(Read(table, where=where_id(entry["subject_id"])))
         if not result.rows:
@@ -97,7 +99,7 @@ class MessageComposer:
 
     async def _acknowledgement_problem(self, entry: Row, lead: Row) -> str | None:
         """Return the reason not to acknowledge a lead; `None` reserves its turn. Raises Problem."""
-        if lead["status"] == "spam" or lead["spam_score"] >= SPAM_THRESHOLD:
+        if lead["status"] == "spam" or lead["spam_score"] >= SUSPECT_FROM:
             return "the lead looks like spam"
         where = (
             Filter("template_name", "eq", "lead_acknowledgement"),
@@ -136,9 +138,8 @@ class MessageComposer:
     async def _summarize(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all owner notices that were held since the last such message."""
         ours = Filter("template_name", "eq", SUMMARY.template)
-        order = (Order("created_at", descending=True),)
         sent = (ours, Filter("status", "eq", "sent"))
-        (last,) = await self.store.run(Read(EMAIL_SEND_LOG, ("created_at",), sent, order, 1))
+        (last,) = await self.store.run(Read(EMAIL_SEND_LOG, ("created_at",), sent, _NEWEST, 1))
         since = last.rows[0]["created_at"] if last.rows else ""
         if since >= entry["created_at"]:
             return NotSent("the owner was notified in one message with others")
@@ -147,6 +148,22 @@ class MessageComposer:
         (found,) = await self.store.run(count)
         values = {**self._site(), "number": found.total or 1, "desk_url": self._desk("leads/")}
         return compose(SUMMARY.template, await self._envelope(entry), values, self.templates)
+
+    async def _list_hidden(self, entry: Row) -> EmailMessage | NotSent:
+        """Return one message for all leads that were hidden since its entry was queued."""
+        # Those that came a moment before it may have been stored after it.
+        since = datetime.fromisoformat(entry["created_at"]) - timedelta(minutes=1)
+        where = (
+            Filter("status", "eq", "spam"),
+            Filter("spam_score", "gte", HIDDEN_FROM),
+            Filter("created_at", "gte", format_instant(since)),
+        )
+        (found,) = await self.store.run(Read(LEADS, (), where, _NEWEST, 100, with_total=True))
+        if not found.rows:
+            return NotSent("none of the hidden leads is left")
+        desk = self._desk("leads/?status=spam")
+        values = {**self._site(), "number": found.total, "leads": found.rows, "desk_url": desk}
+        return compose(HIDDEN.template, await self._envelope(entry), values, self.templates)
 
     async def _envelope(self, entry: Row) -> Envelope:
         is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
@@ -266,6 +283,7 @@ def sample_message(
         },
         "undo_until": format_instant(now + UNDO_TIME),
         "number": 7,
+        "leads": [LEADS.new_row(_LEAD, format_instant(now), lambda: new_id(now))],
         "request": ACCESS_REQUESTS.new_row(_REQUEST, format_instant(now), lambda: new_id(now)),
         "approved": True,
         "claim_uri": f"{settings.site_url}{CLAIM_CREDENTIAL}",

@@ -34,6 +34,7 @@ from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
+    HIDDEN,
     MESSAGE_TYPES,
     NOTIFICATION,
     OWNER_NOTICES,
@@ -164,6 +165,8 @@ NO_ADDRESS: Final = "owner"
 BURST: Final = 20
 """Notices to the owner within `BURST_WINDOW`, after which further ones are held and become one."""
 BURST_WINDOW: Final = timedelta(minutes=10)
+HIDDEN_AFTER: Final = timedelta(hours=24)
+"""The time from the first hidden lead to the message that lists all of them."""
 MAX_ADDRESS_LENGTH: Final = 254
 """Octets of an address (RFC 5321, section 4.5.3.1.3: a path of 256, with its brackets)."""
 MAX_LOCAL_PART_LENGTH: Final = 64  # octets (RFC 5321, section 4.5.3.1.1)
@@ -194,7 +197,7 @@ class Outbox:
     def outbox_entries(self, lead: Row) -> tuple[Query, ...]:
         """Return the entries that notify the owner of a lead, and thank its sender if wanted."""
         if lead["status"] == "spam":
-            return ()
+            return self._list_hidden()
         queries: tuple[Query, ...] = self._notify_owner(NOTIFICATION, lead)
         if self._acknowledges:
             queries += self._queue(
@@ -250,6 +253,22 @@ class Outbox:
         return (
             InsertFromRead(read, lambda rows: Insert(EMAIL_OUTBOX, [choose(rows)])),
             InsertFromRead(read, lambda rows: log_insert(choose(rows), "pending", now)),
+        )
+
+    def _list_hidden(self) -> tuple[Query, ...]:
+        """Return the entry of the day's list of hidden leads, unless one waits already."""
+        if not self.owner or not self.is_configured:
+            return ()
+        now = self._clock()
+        due = dict.fromkeys(("due_at", "queued_at"), format_instant(now + HIDDEN_AFTER))
+        # About no lead: it outlives the erasure of the first one.
+        entry = {**new_entry(HIDDEN, self.owner, new_id(now), now), **due}
+        # One that is claimed may have read its leads already.
+        waiting = Filter("template_name", "eq", HIDDEN.template), *UNCLAIMED
+        read, log = Read(EMAIL_OUTBOX, ("id",), waiting, limit=1), log_insert(entry, "pending", now)
+        return (  # the outbox last: what is stored there would be found by the read
+            InsertFromRead(read, lambda rows: Insert(log.table, () if rows else log.rows)),
+            InsertFromRead(read, lambda rows: Insert(EMAIL_OUTBOX, () if rows else [entry])),
         )
 
     def _queue(

@@ -37,11 +37,12 @@ class TextRule:
             raise ValueError("must not contain control characters")
         trimmed = text.strip(self._trimmed)
         normal = normalize("NFC", trimmed)
-        cleaned = normal if len(normal) <= self._max_length else trimmed
+        cleaned = normal if len(normal) <= max(self._max_length, len(trimmed)) else trimmed
         if not cleaned:
             raise ValueError("must not be empty")
-        if len(cleaned) > self._max_length:
-            raise ValueError(f"must have 1 to {self._max_length} characters")
+        if (more := len(cleaned) - self._max_length) > 0:
+            limit = f"{len(cleaned):,} of {self._max_length:,} characters"
+            raise ValueError(f"{limit}: shorten it by {more:,}")
         return cleaned
 
     def json_schema(self, description: str) -> dict[str, Any]:

@@ -54,7 +54,7 @@ NOINDEX: Final = {"X-Robots-Tag": "noindex, nofollow"}
 
 @dataclass(slots=True)
 class OperationResult:
-    """The result of an operation: a Document, encoded bytes, or a value for JSON."""
+    """The result of an operation: a Document, bytes, a generator of them, or a value for JSON."""
 
     value: Any
     status: int = 200

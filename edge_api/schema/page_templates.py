@@ -46,7 +46,7 @@ CONTACT_FORM = Form(
     "contact_form.html",
     "<!-- contact form -->",
     "<!-- end of contact form -->",
-    ("name", "email", "budget_tier", "message", "consent"),
+    ("name", "email", "budget_tier", "message", "consent", "rest"),
 )
 ACCESS_FORM = Form(
     "access_form.html",

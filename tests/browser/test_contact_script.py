@@ -81,6 +81,28 @@ def test_every_fault_is_told_at_its_field(journal: Journal, page: Page) -> None:
     assert len(journal.leads()) == before
 
 
+def test_a_long_message_keeps_its_end(journal: Journal, page: Page) -> None:
+    """It is counted from 1,600 on, comes back whole, and its rest is sent as a second lead."""
+    before = len(journal.leads())
+    fill(page, journal.url, message="w" * 1599)
+    expect(page.locator("#message-limit")).to_have_text("At most 2,000 characters.")
+    page.locator("#message").fill("\U0001f58b" * 1600)
+    expect(page.locator("#message-limit")).to_have_text("1,600 of 2,000 characters.")
+    text = f"{'A long brief. ' * 130}\n\n{'More of it. ' * 140}"
+    page.locator("#message").fill(text)
+    expect(page.locator("#contact-form [name=rest]")).to_be_hidden()
+    send(page)
+
+    expect(page.locator("#message-fault")).to_contain_text("of 2,000 characters: shorten it by")
+    expect(page.locator("#rest-fault")).to_be_visible()
+    assert page.locator("#message").input_value() == text
+    page.locator("#contact-form [name=rest]").click()
+    page.wait_for_url(THANKS)
+    second, first = journal.leads()[:2]
+    assert len(journal.leads()) == before + 2
+    assert (first["message"].split() + second["message"].split()) == text.split()
+
+
 def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:
     """What is required is told by the service too, at every field."""
     page.goto(f"{journal.url}/contact/")

@@ -10,7 +10,8 @@ import pytest
 from edge_api.auth.keys import Keys
 from edge_api.health import Health
 from edge_api.journal.builds import BuildManager
-from edge_api.leads.service import LeadInput, Leads, Sender
+from edge_api.leads.input import LeadInput
+from edge_api.leads.service import Leads, Sender
 from tests.edge.raw_http import Answer, connect
 from tests.edge.site.test_swaps import publish
 

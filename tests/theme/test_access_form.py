@@ -7,7 +7,6 @@ import jinja2
 import pytest
 
 from edge_api.access.service import RequestedType
-from edge_api.db.internal_tables import AccessRequestRow
 
 FIELDS = ("name", "email", "purpose", "type")
 HOSTILE = "</textarea></option>\"'><script>alert(1)</script>"
@@ -52,14 +51,9 @@ def test_fields_are_labelled(templates: jinja2.Environment, field: str) -> None:
 
 
 @pytest.mark.parametrize("field", ["name", "email", "purpose"])
-def test_limits_are_those_of_a_request(templates: jinja2.Environment, field: str) -> None:
-    """A browser stops typing where the API would refuse."""
-    declared = AccessRequestRow.model_json_schema()["properties"][field]
-    limit = next(
-        each["maxLength"] for each in [declared, *declared.get("anyOf", [])] if "maxLength" in each
-    )
-
-    assert f'maxlength="{limit}"' in control(render(templates), field)
+def test_no_field_cuts_what_is_typed(templates: jinja2.Environment, field: str) -> None:
+    """The service names the limit and keeps the text."""
+    assert "maxlength" not in control(render(templates), field)
 
 
 def test_what_can_be_asked_for_is_offered(templates: jinja2.Environment) -> None:

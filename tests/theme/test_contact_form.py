@@ -79,11 +79,24 @@ def test_an_agent_does_not_send_by_itself(templates: jinja2.Environment) -> None
 
 
 @pytest.mark.parametrize("field", ["name", "email", "message"])
-def test_limits_are_those_of_a_lead(templates: jinja2.Environment, field: str) -> None:
-    """A browser stops typing where the API would refuse."""
-    limit = LeadRow.model_json_schema()["properties"][field]["maxLength"]
+def test_no_field_cuts_what_is_typed(templates: jinja2.Environment, field: str) -> None:
+    """A pasted text would lose its end without a word; the limit of a message is said below it."""
+    limit = LeadRow.model_json_schema()["properties"]["message"]["maxLength"]
+    form = render(templates)
 
-    assert f'maxlength="{limit}"' in control(render(templates), field)
+    assert "maxlength" not in control(form, field)
+    assert f'id="message-limit">At most {limit:,} characters.' in form
+    assert 'aria-describedby="message-limit"' in control(form, "message")
+
+
+def test_the_rest_is_offered_where_two_messages_hold_it(templates: jinja2.Environment) -> None:
+    """Behind the button that sends, which the key Enter presses; hidden where it is of no use."""
+    hidden, shown = render(templates), render(templates, {}, {"rest": "Or send <both>."})
+
+    assert hidden.index(">Send</button>") < hidden.index('name="rest"')
+    assert '<div class="field" hidden>\n<p><button type="submit" name="rest"' in hidden
+    assert '<div class="field">\n<p><button type="submit" name="rest"' in shown
+    assert '<p class="fault" id="rest-fault">Or send &lt;both&gt;.</p>' in shown
 
 
 def test_the_budgets_of_the_site_are_offered(templates: jinja2.Environment) -> None:

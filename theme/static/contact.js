@@ -10,7 +10,11 @@ const UNKNOWN =
 
 const form = document.getElementById("contact-form");
 const button = form.querySelector("button");
-const fields = [...form.querySelectorAll(".field :is(input, select, textarea)")];
+const fields = [...form.querySelectorAll(".field :is(input, select, textarea, button)")];
+const message = form.elements.namedItem("message");
+const limit = document.getElementById("message-limit");
+const limitAtRest = limit?.textContent;
+const COUNTED_FROM = 1600;
 const label = button.textContent;
 const notice = form.querySelector("[role=alert]") ?? makeNotice();
 notice.tabIndex = -1;
@@ -24,19 +28,22 @@ let attempt = null; // where the browser keeps nothing
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   if (form.hasAttribute("aria-busy")) return;
-  const outcome = send();
+  const outcome = send(event.submitter);
   if (event.agentInvoked) event.respondWith(outcome);
 });
 form.addEventListener("input", (event) => clear(event.target));
+if (limit) message.addEventListener("input", count);
 // Whoever goes back from the thanks finds the page as it was left.
 addEventListener("pageshow", () => setBusy(false));
 
 /* Sends the form; gives a sentence for an agent that waits for what came of it. */
-async function send() {
+async function send(pressed) {
   fields.forEach(clear);
   notice.textContent = "";
   setBusy(true);
-  const sentence = await post(new URLSearchParams(new FormData(form)));
+  const content = new URLSearchParams(new FormData(form));
+  if (pressed?.name) content.set(pressed.name, pressed.value);
+  const sentence = await post(content);
   if (sentence === "") {
     location.assign(form.dataset.thanks);
     return "The message has arrived and is stored.";
@@ -147,7 +154,8 @@ function mark(fault) {
   paragraph.id = `${name}-fault`;
   paragraph.textContent = asSentence(words.join(": "));
   field.closest(".field").append(paragraph);
-  field.setAttribute("aria-invalid", "true");
+  field.closest(".field").hidden = false; // the button that sends the rest
+  if (field.type !== "submit") field.setAttribute("aria-invalid", "true");
   field.setAttribute("aria-describedby", paragraph.id);
   return true;
 }
@@ -156,6 +164,15 @@ function clear(field) {
   document.getElementById(`${field.name}-fault`)?.remove();
   field.removeAttribute("aria-invalid");
   field.removeAttribute("aria-describedby");
+  if (field === message && limit) field.setAttribute("aria-describedby", limit.id);
+}
+
+/* Counts as the service does: code points of the trimmed text, composed. */
+function count() {
+  const { length } = [...message.value.trim().normalize("NFC")];
+  const more = length > 4000 ? " Two messages hold 4,000." : "";
+  const counted = `${length.toLocaleString("en")} of 2,000 characters.${more}`;
+  limit.textContent = length < COUNTED_FROM ? limitAtRest : counted;
 }
 
 /* The button keeps the focus while it waits, which a disabled one would lose. */

@@ -1,4 +1,5 @@
--- Keys that requests for access got are marked for review; a request says when its credential ends.
+-- Version 1.0.1: keys of requests are reviewed and end, links and rotated keys keep what an undo needs,
+-- erased rows are remembered by their ids, and searches of leads fold accents.
 
 ALTER TABLE access_requests ADD COLUMN credential_expires_at TEXT
     CHECK (credential_expires_at GLOB '????-??-??T??:??:??.??????Z');
@@ -26,7 +27,6 @@ UPDATE credentials SET needs_review = 1
 WHERE expires_at IS NULL AND id IN (SELECT id FROM given);
 
 DELETE FROM former_rows WHERE table_name = 'access_requests';
--- Links say who asked for them; a rotated key keeps the end that it had.
 
 ALTER TABLE desk_links ADD COLUMN asked_by TEXT NOT NULL DEFAULT '';
 
@@ -34,14 +34,28 @@ ALTER TABLE credentials ADD COLUMN former_expires_at TEXT
     CHECK (former_expires_at GLOB '????-??-??T??:??:??.??????Z');
 
 UPDATE credentials SET former_expires_at = expires_at WHERE rotated_at IS NOT NULL;
--- Nothing: no connection to SQLite is lost during a commit, so its writers leave no marks.
-
-SELECT 1;
--- The keys of rows that were erased with the person whom they were about, so that no restore brings
--- them back.
 
 CREATE TABLE erased_rows (
     id TEXT NOT NULL PRIMARY KEY CHECK (id GLOB '????????-????-????-????-????????????'),
     expires_at TEXT NOT NULL CHECK (expires_at GLOB '????-??-??T??:??:??.??????Z')
 ) STRICT;
+
 CREATE INDEX erased_rows_expiry ON erased_rows (expires_at);
+
+ALTER TABLE leads ADD COLUMN other_part TEXT CHECK (other_part GLOB '????????-????-????-????-????????????');
+
+DROP TRIGGER leads_search_insert;
+
+DROP TRIGGER leads_search_update;
+
+DROP TRIGGER leads_search_delete;
+
+CREATE TRIGGER leads_search_insert AFTER INSERT ON leads BEGIN INSERT INTO leads_search_keys (row_id) VALUES (new.id); INSERT INTO leads_search (rowid, name, email, message) SELECT number, fold_accents(new.name), fold_accents(new.email), fold_accents(new.message) FROM leads_search_keys WHERE row_id = new.id; END;
+
+CREATE TRIGGER leads_search_update AFTER UPDATE OF name, email, message ON leads BEGIN INSERT INTO leads_search (leads_search, rowid, name, email, message) SELECT 'delete', number, fold_accents(old.name), fold_accents(old.email), fold_accents(old.message) FROM leads_search_keys WHERE row_id = old.id; INSERT INTO leads_search (rowid, name, email, message) SELECT number, fold_accents(new.name), fold_accents(new.email), fold_accents(new.message) FROM leads_search_keys WHERE row_id = new.id; END;
+
+CREATE TRIGGER leads_search_delete AFTER DELETE ON leads BEGIN INSERT INTO leads_search (leads_search, rowid, name, email, message) SELECT 'delete', number, fold_accents(old.name), fold_accents(old.email), fold_accents(old.message) FROM leads_search_keys WHERE row_id = old.id; DELETE FROM leads_search_keys WHERE row_id = old.id; END;
+
+INSERT INTO leads_search (leads_search) VALUES ('delete-all');
+
+INSERT INTO leads_search (rowid, name, email, message) SELECT number, fold_accents(name), fold_accents(email), fold_accents(message) FROM leads_search_keys JOIN leads ON id = row_id ORDER BY number;

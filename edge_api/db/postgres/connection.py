@@ -159,12 +159,24 @@ def violation(
     return unique_violation(table, columns, values)
 
 
+_CAPITALS: Final = "\u0141\u00d8\u0110\u0126\u00c6\u0152\u1e9e" + "".join(
+    map(chr, (*range(0x391, 0x3AA), *range(0x400, 0x430)))
+)
+"""Capitals, Greek and Cyrillic ones among them, that `lower` leaves as they are in the locale C."""
+_FOLDED: Final = (
+    "CASE WHEN octet_length(given) = length(given) THEN lower(given) ELSE "
+    "normalize(translate(replace(replace(replace(lower(translate(regexp_replace(normalize(given, "
+    rf"NFD), '[\u0300-\u036f]+', '', 'g'), '{_CAPITALS}', '{_CAPITALS.lower()}') "
+    r"""COLLATE "default"), U&'\00df', 'ss'), U&'\00e6', 'ae'), U&'\0153', 'oe'), """
+    r"U&'\0131\00f8\0142\0111\0127\03c2', U&'ioldh\03c3'), NFC) END"
+)
+"""What `query.fold_accents` does to a text."""
 _TRIGRAMS: Final = (
-    "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "
+    "CREATE FUNCTION search_trigrams(given text) RETURNS text[] "  # noqa: S608  ours alone
     "LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE COST 10000 AS $$\n"
     "    SELECT coalesce(array_agg(DISTINCT a || b || c), '{{}}') FROM (SELECT letter AS a, "
     "lead(letter) OVER w AS b, lead(letter, 2) OVER w AS c FROM unnest(string_to_array("
-    'lower(given COLLATE "default"), NULL)) WITH ORDINALITY AS t (letter, place) '
+    f"{_FOLDED}, NULL)) WITH ORDINALITY AS t (letter, place) "
     "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
 )
 """Expensive on purpose: the planner is to look it up in the index, not to compute it."""

@@ -18,7 +18,7 @@ import aiosqlite
 import orjson
 
 from edge_api.db import sql
-from edge_api.db.query import Query, QueryResult, ilike, like
+from edge_api.db.query import Query, QueryResult, fold_accents, ilike, like
 from edge_api.db.sql import COMPARISONS, Dialect
 from edge_api.db.sqlite.errors import violation
 from edge_api.db.tables import TABLES
@@ -161,6 +161,8 @@ SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
+    # Triggers call a function of ours, which some builds of SQLite refuse unless told.
+    "PRAGMA trusted_schema = ON",
     # No commit cuts or restarts a log that Litestream may not have read (`enable_checkpoints`).
     *REPLICATED_WAL_SETTINGS,
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
@@ -233,6 +235,8 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.execute(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
         connection.create_function(LIKE, 2, like, deterministic=True)
         connection.create_function(ILIKE, 2, ilike, deterministic=True)
+        # For the triggers above: the tokenizer itself cannot fold accents before SQLite 3.45.
+        connection.create_function("fold_accents", 1, fold_accents, deterministic=True)
     except BaseException:
         connection.close()
         raise

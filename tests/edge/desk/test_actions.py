@@ -2,6 +2,7 @@
 
 import json
 import time
+from uuid import UUID
 
 import pytest
 
@@ -18,7 +19,7 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from edge_api.schema.credentials import SCOPES
-from tests.edge.conftest import RunningEdge
+from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
 
@@ -57,10 +58,11 @@ async def test_each_screen_is_for_who_signed_in(edge: RunningEdge, path: str) ->
 async def test_one_lead_is_counted_as_one(owner: Browser) -> None:
     """The overview has the singular for one, and the plural for any other number."""
     assert (
-        "0 new leads 0 requests for access 0 messages given up" in (await owner.get("/desk/")).said
+        "0 new leads 0 in spam 0 requests for access 0 messages given up"
+        in (await owner.get("/desk/")).said
     )
     await owner.lead()
-    assert "1 new lead 0 requests for access" in (await owner.get("/desk/")).said
+    assert "1 new lead 0 in spam 0 requests for access" in (await owner.get("/desk/")).said
 
 
 async def test_a_note_is_stored_and_undone(owner: Browser) -> None:
@@ -519,3 +521,45 @@ async def test_held_notices_are_said_to_become_one_mail(owner: Browser) -> None:
     await owner.edge.service.store.run(Insert(EMAIL_OUTBOX, rows))
     shown = (await owner.get("/desk/mail/")).said
     assert "3 messages waiting. 3 of them, the owner_summary, become one mail" in shown
+
+
+async def test_the_two_leads_of_a_long_message_show_each_other(owner: Browser) -> None:
+    """Each links to the other, until that one is deleted."""
+    ids = [str(UUID(int=number)) for number in (1, 2)]
+    first = await owner.lead(id=ids[0], other_part=ids[1], created_at="2026-06-01T12:00:00Z")
+    await owner.lead(id=ids[1], other_part=ids[0], created_at="2026-06-01T12:00:00.000001Z")
+    path = f"/desk/leads/{first['id']}/"
+
+    assert "This message goes on in another one" in (await owner.get(path)).said
+    assert "This is the rest of another one" in (await owner.get(f"/desk/leads/{ids[1]}/")).said
+    assert (await owner.get("/desk/leads/")).said.count("one of two messages") == 2
+    await owner.post(f"/desk/tables/leads/{ids[1]}/delete/")
+    assert "which is no longer here" in (await owner.get(path)).said
+
+
+@pytest.mark.parametrize("way", ["inbox", "button", "select"])
+async def test_a_hidden_lead_is_taken_back_with_its_notice(make_edge: EdgeMaker, way: str) -> None:
+    """Once, however often it is pressed; looking changes nothing; what was in the inbox had one."""
+    async with make_edge(OWNER_EMAIL="o@x.org", SMTP_URL="smtp://127.0.0.1:9") as edge:
+        owner = await Browser(edge).sign_in(await edge.key())
+        hidden = await owner.lead(status="spam", spam_score=8, spam_reasons=["link", "wares"])
+        by_hand = await owner.lead(status="spam", spam_score=4)
+        assert "2 in spam" in (await owner.get("/desk/")).said
+        shown = (await owner.get("/desk/leads/?status=spam")).said
+        assert "link, wares" in shown
+        assert await owner.rows(EMAIL_OUTBOX) == []
+
+        for lead in (hidden, hidden, by_hand):
+            path = f"/desk/leads/{lead['id']}/"
+            if way == "inbox":
+                await owner.post("/desk/leads/mark/", one=f"{lead['id']} new")
+            elif way == "button":
+                await owner.post(path, one="new", **{"was.status": "spam"})
+            else:
+                await owner.post(path, status="new", notes="x", **{"was.status": "spam"})
+        assert {row["status"] for row in await owner.rows(LEADS)} == {"new"}
+        assert {row["spam_score"] for row in await owner.rows(LEADS)} == {0}
+        entries = await owner.rows(EMAIL_OUTBOX)
+        assert [(row["template_name"], row["subject_id"]) for row in entries] == [
+            ("lead_notification", hidden["id"])
+        ]

@@ -7,14 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from edge_api.__main__ import main
 from edge_api.auth.actor import Actor
 from edge_api.auth.keys import Keys
+from edge_api.auth.rate_limits import Limiter
 from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read, Store
+from edge_api.leads.service import Leads
+from edge_api.settings import read_settings
 
 PROJECT = Path(__file__).parents[3]
 
@@ -42,6 +46,18 @@ class MovableClock:
 def clock() -> MovableClock:
     """Return a clock at noon of 1 June 2026."""
     return MovableClock()
+
+
+@pytest.fixture
+def limiter(clock: Any) -> Limiter:
+    """Return a limiter with the default rates."""
+    return Limiter(read_settings({}, dotenv=None), clock.seconds)
+
+
+@pytest.fixture
+def leads(store: Store, clock: Any, limiter: Limiter) -> Leads:
+    """Return the leads of the store."""
+    return Leads(store, clock, limiter, b"a secret of this test alone, 32 bytes")
 
 
 class WatchedStore:

@@ -86,7 +86,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         ({"name": " "}, "name: must not be empty"),
         ({"name": "a\nb"}, "name: must not contain control characters"),
         ({"name": 1}, "name: must be a string"),
-        ({"purpose": LONG}, "purpose: must have 1 to 2000 characters"),
+        ({"purpose": LONG}, "purpose: 2,001 of 2,000 characters: shorten it by 1"),
         ({"purpose": "a\x00"}, "purpose: must not contain NUL"),
         ({"email": "ann at home"}, "email: not a valid e-mail address"),
         ({"email": ""}, "email: "),
@@ -158,5 +158,5 @@ def test_every_fault_of_a_form_is_told_at_once() -> None:
         "type": "is required",
         "name": "must not be empty",
         "email": "not a valid e-mail address",
-        "purpose": "must have 1 to 2000 characters",
+        "purpose": "2,001 of 2,000 characters: shorten it by 1",
     }

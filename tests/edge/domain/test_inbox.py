@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update, fold
+from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update, fold_accents
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.leads import service as inbox
@@ -26,6 +26,12 @@ WORDS = [
     "ИМЯ",
     "東京都",
     "a-b",
+    "M\u00fcller",
+    "\u0130pek",
+    "Mu\u0308nch",
+    "Lef\u00e8vre",
+    "\u0141ukasz",
+    "\ub300\ud55c\ubbfc\uad6d",
 ]
 
 
@@ -46,12 +52,14 @@ def make(chance: random.Random, number: int) -> Row:
 
 def expected(rows: list[Row], query: LeadQuery) -> list[str]:
     """Return the ids that a plain loop finds."""
-    words = fold(query.search).split()
+    words = fold_accents(query.search).split()
     found = [
         row
         for row in sorted(rows, key=lambda row: (row["created_at"], row["id"]))
         if (not query.statuses or row["status"] in query.statuses)
-        and all(w in fold(f"{row['name']}\n{row['email']}\n{row['message']}") for w in words)
+        and all(
+            w in fold_accents(f"{row['name']}\n{row['email']}\n{row['message']}") for w in words
+        )
     ]
     ids = [row["id"] for row in (found if query.oldest_first else found[::-1])]
     return ids[query.offset : query.offset + query.limit + 1]
@@ -102,3 +110,57 @@ async def test_an_erased_lead_leaves_nothing_in_the_index(store: Store) -> None:
     (found,) = await store.run(Read(LEADS, where=(search,)))
     assert found.rows == []
     assert await store.scrub(full=True)
+
+
+@pytest.mark.parametrize("first", [1, 250], ids=["by the index", "by reading"])
+@pytest.mark.parametrize(
+    ("stored", "typed"),
+    [
+        ("M\u00fcller", "muller"),
+        ("Muller", "M\u00fcller"),
+        ("Mu\u0308ller", "MULLER"),
+        ("\u0130pek", "Ipek"),
+        ("I\u015f\u0131k", "isik"),
+        ("Lef\u00e8vre", "lefevre"),
+        ("Fern\u00e1ndez", "Fernandez"),
+        ("Nguy\u1ec5n", "nguyen"),
+        ("\u0141\u00f3d\u017a", "lodz"),
+        ("S\u00f8ren", "Soren"),
+        ("Stra\u00dfe", "strasse"),
+        ("STRASSE", "stra\u00dfe"),
+        ("\u0395\u03bb\u03ad\u03bd\u03b7", "\u03b5\u03bb\u03b5\u03bd\u03b7"),
+        ("\u0410\u043b\u0451\u043d\u0430", "\u0430\u043b\u0435\u043d\u0430"),
+        ("\u4eac\u90fd\u5e02", "\u4eac\u90fd\u5e02"),
+        ("\u304c\u304e\u3050", "\u304c\u304e\u3050"),
+        ("\ub300\ud55c\ubbfc\uad6d", "\ub300\ud55c\ubbfc"),
+    ],
+)
+async def test_a_search_folds_accents(
+    store: Store, monkeypatch: pytest.MonkeyPatch, first: int, stored: str, typed: str
+) -> None:
+    """A name is found with an English keyboard, and one without accents by somebody who types them.
+
+    Also after the row has got the name later, and no more once it has another.
+    """
+    monkeypatch.setattr(inbox, "FIRST_SEARCHED", first)
+    row = make_row(LEADS, {"name": stored, "email": "a@b.co", "budget_tier": "b", "message": "m"})
+    others = [make(random.Random(1), number) for number in range(9)]  # noqa: S311  no secret
+    await store.run(Insert(LEADS, [{**row, "name": "x"}, *others]))
+    await store.run(Update(LEADS, {"name": stored}, (Filter("id", "eq", row["id"]),)))
+
+    found, _ = await find_leads(store, LeadQuery(typed, limit=1000))
+    assert row["id"] in {each["id"] for each in found}
+
+    await store.run(Update(LEADS, {"name": "y"}, (Filter("id", "eq", row["id"]),)))
+    found, _ = await find_leads(store, LeadQuery(typed, limit=1000))
+    assert row["id"] not in {each["id"] for each in found}
+
+
+async def test_other_kana_are_other_letters(store: Store) -> None:
+    """The marks of voiced kana are no accents."""
+    row = make_row(
+        LEADS, {"name": "\u304c\u304e\u3050", "email": "a@b.co", "budget_tier": "b", "message": "m"}
+    )
+    await store.run(Insert(LEADS, [row]))
+
+    assert await find_leads(store, LeadQuery("\u304b\u304d\u304f")) == ([], False)

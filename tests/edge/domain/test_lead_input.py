@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
-from edge_api.leads.service import LeadInput, read_form
+from edge_api.leads.input import LeadInput, read_form
 from edge_api.operation.input import FormErrors, TextRule
 
 GOOD = {
@@ -72,7 +72,10 @@ def test_lengths_are_code_points_once_trimmed(name: str, most: int) -> None:
     for text in ("x", "x" * most, "\U0001f600" * most, f"  {'x' * most}\u3000"):
         assert getattr(lead(**{name: text}), name) == text.strip()
     for text in ("x" * (most + 1), "\U0001f600" * (most + 1)):
-        assert fault({**GOOD, name: text}) == f"{name}: must have 1 to {most} characters"
+        assert (
+            fault({**GOOD, name: text})
+            == f"{name}: {most + 1:,} of {most:,} characters: shorten it by 1"
+        )
     for text in ("", " ", "\u00a0\u2003"):
         assert fault({**GOOD, name: text}) == f"{name}: must not be empty"
 
@@ -164,7 +167,7 @@ def test_what_is_no_address_is_refused(address: str) -> None:
 def test_an_address_has_255_characters_at_the_most() -> None:
     """The length is told before the syntax is looked at."""
     assert fault({**GOOD, "email": f"{'a' * 244}@example.org"}) == (
-        "email: must have 1 to 255 characters"
+        "email: 256 of 255 characters: shorten it by 1"
     )
 
 
@@ -305,7 +308,7 @@ def test_every_fault_of_a_form_is_told_at_once() -> None:
         "email": "not a valid e-mail address",
         "budget_tier": "is required",
         "message": "must not contain NUL",
-        "consent_text": "must have 1 to 2000 characters",
+        "consent_text": "2,001 of 2,000 characters: shorten it by 1",
     }
     assert str(caught.value).startswith("name: must not be empty; email: not a valid")
 

@@ -9,8 +9,8 @@ from edge_api.auth.rate_limits import Limiter
 from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
 from edge_api.db.tables import IDEMPOTENCY_KEYS, LEADS
-from edge_api.leads.service import LeadInput, Leads, Sender
-from edge_api.settings import read_settings
+from edge_api.leads.input import LeadInput
+from edge_api.leads.service import Leads, Sender
 
 pytestmark = pytest.mark.each_engine
 
@@ -24,18 +24,6 @@ def lead(message: str = "Hello", **changes: Any) -> LeadInput:
     """Return a lead with that message."""
     usual = {"name": "Ann Lee", "email": "ann@example.org", "budget_tier": "5k", "message": message}
     return LeadInput.model_validate({**usual, **changes})
-
-
-@pytest.fixture
-def limiter(clock: Any) -> Limiter:
-    """Return a limiter with the default rates."""
-    return Limiter(read_settings({}, dotenv=None), clock.seconds)
-
-
-@pytest.fixture
-def leads(store: Store, clock: Any, limiter: Limiter) -> Leads:
-    """Return the leads of the store."""
-    return Leads(store, clock, limiter, SECRET)
 
 
 async def stored(store: Store) -> list[dict[str, Any]]:
@@ -95,6 +83,7 @@ async def test_a_lead_is_stored_whole(leads: Leads, store: Store) -> None:
         "spam_reasons": None,
         "consent_at": None,
         "consent_text": None,
+        "other_part": None,
     }
 
 

@@ -33,6 +33,7 @@ LEAD: Mapping[str, Any] = MappingProxyType(
         "source": "form",
         "spam_score": 0,
         "spam_reasons": None,
+        "other_part": None,
     }
 )
 

@@ -11,7 +11,7 @@ import pytest
 from jinja2 import UndefinedError
 from selectolax.lexbor import LexborHTMLParser
 
-from edge_api.leads.service import SPAM_THRESHOLD
+from edge_api.leads.input import SUSPECT_FROM
 from edge_api.mail.messages import MESSAGE_TYPES, compose
 from tests.edge.mail.conftest import DESK_URL, LEAD, SITE, make_envelope, notification
 
@@ -37,6 +37,7 @@ VALUES: Mapping[str, Mapping[str, Any]] = {
     "access_decision": APPROVED,
     "access_request": {"request": REQUEST, "desk_url": DESK_URL, **SITE},
     "owner_summary": {"number": 7, "desk_url": DESK_URL, **SITE},
+    "hidden_leads": {"number": 2, "leads": [LEAD], "desk_url": DESK_URL, **SITE},
     "desk_link": {
         "link_url": "https://journal.example/desk/link/secret/",
         "expires_at": "2026-06-15T12:00:00.000000Z",
@@ -163,8 +164,8 @@ def test_what_a_lead_says_cannot_pass_for_what_we_say() -> None:
 
 MARKS: list[tuple[int, Any, str | None]] = [
     (0, None, None),
-    (SPAM_THRESHOLD - 1, ["link", "shouting"], None),
-    (SPAM_THRESHOLD, ["markup"], "looks like spam"),
+    (SUSPECT_FROM - 1, ["link", "shouting"], None),
+    (SUSPECT_FROM, ["markup"], "looks like spam"),
     (8, ["many_links", "mixed_scripts"], "looks like spam"),
     (3, ["repeated"], "repeated"),
     (4, ["link", "repeated"], "looks like spam"),

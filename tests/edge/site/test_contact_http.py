@@ -177,7 +177,7 @@ async def test_a_form_with_faults_comes_back(edge: Any) -> None:
     assert (answer.status, answer.content_type) == (400, "text/html")
     assert fault(page, "name") == "Must not be empty."
     assert fault(page, "email") == "Not a valid e-mail address."
-    assert fault(page, "message") == "Must have 1 to 2000 characters."
+    assert fault(page, "message") == "2,001 of 2,000 characters: shorten it by 1."
     assert fault(page, "budget_tier") == ""
     assert find(page, "#email").attributes["value"] == "ann at example"
     assert find(page, "[name=budget_tier]").attributes["value"] == "No budget: a question"
@@ -425,3 +425,47 @@ async def test_a_build_without_the_page(make_edge: Any, build_dir: Path) -> None
             assert "page cannot be shown" in (await answer.json())["error"]
         async with edge.ask("POST", PATH, data=GOOD) as answer:
             assert answer.status == 303
+
+
+@pytest.mark.parametrize("for_script", [False, True])
+async def test_a_long_message_keeps_its_end(edge: Any, *, for_script: bool) -> None:
+    """It comes back whole, with the offer to send two; they are stored, and counted as one."""
+    headers = SCRIPT if for_script else {}
+    fields = {**GOOD, "message": "A long brief, and more.\r\n" * 150}
+    answer, page = await send(edge, fields, **headers)
+    assert answer.status == 400
+    if not for_script:
+        assert fault(page, "message") == "3,599 of 2,000 characters: shorten it by 1,599."
+        assert find(page, "#message").text().split() == fields["message"].split()
+        assert find(page, "#message").attributes["aria-invalid"] == "true"
+        assert fault(page, "rest") == "Or send up to 4,000 characters as two messages."
+        assert "hidden" not in find(page, ".field:has([name=rest])").attributes
+    assert await leads(edge) == []
+
+    key = {"Idempotency-Key": "press-1"}
+    for _ in range(2):
+        answer, _ = await send(edge, {**fields, "rest": "second"}, **headers, **key)
+        assert answer.status == (201 if for_script else 303)
+    second, first = sorted(await leads(edge), key=lambda lead: lead["created_at"], reverse=True)
+    assert f"{first['message']}\n{second['message']}" == fields["message"].strip().replace("\r", "")
+    assert "other_part" not in first
+
+
+async def test_the_two_leads_of_a_long_message_count_as_one(make_edge: Any) -> None:
+    """Where two an hour may be sent, another one may."""
+    async with make_edge(RATE_LEADS="2/hour") as edge:
+        long = {**GOOD, "message": "word " * 700, "rest": "second"}
+        sent = [(await send(edge, fields))[0].status for fields in (long, GOOD, GOOD)]
+
+        assert sent == [303, 303, 429]
+        assert len(await leads(edge)) == 3
+
+
+async def test_a_text_of_more_than_two_messages_comes_back(edge: Any) -> None:
+    """Whole, and it says by how much it is too long."""
+    fields = {**GOOD, "message": "x" * 9000, "rest": "second"}
+    _, page = await send(edge, fields)
+
+    assert fault(page, "message") == "9,000 of 4,000 characters: shorten it by 5,000."
+    assert find(page, "#message").text().strip() == fields["message"]
+    assert await leads(edge) == []

@@ -15,7 +15,8 @@ from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
 from edge_api.db.table import Row, Table
-from edge_api.leads.service import LeadInput, Leads, Sender, read_form
+from edge_api.leads.input import LeadInput, read_form
+from edge_api.leads.service import Leads, Sender
 from edge_api.settings import read_settings
 from edge_api.webhooks.dispatcher import Dispatcher, WebhookSender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, Endpoints

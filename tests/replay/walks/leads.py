@@ -93,6 +93,9 @@ def by_form(w: Walk) -> None:
     w.post("/contact/", form=FORM, headers=SCRIPT)
     w.get(STORED, key="all")
     w.post("/contact/", form={**FORM, "consent": "on", "consent_text": "You may write."})
+    for more in ({}, {"rest": "second"}):
+        w.post("/contact/", form={**FORM, "message": "A long brief. " * 200, **more})
+    w.post("/contact/", form={**FORM, "message": "x" * 4001, "rest": "second"})
     w.get(STORED, key="all")
     w.post("/contact/", form={**FORM, "_gotcha": "x"})
     w.get(STORED, key="all")

@@ -11,7 +11,7 @@ import pytest
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.postgres import engine
-from edge_api.db.postgres.connection import SCHEMA, PostgresConnection, execute
+from edge_api.db.postgres.connection import PostgresConnection
 from edge_api.db.postgres.engine import check_server, describe_url, open_store, store_refusal
 from edge_api.db.query import Insert, Read
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS
@@ -89,14 +89,17 @@ async def test_a_store_is_found_again(url: str) -> None:
     assert (len(leads.rows), len(states.rows)) == (2, 1)
 
 
-async def test_a_step_that_is_missing_is_taken(empty: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_step_that_is_missing_is_taken(
+    empty: str, postgresql: PostgreSQL, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A store of an earlier edge is brought forward, and keeps its rows."""
     with monkeypatch.context() as earlier:
         earlier.setattr("edge_api.db.postgres.engine.MIGRATIONS", MIGRATIONS[:1])
-        await (await open_store(empty, clock)).close()
-    session = await asyncpg.connect(empty, server_settings={"search_path": SCHEMA})
-    await execute(session, [[Insert(LEADS, [make_lead()])]])
-    await session.close()
+        store = await open_store(empty, clock)
+        await store.close()
+    lead = {name: text for name, text in make_lead().items() if name != "other_part" and text}
+    names, values = ", ".join(lead), ", ".join(f"'{each}'" for each in lead.values())
+    postgresql.execute(f"INSERT INTO fore_edge.leads ({names}) VALUES ({values})", named(empty))  # noqa: S608
     store = await open_store(empty, clock)
     await store.probe()
     (leads,) = await store.run(Read(LEADS))

@@ -15,7 +15,7 @@ from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.query import Insert
 from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.sqlite import opening
-from edge_api.db.sqlite.connection import SEARCH, SQLITE
+from edge_api.db.sqlite.connection import SEARCH, SQLITE, connect
 from edge_api.db.sqlite.opening import create_file, migrate
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
@@ -34,7 +34,7 @@ def stepped(path: Path) -> Iterator[sqlite3.Connection]:
     """Return a connection to a file that has seen every step."""
     create_file(path)
     migrate(path, INSTANT)
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(connect(path, writes=True)) as connection:
         yield connection
 
 

@@ -1,7 +1,6 @@
 """The memory of an open store is bounded, however large its file is."""
 
 import asyncio
-import sqlite3
 import subprocess
 import sys
 from contextlib import closing
@@ -12,6 +11,7 @@ import psutil
 import pytest
 
 from edge_api.db.query import Filter, Read
+from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
@@ -38,7 +38,7 @@ def fill(path: Path) -> int:
     row = make_lead(message="m" * 2000)
     names = ", ".join(row)
     marks = ", ".join("?" * len(row))
-    with closing(sqlite3.connect(path)) as connection, connection:
+    with closing(connect(path, writes=True)) as connection, connection:
         connection.executemany(
             f"INSERT INTO leads ({names}) VALUES ({marks})",  # noqa: S608  declared names
             (tuple({**row, "id": str(UUID(int=number))}.values()) for number in range(ROWS)),

@@ -1,0 +1,228 @@
+"""What a person may send, by the API or by the form, and the signs of spam in it."""
+
+import re
+import unicodedata
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from types import MappingProxyType
+from typing import Annotated, Final
+
+import orjson
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic.json_schema import SkipJsonSchema
+
+from edge_api.db.email_address import normalize_address
+from edge_api.db.tables import MAX_EMAIL_LENGTH
+from edge_api.operation.input import (
+    HONEYPOT,
+    FormErrors,
+    TextRule,
+    check_email,
+    check_form,
+    normalize_newlines,
+)
+
+_NAME = TextRule(100)
+_BUDGET_TIER = TextRule(50)
+MAX_MESSAGE: Final = 2000  # characters
+_MESSAGE = TextRule(MAX_MESSAGE, multiline=True)
+_LONG_MESSAGE = TextRule(2 * MAX_MESSAGE, multiline=True)
+
+
+class LeadInput(BaseModel, strict=True, frozen=True):
+    """An enquiry, as somebody sends it."""
+
+    name: Annotated[
+        str,
+        AfterValidator(_NAME.clean),
+        WithJsonSchema(_NAME.json_schema("Who asks.")),
+        Field(examples=["Ann Lee"]),
+    ]
+    email: Annotated[
+        str,
+        AfterValidator(check_email),
+        WithJsonSchema(
+            {
+                "type": "string",
+                "format": "email",
+                "minLength": 3,
+                "maxLength": MAX_EMAIL_LENGTH,
+                "description": "Where an answer reaches them. White space around it is taken off.",
+            }
+        ),
+        Field(examples=["ann.lee@example.org"]),
+    ]
+    budget_tier: Annotated[
+        str,
+        AfterValidator(_BUDGET_TIER.clean),
+        WithJsonSchema(_BUDGET_TIER.json_schema("What they may spend, in any words.")),
+        Field(examples=["5k-10k"]),
+    ]
+    message: Annotated[
+        str,
+        AfterValidator(_MESSAGE.clean),
+        WithJsonSchema(_MESSAGE.json_schema("What they want; tabs and line feeds stay.")),
+        Field(examples=["We would like to move our blog to a static site."]),
+    ]
+    consent: bool = Field(
+        default=False, description="Whether they agreed to `consent_text`; the time is kept."
+    )
+    consent_text: (
+        Annotated[
+            str,
+            AfterValidator(_MESSAGE.clean),
+            WithJsonSchema(_MESSAGE.json_schema("")),
+        ]
+        | None
+    ) = Field(default=None, description="What they agreed to, in the words they saw.")
+    filled_honeypot: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
+        default=False, alias=HONEYPOT
+    )
+
+    def canonical(self) -> bytes:
+        """Return the canonical JSON, equal for equal inputs."""
+        return orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)
+
+
+class LongLead(LeadInput, frozen=True):
+    """An enquiry by the form whose message may be stored as two leads."""
+
+    message: Annotated[str, AfterValidator(_LONG_MESSAGE.clean)]
+
+
+_CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
+"""The values of a ticked box from browsers and people; anything else is not ticked."""
+_STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
+
+
+def read_form(fields: Mapping[str, str]) -> LeadInput:
+    """Return the input of a posted form; a `LongLead` if its `rest` may be a second message.
+
+    Raises FormErrors, of a message that is too long with the offer to send its `rest`.
+    """
+    given = normalize_newlines(fields)
+    if _STARTED.fullmatch(given.get("message", "").strip()):
+        given["message"] = ""  # nothing but what `start_message` wrote
+    given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
+    if not fields.get("consent_text", ""):
+        given["consent_text"] = None
+    try:
+        return check_form(LongLead if fields.get("rest", "") else LeadInput, given)
+    except FormErrors as errors:
+        if len(given.get("message", "")) <= MAX_MESSAGE:
+            raise
+        offer = {"rest": f"or send up to {2 * MAX_MESSAGE:,} characters as two messages"}
+        raise FormErrors({**errors.by_field, **offer}) from None
+
+
+_PLACES: Final = (
+    re.compile(r"\n\s*\n"),
+    re.compile(r"\n"),
+    re.compile(r"[.!?\u2026]\W?\s|[\u3002\uff01\uff1f]"),
+    re.compile(r"\s"),
+    re.compile(r"(?<!\u200d)(?=\w|[\u2190-\u2bff\U0001f300-\U0001f3fa\U0001f400-\U0001faff])"),
+    re.compile(""),
+)
+"""Ends of a paragraph, a line, a sentence, a word, a character with its marks, a code point."""
+
+
+def split_message(text: str) -> tuple[str, ...]:
+    """Return a message, or one that is too long in two parts, cut where that reads best."""
+    if len(text) <= MAX_MESSAGE:
+        return (text,)
+    start, end = len(text) - MAX_MESSAGE, MAX_MESSAGE + 1
+    found = ([each.end() for each in place.finditer(text, start, end)] for place in _PLACES)
+    cut = next(max(within) for ends in found if (within := [each for each in ends if each < end]))
+    return text[:cut].rstrip(), text[cut:].lstrip()
+
+
+_LINK: Final = re.compile(r"(?:https?://|\bwww\.)\S", re.IGNORECASE)
+_MANY_LINKS: Final = 3
+_MARKUP: Final = re.compile(
+    r"</?(?:a|b|img|iframe|script|div|font)(?:\s+[\w-]+=[^<>]{0,200})?\s*/?>|\[/?url\b|\[link=",
+    re.IGNORECASE,
+)
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
+_SCRIPTS: Final = frozenset({"LATIN", "CYRILLIC", "GREEK"})
+"""Scripts whose letters look alike, so that words are forged by mixing them."""
+_MIN_LETTERS: Final = 20  # letters that a text needs before its capitals mean something
+_WARES: Final = re.compile(
+    r"\b(?:back-?links?|link[ -]building|guest posts?|domain authority|seo (?:services?|packages?|"
+    r"audit)|first page of google|rank(?:ing)? #?1|web ?traffic|casinos?|betting|slots?|viagra|"
+    r"cialis|pharmacy|pills|replica watches|crypto\w*|bitcoins?|forex|passive income|payday loans?|"
+    r"investments?|"
+    r"business loans?|(?:email|e-mail) lists?|bulk (?:sms|e-?mails?)|followers|escorts?|dating)\b|"
+    r"\u043a\u0430\u0437\u0438\u043d\u043e|\u0441\u0442\u0430\u0432\u043a\u0438|"
+    r"\u0437\u0430\u0440\u0430\u0431\u043e\u0442|\u043a\u0440\u0438\u043f\u0442|"
+    r"\u0431\u0438\u0442\u043a\u043e|\u535a\u5f69|\u8d37\u6b3e|\u53d1\u7968",
+    re.IGNORECASE,
+)
+"""What spam sells; two of these say that a text is about such things, for or against them."""
+_CALLS: Final = re.compile(
+    r"\b(?:buy|order|click|act|sign up|register|invest|apply|reply|join) (?:now|here|today|us)\b|"
+    r"\bbuy (?:back-?links|followers|traffic|cheap)|\b(?:limited|special) (?:time )?offer|"
+    r"\b(?:100 ?%|risk)[ -](?:free|guaranteed)|\bguaranteed (?:results|ranking|profit|income)|"
+    r"\bno obligation|\bearn \$?\d|\d ?% (?:bonus|profit)|\bonly \$ ?\d|"
+    r"\u0436\u043c\u0438|\u043f\u0435\u0440\u0435\u0445\u043e\u0434\u0438|"
+    r"\u0440\u0435\u0433\u0438\u0441\u0442\u0440\u0438\u0440\u0443\u0439|"
+    r"\u70b9\u51fb|\u52a0\u5fae\u4fe1",
+    re.IGNORECASE,
+)
+"""What urges a reader to buy at once."""
+_MAX_TITLE: Final = 200  # characters, so that most of a message is left to its sender
+REPEAT_WEIGHT: Final = 3  # the weight of a repetition within a short time; it hides nothing
+SUSPECT_FROM: Final = 3
+"""The score from which a lead is marked and not acknowledged."""
+HIDDEN_FROM: Final = 7
+"""The score from which a lead without a credential is stored with the status `spam`."""
+
+
+def score_spam(lead: LeadInput) -> tuple[int, list[str]]:
+    """Return the score of the lead by itself, from 0 on, and the name of each sign of spam."""
+    found = {name: weight for name, weight, is_seen in _SPAM_RULES if is_seen(lead)}
+    if found.keys() >= {"wares", "call_to_buy"}:
+        found["sales_pitch"] = 2
+    most = HIDDEN_FROM - 1 if found.keys().isdisjoint(_INTENT) else sum(found.values())
+    is_weak = len(found) == 1 and found.keys() < _WEAK_ALONE
+    return 1 if is_weak else min(most, sum(found.values())), list(found)
+
+
+def start_message(title: str, path: str) -> str:
+    """Return the first line of a message about a page; a title that looks like spam is left out."""
+    start = f"About \u201c{title[:_MAX_TITLE]}\u201d ({path}):\n\n"
+    lead = LeadInput.model_construct(name="", budget_tier="", message=start)
+    return f"About {path}:\n\n" if score_spam(lead)[0] else start
+
+
+def dedupe_digest(email: str, text: str) -> str:
+    """Return a digest of sender and message, without case, white space and compatibility forms."""
+    message = " ".join(unicodedata.normalize("NFKC", text).casefold().split())
+    return sha256(f"{normalize_address(email)}\n{message}".encode()).hexdigest()
+
+
+def _mixes_scripts(lead: LeadInput) -> bool:
+    text = f"{lead.name} {lead.message}"
+    words = () if text.isascii() else _WORD.findall(text)
+    starts = ([unicodedata.name(letter, "").partition(" ")[0] for letter in word] for word in words)
+    return any(len(_SCRIPTS.intersection(each)) > 1 for each in starts)
+
+
+_SPAM_RULES: Final[tuple[tuple[str, int, Callable[[LeadInput], bool]], ...]] = (
+    ("honeypot", 10, lambda lead: lead.filled_honeypot),
+    ("link", 1, lambda lead: bool(_LINK.search(lead.message))),
+    ("many_links", 3, lambda lead: len(_LINK.findall(lead.message)) >= _MANY_LINKS),
+    ("link_in_name", 5, lambda lead: bool(_LINK.search(f"{lead.name} {lead.budget_tier}"))),
+    ("markup", 2, lambda lead: bool(_MARKUP.search(f"{lead.name}\n{lead.message}"))),
+    ("mixed_scripts", 2, _mixes_scripts),
+    (
+        "shouting",
+        1,
+        lambda lead: lead.message.isupper() and sum(map(str.isalpha, lead.message)) >= _MIN_LETTERS,
+    ),
+    ("wares", 2, lambda lead: len(set(map(str.casefold, _WARES.findall(lead.message)))) > 1),
+    ("call_to_buy", 2, lambda lead: bool(_CALLS.search(lead.message))),
+)
+_INTENT: Final = frozenset({"honeypot", "link_in_name", "sales_pitch"})
+"""Signs without which a lead is never hidden: people have links, code and capitals too."""
+_WEAK_ALONE: Final = frozenset({"markup", "mixed_scripts"})
+"""Each weighs 1 where it is the only sign."""
