@@ -163,7 +163,9 @@ def test_an_empty_value_is_the_default() -> None:
 
 
 def test_a_table_that_nobody_reads_to_its_end_is_no_fault(tmp_path: Path) -> None:
-    """A pager or `head` may go away first; the command ends, and says nothing."""
+    """A pager or `head` may go away first; the command ends, and says nothing of that."""
+    (tmp_path / "content").mkdir()
+    (tmp_path / "build" / "current").mkdir(parents=True)
     reading, writing = os.pipe()
     os.close(reading)
     command = [sys.executable, "-m", "edge_api", "settings"]
