@@ -56,7 +56,7 @@ from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, require_unrestored
-from edge_api.operation.model import VERSION
+from edge_api.operation.model import API_VERSION, VERSION
 from edge_api.operation.reference.pages import make_pages
 from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.service import ApiDocuments, Document, Service
@@ -248,7 +248,7 @@ def make_documents(settings: Settings) -> ApiDocuments:
         return make_pages(operations, openapi_of(slug), settings.site_url, list_rates(settings))
 
     return ApiDocuments(
-        description=Document(orjson.dumps(self_description(operations, settings, VERSION))),
+        description=Document(orjson.dumps(self_description(operations, settings, API_VERSION))),
         api_catalog=Document(
             orjson.dumps(api_catalog(settings)), LINKSET, headers=(("Link", CATALOG_LINK),)
         ),

@@ -18,8 +18,8 @@ from edge_api.mcp import operations as mcp
 from edge_api.oauth import authorize
 from edge_api.oauth import operations as oauth
 from edge_api.operation.model import (
+    API_VERSION,
     ETAG,
-    VERSION,
     AnyOperation,
     Operation,
     cacheable,
@@ -101,7 +101,7 @@ def make_openapi(
     operations: Sequence[AnyOperation], settings: Settings, samples: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the OpenAPI document, with the path item and tag of the administrative tables."""
-    document = openapi_document(operations, settings.site_url, VERSION, samples)
+    document = openapi_document(operations, settings.site_url, API_VERSION, samples)
     document["paths"] = {admin.PATH: admin.TABLES_PATH_ITEM, **document["paths"]}
     for tag in document["tags"]:
         if tag["name"] == admin.TAG:
