@@ -65,7 +65,10 @@ def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
     try:
         return _run(parsed)
     except BrokenPipeError:  # its reader has closed the pipe
-        _discard_stdout()
+        # What is not printed yet goes to /dev/null: flushing it at exit would fail.
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
+        os.close(devnull)
         return 1
     except PermissionError as error:
         if error.filename is None:  # of no file: a fault of ours
@@ -118,13 +121,6 @@ def _run(arguments: argparse.Namespace) -> int:
     code = ended if isinstance(ended, int) else asyncio.run(ended)
     sys.stdout.flush()
     return code
-
-
-def _discard_stdout() -> None:
-    """Redirect unprinted output to /dev/null: flushing it at exit would fail."""
-    devnull = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(devnull, sys.stdout.fileno())
-    os.close(devnull)
 
 
 if __name__ == "__main__":

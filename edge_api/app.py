@@ -151,7 +151,12 @@ async def assemble(
                     "announcing posts",
                     Announcer(store, clock, builds).announce,
                 ),
-                _freeze_daily,
+                partial(
+                    every,
+                    FREEZING_SECONDS,
+                    "collecting garbage",
+                    partial(asyncio.to_thread, gc_freeze),
+                ),
                 partial(every, LOG_SECONDS, "logging checks", health.log_changes),
             ]
             if exclusive
@@ -267,11 +272,6 @@ def gc_freeze(*, full: bool = True) -> None:
         gc.unfreeze()
     gc.collect()
     gc.freeze()
-
-
-_freeze_daily = partial(
-    every, FREEZING_SECONDS, "collecting garbage", partial(asyncio.to_thread, gc_freeze)
-)
 
 
 def make_analyst(settings: Settings, builds: BuildManager) -> Analyst:

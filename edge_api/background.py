@@ -90,8 +90,10 @@ class DailyVerification:
 
     async def _run(self) -> int:
         settings = self._settings
-        replica = settings.litestream_replica or ""
-        given = {"DATABASE_URL": settings.database_url, "LITESTREAM_REPLICA": replica}
+        given = {
+            "DATABASE_URL": settings.database_url,
+            "LITESTREAM_REPLICA": settings.litestream_replica or "",
+        }
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", verification.__name__),
             stdin=DEVNULL,

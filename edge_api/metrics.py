@@ -31,8 +31,6 @@ from edge_api.schema.paths import METRICS
 
 MULTIPROC_DIR_VARIABLE: Final = "PROMETHEUS_MULTIPROC_DIR"
 """The environment variable of the workers' folder; set before the library is imported."""
-_MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
-_BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 _TICK_SECONDS: Final = 0.5
 _OUTBOXES: Final = {"mail": EMAIL_OUTBOX, "webhooks": WEBHOOK_DELIVERIES}
 
@@ -80,7 +78,7 @@ class Metrics:
             "edge_request_seconds",
             "Seconds until a response was made.",
             ("operation",),
-            buckets=_BUCKETS,
+            buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0),
             registry=registry,
         )
         self._lag = prometheus.Gauge(
@@ -130,7 +128,7 @@ class Metrics:
             severity = float(SEVERITY.index(check["status"]))
             gauges.append(("edge_check", about, {"check": name}, severity))
         text += _write_gauges(gauges)
-        return OperationResult(text, media_type=_MEDIA_TYPE)
+        return OperationResult(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 async def _store_gauges(store: Store, now: datetime) -> list[Gauge]:

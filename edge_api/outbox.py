@@ -27,7 +27,6 @@ SHUTDOWN_SECONDS: Final = 8.0
 RENEWAL_SECONDS: Final = 30.0
 JITTER: Final = 0.2
 """The largest share by which a pause grows, so that not all rows are retried together."""
-_LEASE_BYTES: Final = 16
 
 WAITING: Final = Filter("dead_at", "is", None)
 UNCLAIMED: Final = WAITING, Filter("lease", "is", None)
@@ -96,10 +95,11 @@ class Leases:
         """Claim rows due at `now`; return those that nobody else has, in order. Raises Problem."""
         if not rows:
             return []
-        values = {"lease": token_hex(_LEASE_BYTES), "due_at": self._lease_end(now)}
+        values = {"lease": token_hex(16), "due_at": self._lease_end(now)}
         counts = sorted({row.get("claims", 0) for row in rows})
-        updates = (self._claim(rows, count, values, now) for count in counts)
-        results = await self._store.run(*updates)
+        results = await self._store.run(
+            *(self._claim(rows, count, values, now) for count in counts)
+        )
         ours = {row["id"]: row for result in results for row in result.rows}
         return [ours[row["id"]] for row in rows if row["id"] in ours]
 

@@ -48,7 +48,6 @@ def _number(minimum: int, maximum: int, message: str) -> Callable[[str], int]:
 
 _port: Final = _number(1, MAX_PORT, f"must be a port from 1 to {MAX_PORT}")
 _days: Final = _number(0, MAX_DAYS, f"must be a number of days from 1 to {MAX_DAYS}, or 0 for ever")
-_count: Final = _number(0, 999_999, "must be a number from 0 to 999999")
 
 
 def _rate(text: str) -> str:
@@ -248,7 +247,9 @@ class Settings:
         read_boolean, "false", "whether the sender of a lead gets an acknowledgement"
     )
     acknowledgements_per_hour: int = _setting(
-        _count, "60", "the most acknowledgements that are sent in an hour"
+        _number(0, 999_999, "must be a number from 0 to 999999"),
+        "60",
+        "the most acknowledgements that are sent in an hour",
     )
     mail_templates: Path | None = _setting(
         Path, None, "a folder of templates that replace those of messages; checked at the start"

@@ -56,8 +56,9 @@ class DocumentFetcher:
         if _origin(url) == _origin(self._builds.site_url):
             return await self._fetch_own(url)
         if self._web is None:
-            message = "url: only pages of this site are read; send the document itself"
-            raise Problem("forbidden", message)
+            raise Problem(
+                "forbidden", "url: only pages of this site are read; send the document itself"
+            )
         return await self._web(url)
 
     async def _fetch_own(self, url: str) -> Job:
@@ -234,8 +235,9 @@ class WorkerPool:
         except JobNotReceivedError:
             raise unavailable("Documents cannot be analysed now") from None
         except (TimeoutError, EOFError):
-            message = "The document takes more time or memory than there is for one"
-            raise unavailable(message) from None
+            raise unavailable(
+                "The document takes more time or memory than there is for one"
+            ) from None
 
     async def _request(self, each: Process, job: bytes, seconds: float) -> bytes:
         """Return a worker's answer. Raises TimeoutError, JobNotReceivedError or EOFError."""
@@ -317,11 +319,13 @@ class Analyst:
         """
         if isinstance(job, str):
             if self._fetch is None:
-                message = "url: no addresses are read here; send the document itself"
-                raise Problem("forbidden", message)
+                raise Problem(
+                    "forbidden", "url: no addresses are read here; send the document itself"
+                )
             job = await self._fetch(job)
-        terms = max(keywords, SEARCH_TERMS)
-        report = await self._report(replace(job, language=language, terms=terms))
+        report = await self._report(
+            replace(job, language=language, terms=max(keywords, SEARCH_TERMS))
+        )
         found = [Keyword(**each) for each in report["keywords"]]
         build, related = self._builds.current, list[RelatedEntry]()
         if build is not None:

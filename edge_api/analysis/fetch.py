@@ -39,7 +39,6 @@ _KINDS: Final[Mapping[str, DocumentFormat]] = {
     "text/x-markdown": "markdown",
     "text/plain": "text",
 }
-_ACCEPT: Final = "text/html, text/markdown;q=0.9, text/plain;q=0.8"
 _LATIN: Final = frozenset({"iso-8859-1", "latin-1", "latin1", "windows-1252", "us-ascii"})
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
@@ -93,7 +92,10 @@ class WebDocumentSource:
     async def get(self, url: URL, max_bytes: int) -> _Response:
         """Return an answer of at most `max_bytes`, or one more. Raises what a request raises."""
         lock = self._hosts.setdefault(url.host or "", asyncio.Lock())
-        headers = {"User-Agent": self.agent, "Accept": _ACCEPT}
+        headers = {
+            "User-Agent": self.agent,
+            "Accept": "text/html, text/markdown;q=0.9, text/plain;q=0.8",
+        }
         async with lock, self._guard.request("GET", url, headers) as answer:
             return await _read(answer, max_bytes)
 
@@ -229,7 +231,6 @@ def _failed(reason: str) -> Problem:
 
 METADATA_TIMEOUT: Final = 5.0
 MAX_METADATA_BYTES: Final = 64 * 1024  # bytes
-_HEADERS: Final = {"Accept": "application/json"}
 
 
 class Fetcher:
@@ -247,7 +248,7 @@ class Fetcher:
                 raise BlockedAddress
             async with (
                 asyncio.timeout(METADATA_TIMEOUT),
-                self._guard.request("GET", URL(url), _HEADERS) as answer,
+                self._guard.request("GET", URL(url), {"Accept": "application/json"}) as answer,
             ):
                 if answer.status != 200:  # noqa: PLR2004  anything else is no document
                     raise _failure(f"its server answers {answer.status}")

@@ -72,8 +72,7 @@ def _is_sentence_end(text: str, end: re.Match[str], language: Language) -> bool:
     """Return whether a sentence ends here; a stop may end an abbreviation or an initial."""
     if end[0][0] not in ".!?\u2026":
         return True
-    is_bare = end[0][-1] in "!?"
-    if not is_bare and text[end.end() : end.end() + 2].strip()[:1].islower():
+    if end[0][-1] not in "!?" and text[end.end() : end.end() + 2].strip()[:1].islower():
         return False
     return end[0] != "." or not _is_abbreviation(text, end, language)
 

@@ -59,14 +59,6 @@ def _matches(pattern: str, message: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-_IS_URL: Final = _matches(
-    _URL,
-    "must be an http or https address in ASCII, its host in the xn-- form and the rest "
-    "percent-encoded",
-)
-_IS_LANGUAGE: Final = _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)")
-
-
 Content = Annotated[str, Field(min_length=1, max_length=MAX_CONTENT, default_factory=str)]
 _WHOLE: Final = BeforeValidator(whole_float_to_int)
 
@@ -89,7 +81,11 @@ class AnalyzeInput(BaseModel):
             "operator's choice.",
             json_schema_extra={"pattern": f"^{_URL}$"},
         ),
-        _IS_URL,
+        _matches(
+            _URL,
+            "must be an http or https address in ASCII, its host in the xn-- form and the rest "
+            "percent-encoded",
+        ),
     ]
     language: Annotated[
         Content,
@@ -99,7 +95,7 @@ class AnalyzeInput(BaseModel):
             description="The language as a BCP 47 tag; without it, as the page says, or guessed.",
             json_schema_extra={"pattern": f"^{_LANGUAGE}$"},
         ),
-        _IS_LANGUAGE,
+        _matches(_LANGUAGE, "must be a language tag such as en or de-CH (BCP 47)"),
     ]
     keywords: Annotated[
         int, Field(strict=True, ge=0, le=20, description="How many keywords to name."), _WHOLE
@@ -155,9 +151,8 @@ async def analyze(
     given = request.body
     kind = next((kind for kind in FORMATS if kind in given.model_fields_set), None)
     job = Job(kind, getattr(given, kind)) if kind else given.url
-    language = given.language or None
     return OperationResult(
-        await service[Analyst].analyze(job, language, given.keywords, given.related)
+        await service[Analyst].analyze(job, given.language or None, given.keywords, given.related)
     )
 
 
@@ -167,16 +162,6 @@ document always gets the same report, as long as the journal stays as it is; not
 or logged. Open without a credential, and rate-limited. A body has at most {MAX_BODY // 1024} KiB.
 A document that takes longer than five seconds, the wait for others included, is 503, and so is one
 that comes while too many others wait."""
-
-_TOOL = Tool(
-    name="analyze",
-    title="Analyse a document",
-    description="Measure a text, Markdown or HTML document, or a page of this site by its url: "
-    "readability, structure, keywords, related posts of the journal, and what to fix so that "
-    "people and language models can read and cite it. Give exactly one of text, markdown, html "
-    "and url.",
-    hints=ToolHints(read_only=True, destructive=False, idempotent=True, open_world=True),
-)
 
 _REQUEST: Final = {
     "markdown": "# Fore-edges\n\nBinders painted on the fore-edge. Fan the pages."
@@ -218,6 +203,18 @@ OPERATIONS: tuple[AnyOperation, ...] = (
             ),
         ),
         problems=("forbidden", "fetch_failed", "unavailable"),
-        tools=(_TOOL,),
+        tools=(
+            Tool(
+                name="analyze",
+                title="Analyse a document",
+                description="Measure a text, Markdown or HTML document, or a page of this site by "
+                "its url: readability, structure, keywords, related posts of the journal, and what "
+                "to fix so that people and language models can read and cite it. Give exactly one "
+                "of text, markdown, html and url.",
+                hints=ToolHints(
+                    read_only=True, destructive=False, idempotent=True, open_world=True
+                ),
+            ),
+        ),
     ),
 )

@@ -93,11 +93,6 @@ def _top_headings(facts: Facts) -> Value:
     return when(facts.headings, facts.top_headings <= 1)
 
 
-def _sections(facts: Facts) -> Value:
-    words = facts.words / max(1, facts.headings)
-    return when(facts.has_markup and facts.words > SHORT, ramp(words, 250, 800))
-
-
 def _opening(facts: Facts) -> Value:
     value = ramp(facts.opening_words, 100, 250) if facts.opening_words else 0
     return when(facts.words > SHORT, value)
@@ -198,7 +193,10 @@ RULES: Final[Mapping[SignalName, Mapping[str, Rule]]] = {
             weight=2,
         ),
         "sections": Rule(
-            _sections,
+            lambda facts: when(
+                facts.has_markup and facts.words > SHORT,
+                ramp(facts.words / max(1, facts.headings), 250, 800),
+            ),
             "headings: {headings}, over {words} words",
             "Put a heading over every 250 words or so, which says what follows.",
             weight=2,

@@ -95,8 +95,6 @@ def check_dotenv_permissions(path: Path = Path(".env")) -> str:
 
 _NAME: Final = re.compile(r"edge-[0-9]{8}T[0-9]{6}\.[0-9]{6}Z\.db")
 """The names of backups, which rotation may remove."""
-_DRAFT_PATTERN: Final = ".edge-*.partial*"
-_LOCK: Final = ".backup-lock"
 
 
 def backup_key_path(backup: Path) -> Path:
@@ -133,7 +131,7 @@ class BackupFolder:
         """Lock the private folder, and remove drafts. Raises StoreRefusal."""
         try:
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(self.path / ".backup-lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreRefusal(
                 f"{self.path} cannot take a backup ({error.strerror}): name another folder by --to"
@@ -143,8 +141,9 @@ class BackupFolder:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                message = f"another backup into {self.path} is under way: wait for it"
-                raise StoreRefusal(message) from None
+                raise StoreRefusal(
+                    f"another backup into {self.path} is under way: wait for it"
+                ) from None
             self._remove_drafts()
             stack.callback(self._remove_drafts)
             yield
@@ -178,7 +177,7 @@ class BackupFolder:
         return old
 
     def _remove_drafts(self) -> None:
-        for path in self.path.glob(_DRAFT_PATTERN):
+        for path in self.path.glob(".edge-*.partial*"):
             path.unlink(missing_ok=True)
 
 

@@ -224,8 +224,10 @@ class Replication:
                 failures = 0
             self._is_paused = is_paused
             if is_paused:
-                message = "the process that replicates the store was stopped to cut the log"
-                _log.info("%s; it is started again", message)
+                _log.info(
+                    "the process that replicates the store was stopped to cut the log; "
+                    "it is started again"
+                )
             else:
                 _log.warning("the replication process has ended; starting it again")
             await asyncio.sleep(RESTART_DELAYS[min(failures, len(RESTART_DELAYS) - 1)])

@@ -38,11 +38,14 @@ async def carry_over(former: Store, restored: Store, clock: Clock) -> Mapping[st
         "rows of people who had been erased since, erased again": await carry.erase_again(),
     }
     for table in _tables_with("compared"):
-        lost, revived = missing_rows(former, restored, table), missing_rows(restored, former, table)
-        came = f"{table.name} that came since, in the former store alone"
-        numbers[came] = sum([len(rows) async for rows in lost])
-        back = f"{table.name} that were deleted since, other than by an erasure, and are back"
-        numbers[back] = sum([len(rows) async for rows in revived])
+        numbers |= {
+            f"{table.name} that came since, in the former store alone": sum(
+                [len(rows) async for rows in missing_rows(former, restored, table)]
+            ),
+            f"{table.name} that were deleted since, other than by an erasure, and are back": sum(
+                [len(rows) async for rows in missing_rows(restored, former, table)]
+            ),
+        }
     return numbers
 
 

@@ -210,9 +210,11 @@ def _subject_of(settings: Settings) -> str:
 
 
 def _parts_of(settings: Settings) -> Sequence[str]:
-    has_replica = settings.litestream_replica is not None
     backup = read_result(settings, "backup")
-    exists = {"replica": has_replica, "backup": backup is not None and bool(backup.subject)}
+    exists = {
+        "replica": settings.litestream_replica is not None,
+        "backup": backup is not None and bool(backup.subject),
+    }
     return tuple(part for part in PARTS if exists[part])
 
 
@@ -221,8 +223,7 @@ def _verify(settings: Settings, part: str, folder: Path) -> Verification:
     now = format_instant(system_clock())
     result = Verification(_subject_of(settings), now)
     if part == "backup":
-        made = read_result(settings, part)
-        result = replace(made or result, at=now, public_error="", detail="")
+        result = replace(read_result(settings, part) or result, at=now, public_error="", detail="")
     for attempt in range(ATTEMPTS):
         time.sleep(PAUSE_SECONDS if attempt else 0)
         try:
@@ -257,8 +258,10 @@ def _verify_replica(settings: Settings, folder: Path) -> None:
     with _translate_errors("the replica cannot be verified"):
         lost = count_lost(store, keys, draft)
     if restored < synced:
-        ends = f"it ends with transaction {restored} of {synced}"
-        raise _VerificationError("the replica lacks what was committed last", ends)
+        raise _VerificationError(
+            "the replica lacks what was committed last",
+            f"it ends with transaction {restored} of {synced}",
+        )
     if lost:
         rows = (f"{count} row{'s' * (count > 1)} of {table}" for table, count in lost.items())
         raise _VerificationError(

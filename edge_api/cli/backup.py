@@ -56,8 +56,9 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)
-    folder = BackupFolder(arguments.to or store.parent / BACKUPS)
-    backup = make_backup(store, key, folder, arguments.keep)
+    backup = make_backup(
+        store, key, BackupFolder(arguments.to or store.parent / BACKUPS), arguments.keep
+    )
     if arguments.json:
         printed = {
             "file": str(backup.path),
@@ -99,20 +100,22 @@ def make_backup(store: Path, key: Path | None, folder: BackupFolder, keep: int |
             store_result(store, "backup", made)
             removed = folder.rotate(keep, target) if keep else ()
         except OSError as error:
-            named = error.filename or folder.path
-            raise StoreRefusal(f"{named} cannot be written: {error.strerror}") from None
+            raise StoreRefusal(
+                f"{error.filename or folder.path} cannot be written: {error.strerror}"
+            ) from None
     return Backup(target, contents, stored_key, removed)
 
 
 def _summary(backup: Backup, settings: Settings) -> Sequence[str]:
     rows, tables = backup.contents.total, len(backup.contents.rows)
-    size = backup.path.stat().st_size
-    made = f"{backup.path}: {size:,} bytes, {rows:,} rows of {tables} tables, verified"
+    made = (
+        f"{backup.path}: {backup.path.stat().st_size:,} bytes, "
+        f"{rows:,} rows of {tables} tables, verified"
+    )
     if backup.key:
         words = f"the secret key is beside it: {backup.key}"
     elif settings.secret_key:
         words = "SECRET_KEY is not in it: keep that elsewhere, encrypted values need it"
     else:
         words = "no secret key is beside it: if one is used, keep it elsewhere"
-    removed = [f"removed {path}, which was older" for path in backup.removed]
-    return [made, words, *removed]
+    return [made, words, *(f"removed {path}, which was older" for path in backup.removed)]

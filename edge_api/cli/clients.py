@@ -60,8 +60,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
         clients = Clients(store, system_clock, _reject_fetch, settings.redirect_schemes)
         match arguments.action:
             case "register":
-                registered = await clients.register(_read_client(arguments))
-                _show(registered, as_json=arguments.json)
+                _show(await clients.register(_read_client(arguments)), as_json=arguments.json)
             case "list":
                 rows = [_to_json(row) for row in await clients.all()]
                 none = "there are no clients yet; they may also register themselves"

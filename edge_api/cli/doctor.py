@@ -53,7 +53,6 @@ _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
 _NO_CHECK_TIME: Final = 0x200000
 """OpenSSL's X509_V_FLAG_NO_CHECK_TIME: what an expired certificate is wrong with is said here."""
-_UNITS: Final = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
 _TIMEOUT_SECONDS: Final = 10.0
 _MIN_DAYS: Final = 14
 """A certificate is renewed a month before it expires; with fewer days left, that has failed."""
@@ -90,8 +89,13 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     ]
     status, notes = "fail" if errors else "pass", [*service_notes, *backup_notes, *unknown]
     if arguments.json:
-        found_parts = {"errors": [*errors], "notes": notes, "checked": CHECKED}
-        result = {"status": status, "version": VERSION, **found_parts}
+        result = {
+            "status": status,
+            "version": VERSION,
+            "errors": [*errors],
+            "notes": notes,
+            "checked": CHECKED,
+        }
         print(json.dumps(result, indent=2, ensure_ascii=False))
         return 1 if errors else 0
     lines = [f"- {error}" for error in errors] or ["nothing is wrong"]
@@ -151,8 +155,9 @@ async def _check_clock(assembly: Assembly) -> list[str]:
     late = format_instant(assembly.service.clock() + _MAX_CLOCK_ERROR)
     newest = Read(AUDIT_LOG, ("at",), (Filter("at", "gt", late),), limit=1)
     (found,) = await assembly.service.store.run(newest)
-    about = "when a change was made"
-    return [f"{_CLOCK}is behind {row['at']}, {about}: {_CLOCK_FIX}" for row in found.rows]
+    return [
+        f"{_CLOCK}is behind {row['at']}, when a change was made: {_CLOCK_FIX}" for row in found.rows
+    ]
 
 
 async def _check_relay(settings: Settings) -> list[str]:
@@ -219,7 +224,8 @@ def _check_machine(settings: Settings) -> Iterator[str]:
     needs_backup = store and not settings.is_loopback and not settings.litestream_replica
     if needs_backup and not is_new and not read_result(settings, "backup"):
         yield f"there is no backup: let a timer run {EDGE} backup"
-    shown = ask_system("systemctl", "show", "-p", "Id,LoadState,ActiveState", *_UNITS)
+    units = ("fore-edge.service", "fore-edge-publish.service", "fore-edge-backup.timer")
+    shown = ask_system("systemctl", "show", "-p", "Id,LoadState,ActiveState", *units)
     yield from (*check_units(shown), *filter(None, [clock_error()]))
 
 

@@ -73,8 +73,9 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
         match arguments.action:
             case "issue":
                 given = (arguments.type, arguments.scopes, arguments.tables, arguments.expires)
-                issued = await keys.issue(NewKey(arguments.name, *given))
-                _show_issued(issued, as_json=arguments.json)
+                _show_issued(
+                    await keys.issue(NewKey(arguments.name, *given)), as_json=arguments.json
+                )
             case "list":
                 now = format_instant(system_clock())
                 rows = [

@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings) as store:
-        await _ACTIONS[arguments.action](store, arguments)
+        await {"list": _list, "show": _show, "mark": _mark}[arguments.action](store, arguments)
     return 0
 
 
@@ -64,8 +64,7 @@ async def _list(store: Store, arguments: argparse.Namespace) -> None:
 
 
 async def _show(store: Store, arguments: argparse.Namespace) -> None:
-    match = parse_match(LEADS, {"id": arguments.id})
-    (found,) = await store.run(Read(LEADS, where=match))
+    (found,) = await store.run(Read(LEADS, where=parse_match(LEADS, {"id": arguments.id})))
     if not found.rows:
         raise _missing(arguments.id)
     lead = found.rows[0]
@@ -91,6 +90,3 @@ async def _mark(store: Store, arguments: argparse.Namespace) -> None:
     if len(changed) < len(set(arguments.id)):
         raise _missing(next(iter(set(arguments.id) - {row["id"] for row in changed})))
     print(f"{len(changed)} lead{'s' * (len(changed) != 1)} changed")
-
-
-_ACTIONS = {"list": _list, "show": _show, "mark": _mark}

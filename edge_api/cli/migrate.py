@@ -11,8 +11,6 @@ from edge_api.open_store import command_store
 from edge_api.schema.environment import redact_database
 from edge_api.settings import Settings
 
-_ENGINES = (("SQLite", str, SQLITE_SEARCH), ("PostgreSQL", translate, POSTGRESQL_SEARCH))
-
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
@@ -27,7 +25,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
-        for engine, convert, search in _ENGINES:
+        for engine, convert, search in (
+            ("SQLite", str, SQLITE_SEARCH),
+            ("PostgreSQL", translate, POSTGRESQL_SEARCH),
+        ):
             statements = (f"{convert(each)};" for each in create_all(TABLES.values(), search))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0

@@ -62,8 +62,11 @@ async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings
         print(f"nothing is kept of {printable(arguments.email)}")
     elif arguments.yes or not _erasable(found) or _is_confirmed(found):
         _report(await privacy.erase(arguments.email, OPERATOR))
-        copies = await list_copies(store, settings, system_clock())
-        print("Out of reach of this command:", *copies, sep="\n- ")
+        print(
+            "Out of reach of this command:",
+            *await list_copies(store, settings, system_clock()),
+            sep="\n- ",
+        )
     else:
         print("nothing was erased")
         return 1

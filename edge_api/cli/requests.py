@@ -63,8 +63,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings) as store:
-        outbox = Outbox(settings, system_clock)
-        decisions = AccessDecisions(store, system_clock, outbox)
+        decisions = AccessDecisions(store, system_clock, Outbox(settings, system_clock))
         match arguments.action:
             case "list":
                 rows = [

@@ -167,13 +167,24 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     kept = None if settings.secret_key else arguments.key or backup_key
     with _staged_key(key_path, kept, "backup" if backup_key else "replica", now) as install:
         replace(store, draft, former or replaced_path(store, now))
-        placed = _KEY_NOTE if settings.secret_key else install()
+        placed = (
+            "SECRET_KEY is set: it must be the one that the backup was made with"
+            if settings.secret_key
+            else install()
+        )
     total, version = contents.total, contents.schema_version
     lines = [f"{store} is restored: {total:,} rows, from schema version {version}", placed]
     if former:
         lines.append(f"the former store is kept as {former}")
     if isinstance(outcome, str):
-        return [*lines, outcome, _REMINDER]
+        return [
+            *lines,
+            outcome,
+            (
+                "check these: keys that were revoked since are valid again, erased people are "
+                "back, mails and events that were sent may be sent again"
+            ),
+        ]
     return [*lines, *(f"{what}: {number:,}" for what, number in outcome.items() if number)]
 
 
@@ -213,10 +224,3 @@ async def _carry_over(former: Path, restored: Store) -> Mapping[str, int]:
         return await carry_over(present, restored, system_clock)
     finally:
         await present.close()
-
-
-_KEY_NOTE = "SECRET_KEY is set: it must be the one that the backup was made with"
-_REMINDER = (
-    "check these: keys that were revoked since are valid again, erased people are back, "
-    "mails and events that were sent may be sent again"
-)

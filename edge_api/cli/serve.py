@@ -66,8 +66,9 @@ _log = logging.getLogger(__name__)
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the command's options."""
-    host = "the address to listen on (default: 127.0.0.1)"
-    parser.add_argument("--host", default="127.0.0.1", help=host)
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
+    )
     port = f"the port to listen on (default: the setting PORT, {SETTINGS['PORT'].default})"
     parser.add_argument("--port", type=_port, help=port)
     parser.add_argument(
@@ -81,8 +82,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print a link that signs in to the desk once, where only this machine can use it",
     )
-    workers = "processes that serve; more than 1 needs PostgreSQL (default: 1)"
-    parser.add_argument("--workers", type=int, default=1, help=workers)
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
+    )
     parser.add_argument(INHERITED, type=_inherited, help=argparse.SUPPRESS)
 
 
@@ -310,8 +315,9 @@ async def print_startup(assembly: Assembly, arguments: argparse.Namespace, port:
     if service[BuildManager].error:
         print(f"the journal: {service[BuildManager].error}", flush=True)
     if service.settings.is_loopback and is_loopback(host):
-        path = development_key_path(service.settings)
-        key = await development_key(service.store, path, system_clock)
+        key = await development_key(
+            service.store, development_key_path(service.settings), system_clock
+        )
         print(f"development key (all scopes, this machine only): {key}", flush=True)
         if arguments.desk_link and service.settings.desk == "on":
             await print_link(service[DeskLinks])

@@ -32,7 +32,6 @@ from edge_api.webhooks.endpoints import (
 if TYPE_CHECKING:
     from edge_api.webhooks.dispatcher import WebhookSender
 
-_HOUR: Final = timedelta(hours=1)
 _MAX_OVERLAP: Final = 30 * 24  # hours
 _MEMBERS: Final = (
     *("id", "url", "events", "created_at", "former_until", "disabled_at", "disabled_for"),
@@ -107,14 +106,15 @@ async def _act(endpoints: Endpoints, arguments: argparse.Namespace) -> int:
             print(f"{arguments.id} is removed, with the events that wait for it")
         case "enable":
             await endpoints.enable(arguments.id)
-            then = "`retry` queues its undeliverable events again"
-            print(f"{arguments.id} gets new events from now on; {then}")
+            print(
+                f"{arguments.id} gets new events from now on; "
+                "`retry` queues its undeliverable events again"
+            )
         case "choose":
             await endpoints.choose(arguments.id, arguments.events)
             print(f"{arguments.id} gets from now on: {', '.join(arguments.events)}")
         case "rotate":
-            rotated = await endpoints.rotate(arguments.id, arguments.overlap)
-            _show(rotated, as_json=arguments.json)
+            _show(await endpoints.rotate(arguments.id, arguments.overlap), as_json=arguments.json)
         case "retry":
             number = await endpoints.retry(arguments.id)
             print(f"{_events(number)} queued again; a running edge sends them within seconds")
@@ -137,7 +137,7 @@ def _open_sender(settings: Settings) -> "WebhookSender":
 def _hours(text: str) -> timedelta:
     if not text.isascii() or not text.isdigit() or int(text[:9]) > _MAX_OVERLAP:
         raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_MAX_OVERLAP}")
-    return int(text) * _HOUR
+    return timedelta(hours=int(text))
 
 
 def _show(endpoint: Row, *, as_json: bool) -> None:

@@ -34,11 +34,6 @@ _SMTP: Final = re.compile(
 _MAILDIR: Final = re.compile(r"maildir:(?P<path>(?!//)[^\x00-\x1f\x7f]+)")
 _CONTROL_CHARACTERS: Final = re.compile(r"[\x00-\x1f\x7f]")
 
-_RELAY_FORMAT: Final = (
-    "must be smtp://, smtp+starttls:// or smtps:// with user:password@host:port, or maildir: and "
-    "a folder; in user and password write what is no letter or digit as %40 for @ and so on"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class SmtpRelay:
@@ -65,7 +60,11 @@ def parse_relay(text: str) -> SmtpRelay | MailFolder:
         return MailFolder(Path(folder["path"]))
     found = _SMTP.fullmatch(text)
     if found is None:
-        raise ValueError(_RELAY_FORMAT)
+        raise ValueError(
+            "must be smtp://, smtp+starttls:// or smtps:// with user:password@host:port, or "
+            "maildir: and a folder; in user and password write what is no letter or digit as %40 "
+            "for @ and so on"
+        )
     security, usual_port = _SCHEMES[found["scheme"]]
     port = int(found["port"] or usual_port)
     if not 1 <= port <= MAX_PORT:
@@ -102,7 +101,6 @@ def _decode(part: str | None) -> str | None:
 _NAME_AND_ADDRESS: Final = re.compile(r"(?P<name>[^<>]*?) *<(?P<address>[^<>]*)>")
 _UNPRINTABLE: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _QUOTED: Final = re.compile(r'"(?P<name>[^"\\]*)"')
-_ENCODED_WORD: Final = "=?"
 
 _CACHE_SIZE: Final = 1024
 _PLAIN: Final = re.compile(
@@ -141,7 +139,7 @@ def parse_mailbox(text: str) -> Mailbox:
     name, address = (named["name"].strip(), named["address"]) if named else ("", text)
     # A local part may look like an encoded word, and some readers would decode it (RFC 2047,
     # section 5, forbids both): then it could turn into line ends.
-    if _ENCODED_WORD in address:
+    if "=?" in address:
         raise ValueError("must not have =? in its address")
     try:
         checked = check_address(address, bare_host=True)

@@ -80,8 +80,7 @@ class RecoveringStore(ABC):
             return
         if self._outage is None:
             self._failed = 1
-            words = str(reason) or type(reason).__name__
-            _log.warning("the store is unavailable: %s", words)
+            _log.warning("the store is unavailable: %s", str(reason) or type(reason).__name__)
             # An empty context: the line belongs to no request id.
             self._outage = asyncio.create_task(self._await_return(), context=Context())
         elif asyncio.current_task() is not self._outage:  # a probe of its own is no attempt
@@ -130,8 +129,9 @@ def query_timeout() -> Problem:
 
 def constraint_violation(table: Table, columns: Sequence[str], sqlstate: str) -> Problem:
     """Return the problem of a row that violates a constraint, with PostgreSQL's code."""
-    names = _names(table, columns)
-    return Problem("invalid", f"{names}: breaks a rule of {table.name}", sqlstate=sqlstate)
+    return Problem(
+        "invalid", f"{_names(table, columns)}: breaks a rule of {table.name}", sqlstate=sqlstate
+    )
 
 
 def unique_violation(table: Table, columns: Sequence[str], values: str | None) -> Problem:

@@ -298,12 +298,11 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
         text = " OR ".join(part.text for part in parts)
         return Statement(f"({text})", [value for part in parts for value in part.parameters])
     column = column_of(table, condition.column)
-    if condition.operator in _PATTERNS:
+    if condition.operator in ("like", "ilike"):
         try:
             Pattern(str(condition.value))  # refused before any row is read
         except ValueError as error:
-            message = f"{condition.column}: {error}"
-            raise Problem("invalid", message, sqlstate="22025") from None
+            raise Problem("invalid", f"{condition.column}: {error}", sqlstate="22025") from None
     operator, value = condition.operator, condition.value
     if isinstance(value, str) and _NUL in value and operator in _NUL_COMPARISONS:
         operation, operands = _NUL_COMPARISONS[operator], ()
@@ -318,7 +317,6 @@ def _condition(table: Table, condition: Filter, dialect: Dialect) -> Statement:
     return Statement(f"NOT ({text})" if condition.negated else text, operands)
 
 
-_PATTERNS = frozenset({"like", "ilike"})
 _NUL = "\x00"
 _NUL_COMPARISONS = {"eq": "{column} <> {column}", "neq": "{column} = {column}"}
 """The SQL of a comparison with a text that has a NUL: no column contains one, and not every

@@ -281,10 +281,9 @@ class Table:
 
 def unknown_column(table: Table, name: str) -> Problem:
     """Return the problem of a column that `table` does not show."""
-    known = ", ".join(table.readable)
     return Problem(
         "invalid",
-        f"{name}: no such column in {table.name}; it has {known}",
+        f"{name}: no such column in {table.name}; it has {', '.join(table.readable)}",
         sqlstate="42703",
     )
 

@@ -171,6 +171,7 @@ async def digest_table(store: Store, table: Table) -> tuple[int, str]:
 
 def _serialize(columns: Mapping[str, Any], row: Row) -> bytes:
     """Return a row as bytes, the same in all engines, ended by a line feed."""
-    values = [row[name] for name in columns]
-    text = json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    text = json.dumps(
+        [row[name] for name in columns], ensure_ascii=False, sort_keys=True, separators=(",", ":")
+    )
     return f"{text}\n".encode("utf-8", "surrogatepass")

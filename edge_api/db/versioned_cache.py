@@ -108,6 +108,5 @@ class SingleFlightCache(Generic[T]):
 
     async def _read(self, key: Hashable, read: Callable[[], Awaitable[T]], length: int) -> T:
         value = await read()
-        size = max(self._size_of(value) + length, MIN_ENTRY_BYTES)
-        self._values.put(key, (value,), size)
+        self._values.put(key, (value,), max(self._size_of(value) + length, MIN_ENTRY_BYTES))
         return value

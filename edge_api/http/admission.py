@@ -16,7 +16,6 @@ from edge_api.operation.service import Service
 
 API_KEY_HEADER: Final = istr("X-API-Key")
 _AUTHORIZATION: Final = istr("Authorization")
-_BEARER: Final = "bearer"
 _NONE: Final[tuple[str, ...]] = ()
 
 
@@ -50,8 +49,9 @@ class Admission:
         invalid credential against the limit of failed ones.
         """
         if operation.check_sender is not None:
-            peer = request.remote or ""
-            operation.check_sender(self._service, HeaderFields(request.headers), peer)
+            operation.check_sender(
+                self._service, HeaderFields(request.headers), request.remote or ""
+            )
         secret = None if operation.credential == "none" else read_credential(request.headers)
         if secret is None and operation.credential != "required":
             return await self._admit_anonymous(operation, request)
@@ -115,7 +115,7 @@ def read_credential(headers: CIMultiDictProxy[str]) -> str | None:
     if len(keys) == 1 and not authorizations:  # as most requests have it
         return keys[0].strip()
     parts = [value.strip().partition(" ") for value in authorizations]
-    tokens = [token.strip() for scheme, _, token in parts if scheme.lower() == _BEARER]
+    tokens = [token.strip() for scheme, _, token in parts if scheme.lower() == "bearer"]
     if not keys and not tokens:
         return None
     first, *others = (*(key.strip() for key in keys), *tokens)

@@ -39,14 +39,9 @@ from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
 API_PREFIX = "/api/"
-_LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
 
 FOREIGN_HOSTS: Final = 20
 """Requests for another host than that of SITE_URL, and none for it, after which that is logged."""
-_WRONG_HOST: Final = (
-    "%d requests named the host %r and not that of SITE_URL, %s: set SITE_URL to the address that "
-    "readers use and build again, or let the proxy pass their Host on"
-)
 _ASKED_BY_ADDRESS: Final = ("readiness", "metrics")
 _log = logging.getLogger(__name__)
 
@@ -121,16 +116,15 @@ class App:
         is_https = service.settings.site_url.startswith("https://")
         self._headers = (STRICT_TRANSPORT,) if is_https else ()
         self._header_lines = header_lines(self._headers)
-        origin = urlsplit(service.settings.site_url)
-        is_loopback = service.settings.is_loopback
-        self._hosts = {*_LOOPBACK_HOSTS, _host_of(origin.netloc)} if is_loopback else None
-        self._site_host, self._foreign_hosts = _host_of(origin.netloc), 0
+        self._site_host = _host_of(urlsplit(service.settings.site_url).netloc)
+        self._foreign_hosts = 0
+        loopback_hosts = {"localhost", "127.0.0.1", "[::1]", self._site_host}
+        self._hosts = loopback_hosts if service.settings.is_loopback else None
         self._site = Route("site", site)
         by_path: dict[str, dict[str, Route]] = defaultdict(dict)
         for each in operations:
             handler = handlers.get(each.name) or Endpoint(each, service, documents).answer
-            route = Route(each.name, handler, each.error_format, each)
-            by_path[each.path][each.method] = route
+            by_path[each.path][each.method] = Route(each.name, handler, each.error_format, each)
         self._desk = Route("desk", self._answer_desk, "page") if DESK in by_path else self._site
         self._routes = Routes(
             {path: Resource(routes, self._site) for path, routes in by_path.items()}
@@ -168,7 +162,13 @@ class App:
         self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
         if self._foreign_hosts == FOREIGN_HOSTS:
             self._health.warnings["host"] = "requests name another host than that of SITE_URL"
-            _log.warning(_WRONG_HOST, FOREIGN_HOSTS, host[:100], self._site_host)
+            _log.warning(
+                "%d requests named the host %r and not that of SITE_URL, %s: set SITE_URL to the "
+                "address that readers use and build again, or let the proxy pass their Host on",
+                FOREIGN_HOSTS,
+                host[:100],
+                self._site_host,
+            )
 
     def reject_malformed(self, request: Request, problem: Problem) -> PreparedResponse:
         """Answer a message that could not be parsed, and close the connection."""
@@ -204,8 +204,9 @@ class App:
     async def _on_error(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)
         if route.error_format == "page":
-            accepted = joined_header(request.headers, "Accept") or ""
-            return await error_page(self._pages, problem, accepted)
+            return await error_page(
+                self._pages, problem, joined_header(request.headers, "Accept") or ""
+            )
         return error_response(problem, route.error_format)
 
 
@@ -246,9 +247,9 @@ class Routes(Generic[Target]):
         for pattern, target in self._patterns:
             if found := pattern.fullmatch(path):
                 # `path_safe` leaves these two encoded, so that an encoded slash separates nothing.
-                parts = found.groupdict().items()
                 return target, {
-                    key: part.replace("%2F", "/").replace("%25", "%") for key, part in parts
+                    key: part.replace("%2F", "/").replace("%25", "%")
+                    for key, part in found.groupdict().items()
                 }
         return None
 

@@ -56,7 +56,6 @@ ENCODERS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
     "gzip": lambda body: gzip.compress(body, 6, mtime=0),
 }
 """For what is made here; a build has the time to compress harder."""
-_CODINGS: Final = tuple(ENCODERS)
 
 
 class DocumentResponses:
@@ -73,8 +72,7 @@ class DocumentResponses:
         condition = joined_header(request.headers, IF_NONE_MATCH)
         if condition is not None and etag_matches(condition, coded_etag(document.etag, coding)):
             return PreparedResponse(304, _validators(document, coding, common))
-        cached = self._cache.get((id(document), coding))
-        return cached or await self._make(document, coding, common)
+        return self._cache.get((id(document), coding)) or await self._make(document, coding, common)
 
     async def _make(self, document: Document, coding: str, common: Headers) -> PreparedResponse:
         coder = ENCODERS.get(coding)
@@ -97,7 +95,7 @@ def _coding(body: bytes, request: Request) -> str:
     accepted = joined_header(request.headers, ACCEPT_ENCODING)
     if accepted is None or len(body) <= COMPRESSION_THRESHOLD:
         return ""
-    return best_coding(accepted, _CODINGS)
+    return best_coding(accepted, tuple(ENCODERS))
 
 
 async def compress(answer: PreparedResponse, request: Request) -> PreparedResponse:
@@ -253,7 +251,6 @@ def _base_headers(result: OperationResult) -> Headers:
     return PRIVATE_HEADERS if result.is_private else page_headers(result.form_action)
 
 
-_CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 CODINGS: Final = ("gzip", "deflate", "br")
 """Content codings that are undone while a body is read."""
 _CHARSETS: Final = (None, "utf-8", "utf8")
@@ -281,8 +278,9 @@ async def read_bytes(request: Request, max_bytes: int) -> bytes:
     except TimeoutError:
         raise Problem("body_timeout", headers=_CLOSE) from None
     except (HttpProcessingError, web.RequestPayloadError):
-        message = "The body's transfer or content coding is broken"
-        raise Problem("invalid", message, headers=_CLOSE) from None
+        raise Problem(
+            "invalid", "The body's transfer or content coding is broken", headers=_CLOSE
+        ) from None
     except ConnectionError:  # nobody is left to read this, and it is no error of ours
         raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
 
@@ -290,13 +288,19 @@ async def read_bytes(request: Request, max_bytes: int) -> bytes:
 def _check_coding(request: Request) -> None:
     """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4; 9112, 6.1)."""
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
-        message = "Of transfer codings, only chunked is known: compress with Content-Encoding"
-        raise Problem("invalid", message, headers=_CLOSE)
+        raise Problem(
+            "invalid",
+            "Of transfer codings, only chunked is known: compress with Content-Encoding",
+            headers=_CLOSE,
+        )
     coding = request.headers.get("Content-Encoding", "identity").lower()
     if coding not in (*CODINGS, "identity"):
         known = ", ".join(CODINGS)
-        headers = {"Accept-Encoding": known}
-        raise Problem("unsupported_media_type", f"Known codings are {known}", headers=headers)
+        raise Problem(
+            "unsupported_media_type",
+            f"Known codings are {known}",
+            headers={"Accept-Encoding": known},
+        )
 
 
 def _meet_expectation(request: Request) -> None:
@@ -307,7 +311,7 @@ def _meet_expectation(request: Request) -> None:
     if expected.lower() != "100-continue":
         raise Problem("invalid", "Of expectations, only 100-continue is known", headers=_CLOSE)
     if request.version >= HttpVersion11:
-        request.transport.write(_CONTINUE)
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
 async def _collect(request: Request, max_bytes: int) -> bytes:
@@ -320,8 +324,7 @@ async def _collect(request: Request, max_bytes: int) -> bytes:
 
 
 def _too_large(max_bytes: int) -> Problem:
-    message = f"The body is larger than {max_bytes // 1024} KiB"
-    return Problem("too_large", message, headers=_CLOSE)
+    return Problem("too_large", f"The body is larger than {max_bytes // 1024} KiB", headers=_CLOSE)
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:
@@ -352,8 +355,9 @@ def read_form(raw: bytes) -> dict[str, str | list[str]]:
             max_num_fields=MAX_FORM_FIELDS,
         )
     except ValueError:
-        message = f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS} members"
-        raise Problem("invalid", message) from None
+        raise Problem(
+            "invalid", f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS} members"
+        ) from None
     return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
 
 

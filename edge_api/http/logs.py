@@ -14,8 +14,6 @@ from aiohttp import web
 
 from edge_api.http.response import PreparedResponse, Request, add_request_id
 
-_TEXT = "%(asctime)s %(levelname)-7s {}%(request_id)s %(name)s: %(message)s"
-
 
 class JsonFormatter(logging.Formatter):
     """One JSON object a record, with the worker's number if there are several."""
@@ -48,7 +46,10 @@ def configure_logging(log_format: str, worker: int | None = None) -> None:
         handler.setFormatter(JsonFormatter(worker))
     else:
         prefix = "" if worker is None else f"[{worker}] "
-        formatter = logging.Formatter(_TEXT.format(prefix), "%Y-%m-%dT%H:%M:%SZ")
+        formatter = logging.Formatter(
+            f"%(asctime)s %(levelname)-7s {prefix}%(request_id)s %(name)s: %(message)s",
+            "%Y-%m-%dT%H:%M:%SZ",
+        )
         formatter.converter = time.gmtime
         handler.setFormatter(formatter)
     handler.addFilter(add_request_id)

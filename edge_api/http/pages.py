@@ -38,7 +38,6 @@ from edge_api.schema.page_templates import (
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
 
 _log = logging.getLogger(__name__)
-_RETRY_SECONDS = 60
 
 
 class EdgePages:
@@ -91,8 +90,9 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
         filled = _fill(folder, form.template, values)
     except (jinja2.TemplateNotFound, FileNotFoundError):
         folder.stat()  # which raises FileNotFoundError if the build is gone
-        message = "The form could not be taken, and its page cannot be shown: try again later"
-        raise unavailable_page(message) from None
+        raise unavailable_page(
+            "The form could not be taken, and its page cannot be shown: try again later"
+        ) from None
     before, _, rest = page.partition(form.start_marker)
     _, _, after = rest.partition(form.end_marker)
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
@@ -100,7 +100,7 @@ def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
 
 def unavailable_page(message: str = "This page cannot be shown now: try again later") -> Problem:
     """Return the problem of a page that the build does not have."""
-    return Problem("unavailable", message, headers={"Retry-After": str(_RETRY_SECONDS)})
+    return Problem("unavailable", message, headers={"Retry-After": "60"})
 
 
 def _fill(folder: Path, name: str, values: Mapping[str, Any]) -> str:
@@ -126,9 +126,6 @@ def _get_template(folder: Path, name: str) -> jinja2.Template:
 
 
 _ASSETS_FOLDER: Final = "/theme/try/"  # below the site's static files, whose names carry a digest
-_STYLESHEETS: Final = ("swagger_ui/swagger-ui.css", "look.css")
-_SCRIPTS: Final = ("swagger_ui/swagger-ui-bundle.js", "start.js")
-_DIGEST_LENGTH: Final = 12
 
 
 def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
@@ -137,7 +134,7 @@ def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
     for name in names:
         data = files(__package__).joinpath("try_out", name).read_bytes()
         stem, _, ending = name.rpartition("/")[2].rpartition(".")
-        digest = sha256(data).hexdigest()[:_DIGEST_LENGTH]
+        digest = sha256(data).hexdigest()[:12]
         found[f"{_ASSETS_FOLDER}{stem}.{digest}.{ending}"] = data
     return found
 
@@ -152,7 +149,8 @@ class Reference:
     def __init__(self, make_pages: MakePages, site_url: str) -> None:
         self._make_pages = lru_cache(maxsize=1)(make_pages)
         self._site_url = site_url
-        sheets, scripts = _read_assets(_STYLESHEETS), _read_assets(_SCRIPTS)
+        sheets = _read_assets(("swagger_ui/swagger-ui.css", "look.css"))
+        scripts = _read_assets(("swagger_ui/swagger-ui-bundle.js", "start.js"))
         self._assets = {**sheets, **scripts}
         self._try_out = {
             "docs": DOCS,
@@ -188,8 +186,7 @@ class Reference:
         if name.endswith(MARKDOWN_INDEX):
             return write_markdown(page, self._site_url).encode()
         texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
-        values = {"page": page, "pages": pages}
-        return _render(folder, DOCS_PAGE, DOCS_BASE_TEMPLATE, texts, values)
+        return _render(folder, DOCS_PAGE, DOCS_BASE_TEMPLATE, texts, {"page": page, "pages": pages})
 
 
 def _name(path: str) -> str:

@@ -101,7 +101,6 @@ def joined_header(headers: CIMultiDictProxy[str], name: str) -> str | None:
 
 AnyResponse = web.StreamResponse
 """Any response of the service."""
-_HEAD_END: Final = b"\r\n\r\n"
 _CLOSE: Final = ("Connection", "close")
 """Ends the connection after the answer (RFC 9112, section 9.6)."""
 _WITHOUT_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
@@ -110,7 +109,6 @@ _MAX_JOINED_BYTES: Final = 16 * 1024
 _DRAIN_THRESHOLD: Final = 64 * 1024
 """Unsent bytes above which the handler waits for the client to read."""
 _LIMIT_FIELDS: Final = ("RateLimit-Policy", "RateLimit")
-_NOTHING: Final[Mapping[str, str]] = {}
 
 
 def header_lines(headers: Iterable[Header]) -> bytes:
@@ -133,7 +131,7 @@ def move_limit_headers(request: Request, headers: Mapping[str, str]) -> Mapping[
     request.limit_headers = limits
     request.extra_header_lines = header_lines((*request.origin_headers, *limits.items()))
     if len(headers) == len(_LIMIT_FIELDS):  # as with nearly every request
-        return _NOTHING
+        return {}
     return {name: value for name, value in headers.items() if name not in _LIMIT_FIELDS}
 
 
@@ -169,9 +167,7 @@ class PreparedResponse(web.StreamResponse):
 
     def closing(self) -> "PreparedResponse":
         """Return the same answer with `Connection: close`."""
-        if not self._stays_open:
-            return self
-        return self.with_headers(_CLOSE)
+        return self.with_headers(_CLOSE) if self._stays_open else self
 
     async def prepare(self, request: BaseRequest) -> AbstractStreamWriter | None:
         """Write the whole answer; for HEAD, its head."""
@@ -182,7 +178,7 @@ class PreparedResponse(web.StreamResponse):
         body = b"" if request.method == "HEAD" else self.sent_body
         lines, request_id = asked.extra_header_lines, asked.request_id.encode()
         date = _date_line(int(time.time()))
-        head = self._head, lines, date, b"X-Request-ID: ", request_id, _HEAD_END
+        head = self._head, lines, date, b"X-Request-ID: ", request_id, b"\r\n\r\n"
         if len(body) <= _MAX_JOINED_BYTES:
             transport.write(b"".join((*head, body)))
         else:

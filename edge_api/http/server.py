@@ -48,8 +48,6 @@ MAX_LINE_BYTES: Final = 64 * 1024
 
 _KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 """Leaves the file of a Unix socket when its server closes, as all did before Python 3.13."""
-_UNAVAILABLE_ADDRESS: Final = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL)
-_NOT_HTTP: Final = "The request is not valid HTTP"
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """Answers a request, and never raises."""
@@ -118,8 +116,11 @@ class ConnectionProtocol(RequestHandler):
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
         is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
-        is_long = isinstance(exc, LineTooLong)
-        part = "The request line or a header is too long" if is_long else _NOT_HTTP
+        part = (
+            "The request line or a header is too long"
+            if isinstance(exc, LineTooLong)
+            else "The request is not valid HTTP"
+        )
         problem = report_internal_error(exc) if is_ours and exc else Problem("invalid", part)
         return self._reject(cast("Request", request), problem)
 
@@ -279,8 +280,9 @@ async def listen(host: str, port: int) -> list[socket.socket]:
     opened are taken instead (sd_listen_fds(3)): connections wait in them during a restart.
     """
     if os.environ.get("LISTEN_PID") == str(os.getpid()):
-        count = int(os.environ["LISTEN_FDS"])
-        return [socket.socket(fileno=number) for number in range(3, 3 + count)]
+        return [
+            socket.socket(fileno=number) for number in range(3, 3 + int(os.environ["LISTEN_FDS"]))
+        ]
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     sockets: list[socket.socket] = []
@@ -289,7 +291,7 @@ async def listen(host: str, port: int) -> list[socket.socket]:
         try:
             sockets.append(socket.create_server(address, family=family, backlog=BACKLOG))
         except OSError as error:
-            if error.errno not in _UNAVAILABLE_ADDRESS:
+            if error.errno not in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
                 for each in sockets:
                     each.close()
                 raise

@@ -43,13 +43,11 @@ from edge_api.schema.site_policy import media_type
 
 _READ_METHODS: Final = ("GET", "HEAD")
 _ALLOW: Final = "GET, HEAD, OPTIONS"
-_NOT_FOUND_PAGE: Final = "/404.html"
 _ALIASES: Final[Mapping[str, str]] = {f"{SEARCH}/": SEARCH}
 """Paths of operations with the slash that built pages have."""
 _UNCACHED_SIZE: Final = 1024  # bytes that the cache counts for a file that is not kept in it
 _TOKEN: Final = re.compile(r"[\w-]{22}", re.ASCII)  # the form of a share's token
 _MAX_SUGGESTIONS: Final = 5  # addresses
-_PAGINATION: Final = "/page/"
 _NOT_FOUND_HEADERS: Final = (
     ("Content-Type", media_type("404.md")),
     ("Cache-Control", NEGOTIATED),
@@ -91,9 +89,11 @@ class SitePages:
                 query = request.rel_url.raw_query_string
                 status = 308 if path in self._moved else 301
                 location = f"{elsewhere}?{query}" if query else elsewhere
-                headers = (("Location", location), ("Cache-Control", SHORT_LIVED), *PAGE_HEADERS)
-                return PreparedResponse(status, headers)
-            status, file = 404, self.files.get(_NOT_FOUND_PAGE)
+                return PreparedResponse(
+                    status,
+                    (("Location", location), ("Cache-Control", SHORT_LIVED), *PAGE_HEADERS),
+                )
+            status, file = 404, self.files.get("/404.html")
             if file is None:
                 raise Problem("not_found", "There is no page at this address")
         choice = self._choose(file, status, request)
@@ -107,8 +107,7 @@ class SitePages:
 
     def redirect_target(self, path: str) -> str | None:
         """Return the address that another name of a page redirects to."""
-        elsewhere = self._moved.get(path) or _ALIASES.get(path)
-        return elsewhere or canonical_address(self.files, path)
+        return self._moved.get(path) or _ALIASES.get(path) or canonical_address(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:
         accepted = joined_header(request.headers, "Accept")
@@ -132,7 +131,7 @@ class SitePages:
     @cached_property
     def _suggester(self) -> PathSuggester:
         files = self.build_files
-        pages = (path for path in files if path.endswith("/") and _PAGINATION not in path)
+        pages = (path for path in files if path.endswith("/") and "/page/" not in path)
         return PathSuggester(path for path in pages if markdown_alternate(files, files[path]))
 
     async def _prepare(self, choice: _Choice) -> Representation:
@@ -204,8 +203,7 @@ class Site:
             except OSError:
                 if self._current() is pages:
                     break
-        headers = {"Retry-After": "5"}
-        raise Problem("unavailable", "This file cannot be read now", headers=headers)
+        raise Problem("unavailable", "This file cannot be read now", headers={"Retry-After": "5"})
 
     async def _start_message(self, request: Request) -> web.StreamResponse | None:
         """Return the contact page with a message about a public post that the query names."""

@@ -40,7 +40,6 @@ _FOR_MACHINES: Final[Mapping[str, str]] = {
     "/sitemap.xml": 'rel="sitemap"; type="application/xml"',
 }
 """Files that every page links to, if the build has them."""
-_FEEDS: Final = ("feed.xml", "feed.json")
 
 
 def cache_control(name: str) -> str:
@@ -108,7 +107,7 @@ def _links(files: Mapping[str, SiteFile], file: SiteFile) -> Headers:
 def _list_feeds(file: SiteFile) -> list[str]:
     folder = f"/{file.name.removesuffix(INDEX_HTML)}"
     folders = ["/"] if folder == "/" or not folder.endswith("/") else [folder, "/"]
-    return [f"{each}{feed}" for each in folders for feed in _FEEDS]
+    return [f"{each}{feed}" for each in folders for feed in ("feed.xml", "feed.json")]
 
 
 def list_redirects(
@@ -163,8 +162,6 @@ def parse_range(header: str, size: int) -> range | None:
 MAX_IN_MEMORY_BYTES: Final = 1024 * 1024
 """Bytes up to which a file is kept in memory and answered with one write."""
 _CHUNK_BYTES: Final = 256 * 1024  # bytes that are read and sent at a time of a larger file
-_OMITTED: Final = frozenset({"Content-Type", "Link"})
-"""Headers that a 304 leaves out (RFC 9110, section 15.4.5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +205,9 @@ def represent(
         headers=headers,
         body=body,
         full_response=None if body is None else PreparedResponse(status, headers, body),
-        not_modified=PreparedResponse(304, [each for each in headers if each[0] not in _OMITTED]),
+        not_modified=PreparedResponse(  # without these (RFC 9110, section 15.4.5)
+            304, [each for each in headers if each[0] not in ("Content-Type", "Link")]
+        ),
     )
 
 
@@ -248,8 +247,9 @@ def _span(representation: Representation, request: Request) -> range | None:
         return None
     span = parse_range(asked, representation.size)
     if span is not None and not span:
-        content_range = {"Content-Range": f"bytes */{representation.size}"}
-        raise Problem("range_not_satisfiable", headers=content_range)
+        raise Problem(
+            "range_not_satisfiable", headers={"Content-Range": f"bytes */{representation.size}"}
+        )
     return span
 
 
@@ -260,8 +260,7 @@ async def _part(
     headers = (*representation.headers, ("Content-Range", content_range))
     if representation.body is None:
         return await _stream(representation, 206, headers, span, request)
-    body = representation.body[span.start : span.stop]
-    return PreparedResponse(206, headers, body)
+    return PreparedResponse(206, headers, representation.body[span.start : span.stop])
 
 
 async def _stream(

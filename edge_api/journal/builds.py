@@ -142,7 +142,6 @@ NO_BUILD: Final = f"there is no build: run {BUILD} build"
 LOST: Final = f"the current build is gone, and the one before it is served: run {BUILD} build"
 UNINDEXED: Final = "its pages are served meanwhile, but nothing that needs the index"
 
-_NOT_BUILT: Final = "The journal is not built yet"
 _log = logging.getLogger(__name__)
 
 
@@ -222,7 +221,11 @@ class BuildManager:
     def build(self) -> Build:
         """Return the current build. Raises Problem `unavailable` while there is none."""
         if self.current is None:
-            message = "The journal's index cannot be read" if self._unindexed else _NOT_BUILT
+            message = (
+                "The journal's index cannot be read"
+                if self._unindexed
+                else "The journal is not built yet"
+            )
             raise Problem("unavailable", message, headers={"Retry-After": "5"})
         return self.current
 

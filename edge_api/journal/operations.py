@@ -144,7 +144,6 @@ MAX_SEARCH_RESULTS: Final = 50  # results of one search
 
 _POST: Final = PostRecord.model_json_schema(mode="serialization")["properties"]
 _RESULT_PROPERTIES: Final = {"id": _POST["slug"], "title": _POST["title"], "url": _POST["url"]}
-_RESULT: Final = object_schema(_RESULT_PROPERTIES, *_RESULT_PROPERTIES)
 
 
 def next_cursor(value: Json) -> str | None:
@@ -217,7 +216,11 @@ SEARCH: Final = Tool(
     to_result=_as_results,
     output=object_schema(
         {
-            "results": {"type": "array", "items": _RESULT, "description": "Best first."},
+            "results": {
+                "type": "array",
+                "items": object_schema(_RESULT_PROPERTIES, *_RESULT_PROPERTIES),
+                "description": "Best first.",
+            },
             "suggestion": {
                 "type": "string",
                 "description": "The query in another spelling; absent where none is likely.",

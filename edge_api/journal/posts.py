@@ -21,7 +21,6 @@ CACHE_CONTROL: Final = "private, no-cache"
 """Only the client may store it, and must revalidate it: a new build is current at once."""
 
 _RECORD: Final = TypeAdapter(PostRecord)
-_CONTENT_MEMBERS: Final = {"content", "content_html"}
 _BLOCKS: Final = "p|h[1-6]|li|ul|ol|d[dltv]|t[dhr]|table|pre|blockquote|div|fig\\w*|caption|summary"
 _BREAK: Final = re.compile(rf"<(?=/?(?:{_BLOCKS}|[bh]r|details|aside|section)\b)")
 """The tags that separate two words without a space."""
@@ -69,7 +68,7 @@ def make_entry(record: PostRecord, body: bytes) -> Entry:
     return Entry(
         cursor=PostCursor(format_instant(record.published_at), record.slug),
         tags=frozenset(map(normalize_tag, record.tags)),
-        summary=_RECORD.dump_json(record, exclude=_CONTENT_MEMBERS),
+        summary=_RECORD.dump_json(record, exclude={"content", "content_html"}),
         document=Document(body, cache_control=CACHE_CONTROL),
     )
 

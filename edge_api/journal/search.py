@@ -139,7 +139,6 @@ _MAX_TITLE_LENGTH: Final = 60
 _MAX_LINK_LENGTH: Final = 2000
 """Characters of an address in a header: clients read no header above 8 KiB."""
 _LLMS_TXT: Final = "/llms.txt"
-_ROBOTS: Final = ("X-Robots-Tag", "noindex")
 
 
 class SearchQuery(BaseModel):
@@ -212,8 +211,9 @@ async def _make_page(
 ) -> Document:
     results = await find_results(build, words, page)
     if is_markdown:
-        text = write_results(results, service.settings.site_url)
-        return _document(text.encode(), MARKDOWN, NEGOTIATED)
+        return _document(
+            write_results(results, service.settings.site_url).encode(), MARKDOWN, NEGOTIATED
+        )
     values = {"words": words, "results": results, "page_size": PAGE_SIZE}
     body = await service.pages.render("search", page_title(words), **values)
     return _document(body, HTML, REVALIDATE, _links(build, results))
@@ -229,7 +229,7 @@ def _links(build: Build, results: Results) -> Headers:
 
 
 def _document(body: bytes, media_type: str, caching: str, links: Headers = ()) -> Document:
-    headers = (_ROBOTS, *links)
+    headers = (("X-Robots-Tag", "noindex"), *links)
     return Document(body, media_type, caching, headers, is_cached=False, varies=("Accept",))
 
 

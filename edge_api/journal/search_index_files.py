@@ -231,8 +231,9 @@ async def _make(files: IndexFiles, posts_file: Path) -> None:
         async with asyncio.timeout(BUILD_SECONDS):
             output = (await process.stderr.read()).decode(errors="replace").strip()
             if status := await process.wait():
-                reason = output.split("\n")[-1]
-                _log.warning("no search index is kept: status %d, %s", status, reason)
+                _log.warning(
+                    "no search index is kept: status %d, %s", status, output.split("\n")[-1]
+                )
     except OSError as error:  # TimeoutError is one of them, without words
         _log.warning("no search index is kept: %s", error.strerror or "it took too long")
     finally:

@@ -18,8 +18,6 @@ _CONTROL: Final = "\x00-\x1f\x7f-\x9f"  # Unicode's category Cc
 _CONTROL_EXCEPT_LINES: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f"
 """The same without the tab and the line feed."""
 
-_FIRST_CHARACTERS: Final = [chr(number) for number in range(0x3001)]  # as far as white space goes
-
 
 class TextRule:
     """A rule for texts: 1 to `max_length` code points; `multiline` allows tabs and line feeds."""
@@ -28,7 +26,9 @@ class TextRule:
         self._max_length = max_length
         self._white = f"{_WHITE_SPACE}\t\n" if multiline else _WHITE_SPACE
         self._forbidden = _CONTROL_EXCEPT_LINES if multiline else _CONTROL
-        self._trimmed = "".join(filter(re.compile(f"[{self._white}]").match, _FIRST_CHARACTERS))
+        self._trimmed = "".join(  # from the first characters, as far as white space goes
+            filter(re.compile(f"[{self._white}]").match, map(chr, range(0x3001)))
+        )
         self._control = re.compile(f"[{self._forbidden}]")
 
     def clean(self, text: str) -> str:
@@ -41,8 +41,9 @@ class TextRule:
         if not cleaned:
             raise ValueError("must not be empty")
         if (more := len(cleaned) - self._max_length) > 0:
-            limit = f"{len(cleaned):,} of {self._max_length:,} characters"
-            raise ValueError(f"{limit}: shorten it by {more:,}")
+            raise ValueError(
+                f"{len(cleaned):,} of {self._max_length:,} characters: shorten it by {more:,}"
+            )
         return cleaned
 
     def json_schema(self, description: str) -> dict[str, Any]:

@@ -262,8 +262,7 @@ def _ref(schema: Schema) -> Schema:
 def _error_content(status: int, error_format: ErrorFormat) -> Json:
     if error_format == "page":
         return {kind: {"schema": {"type": "string"}} for kind in ("text/html", "text/markdown")}
-    name = _error_name(status, error_format)
-    return {JSON: {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    return {JSON: {"schema": {"$ref": f"#/components/schemas/{_error_name(status, error_format)}"}}}
 
 
 def _error_name(status: int, error_format: ErrorFormat) -> str:

@@ -90,10 +90,6 @@ _SERVER: Final = re.compile(
 )
 """As libpq takes it, of which one thing is needed: the database's name."""
 _HIDDEN: Final = "(hidden)"
-_SENTENCE: Final = (
-    "must be sqlite:///path/to/file.db, or postgresql://user:password@host:port/database; "
-    "in user and password write what is no letter or digit as %40 for @ and so on"
-)
 
 
 def read_database(text: str) -> str:
@@ -102,7 +98,10 @@ def read_database(text: str) -> str:
         return text
     found = _SERVER.fullmatch(text)
     if found is None:
-        raise ValueError(_SENTENCE)
+        raise ValueError(
+            "must be sqlite:///path/to/file.db, or postgresql://user:password@host:port/database; "
+            "in user and password write what is no letter or digit as %40 for @ and so on"
+        )
     ports = re.findall(r":([0-9]+)(?:,|$)", found["hosts"] or "")
     if not all(1 <= int(port) <= MAX_PORT for port in ports):
         raise ValueError(f"must have a port from 1 to {MAX_PORT}")

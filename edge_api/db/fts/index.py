@@ -93,7 +93,6 @@ _FILL_WORDS: Final = """
     INSERT INTO word SELECT term, doc FROM vocabulary
         WHERE length(term) BETWEEN 3 AND ? AND term NOT GLOB '*[0-9]*' ORDER BY doc DESC
 """
-_FILL_FORMS: Final = "INSERT INTO form (form) VALUES ('rebuild')"
 _FORMS: Final = "SELECT term FROM form WHERE form MATCH ? LIMIT ?"
 
 # Posts whose title has all the words come first: BM25 gives almost no weight to a word that most
@@ -373,7 +372,7 @@ def _fill(connection: sqlite3.Connection, texts: Iterable[tuple[int, SearchText]
     """Add posts by their numbers, then the words of all posts, and commit."""
     connection.executemany(_FILL, ((number, *map(to_index_text, text)) for number, text in texts))
     connection.execute(_FILL_WORDS, (MAX_WORD_LENGTH,))
-    connection.execute(_FILL_FORMS)
+    connection.execute("INSERT INTO form (form) VALUES ('rebuild')")
     connection.execute("COMMIT")
 
 

@@ -189,7 +189,6 @@ SEARCH: Final = (
 
 CASED_END: Final = 0x20000
 """The code point after the last letter with a case: a tenth of all need checking."""
-_WILDCARD: Final = "%"
 
 
 @lru_cache(maxsize=1024)
@@ -201,9 +200,7 @@ def number_placeholders(text: str) -> str:
 
 def like_operands(pattern: str) -> tuple[str]:
     """Return the operand of `like`, with PostgreSQL's wildcard for runs."""
-    return (
-        "".join(_WILDCARD if piece in RUN_WILDCARDS else piece for piece in split_pattern(pattern)),
-    )
+    return ("".join("%" if piece in RUN_WILDCARDS else piece for piece in split_pattern(pattern)),)
 
 
 def ilike_operands(pattern: str) -> tuple[bool, str, str, str]:

@@ -69,8 +69,7 @@ async def schema_version(connection: Connection) -> int:
     there = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_steps")
     if there is None:
         return 0
-    version = await connection.fetchval("SELECT max(number) FROM schema_steps")
-    return int(version or 0)
+    return int(await connection.fetchval("SELECT max(number) FROM schema_steps") or 0)
 
 
 async def _check(session: PostgresConnection, url: str, *, create: bool) -> None:
@@ -99,8 +98,10 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> None
 def check_server(number: int, encoding: str, *, is_read_only: bool) -> None:
     """Raise StoreRefusal for a server that is too old, not in UTF-8, or only read from."""
     if number < MIN_VERSION * 10_000:
-        version = f"{number // 10_000}.{number % 10_000}"
-        raise StoreRefusal(f"PostgreSQL {version} is too old: install {MIN_VERSION} or later")
+        raise StoreRefusal(
+            f"PostgreSQL {number // 10_000}.{number % 10_000} is too old: "
+            f"install {MIN_VERSION} or later"
+        )
     if encoding != "UTF8":
         raise StoreRefusal(
             f"the database has the encoding {encoding}: "

@@ -155,13 +155,12 @@ class PostgresLimits:
 
     async def hit(self, limit: RateLimit, key: str) -> LimitDecision:
         """Count a hit if every window of the limit has room for it."""
-        digest = self._digest(limit, key)
         amounts = [item.amount for item in limit.items]
         seconds = [float(item.get_expiry()) for item in limit.items]
-        ages = await self._fetch(_HIT, digest, amounts, seconds, max(seconds))
+        ages = await self._fetch(_HIT, self._digest(limit, key), amounts, seconds, max(seconds))
         if ages is not None:
             return decide(limit, ages, allowed=True)
-        return decide(limit, await self._fetch(_PEEK, digest) or (), allowed=False)
+        return await self.peek(limit, key)
 
     async def peek(self, limit: RateLimit, key: str) -> LimitDecision:
         """Return the remaining hits, without counting one."""

@@ -36,8 +36,6 @@ _KEYS: Final = (
     "CREATE TABLE {table}_search_keys "
     "(number INTEGER PRIMARY KEY, row_id TEXT NOT NULL UNIQUE) STRICT"
 )
-_NUMBER: Final = "INSERT INTO {table}_search_keys (row_id) VALUES (new.id)"
-_FREE: Final = "DELETE FROM {table}_search_keys WHERE row_id = old.id"
 _INDEX: Final = (
     "INSERT INTO {table}_search (rowid, {columns}) "
     "SELECT number, {new} FROM {table}_search_keys WHERE row_id = new.id"
@@ -49,9 +47,11 @@ _FORGET: Final = (
 SEARCH: Final = (
     _KEYS,
     f"CREATE VIRTUAL TABLE {{table}}_search USING fts5({{columns}}, {_TRIGRAMS})",
-    _trigger("insert", "INSERT", _NUMBER, _INDEX),
+    _trigger(
+        "insert", "INSERT", "INSERT INTO {table}_search_keys (row_id) VALUES (new.id)", _INDEX
+    ),
     _trigger("update", "UPDATE OF {columns}", _FORGET, _INDEX),
-    _trigger("delete", "DELETE", _FORGET, _FREE),
+    _trigger("delete", "DELETE", _FORGET, "DELETE FROM {table}_search_keys WHERE row_id = old.id"),
 )
 """The statements that make the index of a table's searched columns. A row is deleted by its former
 values, since the index keeps no text; by a number of its own, since VACUUM changes the number of a

@@ -169,8 +169,9 @@ def check_library(version: tuple[int, ...], empty: sqlite3.Connection) -> None:
         except sqlite3.DatabaseError:
             missing.append(name)
     if missing:
-        names = ", ".join(missing)
-        raise StoreRefusal(f"this SQLite was built without {names}: install a complete one")
+        raise StoreRefusal(
+            f"this SQLite was built without {', '.join(missing)}: install a complete one"
+        )
 
 
 def check_file_system(folder: Path, kind: str) -> None:

@@ -196,8 +196,9 @@ class StoreConnections:
         self.is_open = False
         self._version_connection.close()
         with suppress(TimeoutError, sqlite3.Error):
-            closing = asyncio.gather(self.fast.close(), self.slow.close())
-            await asyncio.wait_for(closing, CLOSE_SECONDS)
+            await asyncio.wait_for(
+                asyncio.gather(self.fast.close(), self.slow.close()), CLOSE_SECONDS
+            )
         with suppress(TimeoutError, sqlite3.Error):
             await asyncio.wait_for(self.writer.close(truncates_wal=truncates_wal), CLOSE_SECONDS)
 

@@ -13,8 +13,6 @@ from edge_api.operation.service import JSON
 Json = Mapping[str, Any]
 Credential = Literal["none", "key", "token", "client"]
 
-_PLACEHOLDER: Final = "..."  # the end of an example value that the reader has to replace
-_UNESCAPED: Final = ":*,()."
 _FIRST_SUCCESS, _FIRST_REDIRECT = 200, 300
 
 
@@ -47,16 +45,20 @@ def make_call(operation: AnyOperation, entry: Json, site_url: str) -> Call:
         if each["in"] == "path":
             path = path.replace(f"{{{each['name']}}}", quote(str(each["example"]), safe=""))
     pairs = [pair for each in parameters if each["in"] == "query" for pair in _pairs(each)]
-    query = f"?{urlencode(pairs, safe=_UNESCAPED)}" if pairs else ""
+    query = urlencode(pairs, safe=":*,().")
     body = next(iter(operation.body.examples.values()), None) if operation.body else None
     return Call(
         method=operation.method,
-        url=f"{site_url}{path}{query}",
+        url=f"{site_url}{path}{'?' if query else ''}{query}",
         credential=_credential(operation),
         headers={each["name"]: each["example"] for each in parameters if each["in"] == "header"},
         body=body,
         is_form=operation.body is not None and operation.body.media_type != JSON,
-        variables=dict(_variables(body)),
+        variables={
+            value: name.upper()
+            for name, value in (body.items() if isinstance(body, dict) else ())
+            if isinstance(value, str) and value.endswith("...")  # the reader has to replace it
+        },
     )
 
 
@@ -74,15 +76,6 @@ def _credential(operation: AnyOperation) -> Credential:
         return "token" if operation.audience == "mcp" else "key"
     is_clients = operation.error_format == "oauth" and "unauthenticated" in operation.problems
     return "client" if is_clients else "none"
-
-
-def _variables(body: Any) -> Iterator[tuple[str, str]]:
-    for name, value in body.items() if isinstance(body, dict) else ():
-        if isinstance(value, str) and value.endswith(_PLACEHOLDER):
-            yield value, name.upper()
-
-
-_PYTHON_CONSTANTS: Final = {None: "None", True: "True", False: "False"}
 
 
 def make_examples(call: Call) -> tuple[Example, ...]:
@@ -193,8 +186,6 @@ def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> st
         case str():
             name = variables.get(value)
             return f'os.environ["{name}"]' if name else _quote(value)
-        case None | bool():
-            return _PYTHON_CONSTANTS[value]
     return str(value)
 
 
@@ -226,11 +217,11 @@ def _javascript_options(call: Call) -> Iterator[str]:
         yield f"body: {'new URLSearchParams' if call.is_form else 'JSON.stringify'}({text})"
 
 
-_CLIENT: Final = "${process.env.CLIENT_ID}:${process.env.CLIENT_SECRET}"
 _JAVASCRIPT_CREDENTIALS: Final[Mapping[Credential, str]] = {
     "key": '"X-API-Key": process.env.KEY,',
     "token": "Authorization: `Bearer ${process.env.ACCESS_TOKEN}`,",
-    "client": f"Authorization: `Basic ${{btoa(`{_CLIENT}`)}}`,",
+    "client": "Authorization: "
+    "`Basic ${btoa(`${process.env.CLIENT_ID}:${process.env.CLIENT_SECRET}`)}`,",
 }
 
 

@@ -106,8 +106,9 @@ class Entries:
     def _parameters(self, entry: Json) -> Iterator[Field]:
         for each in entry["parameters"]:
             schema = {**each["schema"], "description": each.get("description", "")}
-            mark = REQUEST[not each.get("required", False)]
-            yield self._field(each["name"], schema, mark, each["in"])
+            yield self._field(
+                each["name"], schema, REQUEST[not each.get("required", False)], each["in"]
+            )
 
     def _answer(self, status: str, response: Json) -> ResponseEntry:
         headers = response.get("headers", {})
@@ -331,9 +332,6 @@ def _table(heads: Sequence[str], rows: Iterator[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
-_OVERVIEW: Final = Group("Overview", "How to call it: addresses, credentials, errors, limits.", ())
-
-
 def make_pages(
     operations: Sequence[AnyOperation], document: Json, site_url: str, limits: Mapping[str, str]
 ) -> tuple[ReferencePage, ...]:
@@ -376,7 +374,13 @@ def _overview(site_url: str, limits: Mapping[str, str]) -> ReferencePage:
         ),
     }
     text = Template(source).safe_substitute(rows, site=site_url, mcp=AUDIENCES["mcp"])
-    return ReferencePage(DOCS, _OVERVIEW.name, "API", _OVERVIEW.description, Prose(text))
+    return ReferencePage(
+        path=DOCS,
+        name="Overview",
+        title="API",
+        description="How to call it: addresses, credentials, errors, limits.",
+        prose=Prose(text),
+    )
 
 
 def _problems() -> str:

@@ -53,21 +53,6 @@ class Prose:
         return Markup(_MARKDOWN.renderInline(self.markdown))  # noqa: S704  likewise
 
 
-_TABLE_OPEN: Final = (
-    '<div class="table-scroll" role="group" aria-label="Table" tabindex="0">\n<table>\n'
-)
-
-
-def _make_parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.add_render_rule("fence", _render_fence)
-    parser.add_render_rule("table_open", lambda *_: _TABLE_OPEN)
-    parser.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
-    parser.add_render_rule("th_open", lambda *_: '<th scope="col">')
-    parser.add_render_rule("heading_open", _render_heading)
-    return parser
-
-
 def _render_fence(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
     token = tokens[index]
     html = Code(token.info or "text", token.content.rstrip("\n")).html
@@ -79,7 +64,15 @@ def _render_heading(_: Any, tokens: Any, index: int, *_rest: Any) -> str:
     return f'<{tokens[index].tag} id="{anchor}">'
 
 
-_MARKDOWN: Final = _make_parser()
+_MARKDOWN: Final = MarkdownIt("commonmark", {"html": False}).enable("table")
+_MARKDOWN.add_render_rule("fence", _render_fence)
+_MARKDOWN.add_render_rule(
+    "table_open",
+    lambda *_: '<div class="table-scroll" role="group" aria-label="Table" tabindex="0">\n<table>\n',
+)
+_MARKDOWN.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
+_MARKDOWN.add_render_rule("th_open", lambda *_: '<th scope="col">')
+_MARKDOWN.add_render_rule("heading_open", _render_heading)
 
 
 @dataclass(frozen=True, slots=True)
