@@ -58,7 +58,6 @@ async def show_access(visit: Visit) -> Values:
     ]
     opened, leads, warning = await _keys(visit).find_open()
     latest = visit.session.key_expires_at
-    said = {name: text.replace("all enquiries", leads) for name, text in SCOPES.items()}
     return {
         "is_owner": visit.actor == OWNER,
         "revoked": visit.query.get("revoked"),
@@ -71,7 +70,11 @@ async def show_access(visit: Visit) -> Values:
         "ended": [row for row in keys if row["state"] not in ("valid", "rotated")],
         "sessions": await service[Sessions].all(),
         "session_id": visit.session.id,
-        "scopes": {name: text for name, text in said.items() if name in visit.actor.scopes},
+        "scopes": {
+            name: text.replace("all enquiries", leads)
+            for name, text in SCOPES.items()
+            if name in visit.actor.scopes
+        },
         "usual": DEFAULT_SCOPES,
         "key": visit.path.get("key", ""),
         "chosen": visit.chosen,
@@ -160,8 +163,9 @@ async def issue(visit: Visit) -> OperationResult:
             raise FormErrors({field: f"{sentence}."}) from None
         if problem.code != "conflict":
             raise
-        message = "This key was issued already, and its secret was shown: see the list"
-        raise Problem("conflict", message) from None
+        raise Problem(
+            "conflict", "This key was issued already, and its secret was shown: see the list"
+        ) from None
     return await _show_secret(visit, issued)
 
 
