@@ -42,8 +42,6 @@ from edge_api.schema.paths import (
     REQUEST_ACCESS,
 )
 
-ACCESS_FORM_URL: Final = "/contact/#access"
-CLAIM_RETRY_AFTER_SECONDS: Final = 300  # after which it makes sense to claim again
 _TAG: Final = "access"
 
 
@@ -100,7 +98,7 @@ class ClaimedCredentials(Credential):
 
 async def show_form(service: Service, _request: OperationRequest[None, None]) -> OperationResult:
     """Redirect a browser to the form for people, or to the contact page if that has none."""
-    address = ACCESS_FORM_URL if service.settings.access_requests == "on" else "/contact/"
+    address = "/contact/#access" if service.settings.access_requests == "on" else "/contact/"
     return OperationResult(b"", status=303, headers={"Location": address}, media_type=HTML)
 
 
@@ -132,8 +130,9 @@ async def claim(service: Service, request: OperationRequest[None, ClaimInput]) -
         }
         return OperationResult(body)
     next_step = "Nobody has decided yet: send the claim token again later."
-    headers = {"Retry-After": str(CLAIM_RETRY_AFTER_SECONDS)}
-    return OperationResult(_registration(service, row, next_step), status=202, headers=headers)
+    return OperationResult(
+        _registration(service, row, next_step), status=202, headers={"Retry-After": "300"}
+    )
 
 
 def _registration(service: Service, row: dict[str, Any], next_step: str) -> dict[str, Any]:

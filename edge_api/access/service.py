@@ -206,7 +206,6 @@ class AccessDecisions:
 REQUEST_LIFETIME: Final = timedelta(days=14)  # the time for the decision and the claim
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 MAX_PENDING: Final = 1000
-FULL_RETRY_SECONDS: Final = 3600
 
 _LIMIT: Final = "leads"  # leads and requests are for the same person
 
@@ -266,11 +265,11 @@ class AccessRequests:
         try:
             async with self._lock:  # so that the count stays exact
                 if await count_pending(self._store, self._clock()) >= MAX_PENDING:
-                    headers = {"Retry-After": str(FULL_RETRY_SECONDS)}
-                    message = (
-                        "Too many requests for access wait for a decision: try again another day"
+                    raise Problem(  # noqa: TRY301  what was counted is given back below
+                        "unavailable",
+                        "Too many requests for access wait for a decision: try again another day",
+                        headers={"Retry-After": "3600"},
                     )
-                    raise Problem("unavailable", message, headers=headers)  # noqa: TRY301
                 await self._store.run(Insert(ACCESS_REQUESTS, [row]), audit, *mail)
         except Problem:
             await self._limiter.refund(_LIMIT, address)
@@ -304,8 +303,10 @@ class AccessRequests:
         where = (Filter("claim_digest", "eq", hash_secret(token)), *not_expired(now))
         (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
         if not result.rows:
-            message = "No request has this claim token, or it has expired: make another request"
-            raise Problem("not_found", message)
+            raise Problem(
+                "not_found",
+                "No request has this claim token, or it has expired: make another request",
+            )
         return result.rows[0]
 
     async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:

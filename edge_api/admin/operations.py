@@ -3,7 +3,7 @@
 Rows are declared in `db.tables`, filters in `admin.filters`; `admin.rows` does the work.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -40,7 +40,7 @@ from edge_api.admin.schemas import (
 )
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
-from edge_api.db.table import Column, Table
+from edge_api.db.table import Table
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.operation.model import (
     AnyOperation,
@@ -133,14 +133,13 @@ def _operation(table: Table, verb: str, **parts: Any) -> AnyOperation:
 
 
 def _read(table: Table) -> AnyOperation:
-    columns = [table.columns[name] for name in table.readable]
     return _operation(
         table,
         "read",
         summary=f"Rows of {table.name}. {table.description}",
         handler=partial(read_rows, table),
         scope="admin:read",
-        parameters=(*_paging(table), _filters(columns), _PREFER),
+        parameters=_parameters(table),
         responses=_rows(table),
         problems=("not_acceptable",),
         cancel_on_disconnect=True,
@@ -148,12 +147,17 @@ def _read(table: Table) -> AnyOperation:
     )
 
 
-def _paging(table: Table) -> tuple[Parameter, ...]:
-    limit = {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT}
+def _parameters(table: Table) -> tuple[Parameter, ...]:
+    columns = [table.columns[name] for name in table.readable]
     return (
         _select(table),
         Parameter(
-            "limit", "query", limit, "How many rows at the most.", example=10, component="RowLimit"
+            "limit",
+            "query",
+            {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+            "How many rows at the most.",
+            example=10,
+            component="RowLimit",
         ),
         Parameter(
             "offset",
@@ -171,6 +175,25 @@ def _paging(table: Table) -> tuple[Parameter, ...]:
             "greatest; the primary key decides between equals.",
             example=f"{table.key}.desc",
         ),
+        # One exploded object: parameters of their own, named by columns. A parameter called `id`
+        # would be taken for an identifier by tools that follow one from answer to request; what
+        # stands in it is a filter.
+        Parameter(
+            "filters",
+            "query",
+            filters_schema(columns),
+            "Parameters named by columns, each of them a filter.",
+            example={column.name: "not.is.null" for column in columns if column.required},
+        ),
+        Parameter(
+            "Prefer",
+            "header",
+            {"type": "string"},
+            f"`{COUNT_EXACT}` puts the number of all rows that match into `Content-Range` "
+            "(RFC 7240).",
+            example=COUNT_EXACT,
+            component="RowCount",
+        ),
     )
 
 
@@ -185,29 +208,6 @@ def _select(table: Table) -> Parameter:
     )
 
 
-def _filters(columns: Sequence[Column]) -> Parameter:
-    """Return the filters as one exploded object: parameters of their own, named by columns.
-
-    A parameter called `id` would be taken for an identifier by tools that follow one from answer
-    to request; what stands in it is a filter.
-    """
-    return Parameter(
-        "filters",
-        "query",
-        filters_schema(columns),
-        "Parameters named by columns, each of them a filter.",
-        example={column.name: "not.is.null" for column in columns if column.required},
-    )
-
-
-_PREFER: Final = Parameter(
-    "Prefer",
-    "header",
-    {"type": "string"},
-    f"`{COUNT_EXACT}` puts the number of all rows that match into `Content-Range` (RFC 7240).",
-    example=COUNT_EXACT,
-    component="RowCount",
-)
 _PAGE_HEADERS: Mapping[str, str] = {
     "Content-Range": "Of a read: `first-last/total`; `*` for no row, or a total not asked for.",
     "Preference-Applied": f"Of a read: `{COUNT_EXACT}`, if asked for.",

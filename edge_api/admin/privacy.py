@@ -130,8 +130,9 @@ class Retention:
         ids = [row["id"] for row in tokens if normalize_recipient(row["email"]) not in named]
         batches = (ids[start : start + DELETE_BATCH] for start in range(0, len(ids), DELETE_BATCH))
         delete = partial(self._delete_keys, EMAIL_UNSUBSCRIBE_TOKENS, since="created_at")
-        unused = (UNUSED_TOKEN,)
-        return sum([await delete(tuple(ids), actor=actor, where=unused) for ids in batches])
+        return sum(
+            [await delete(tuple(ids), actor=actor, where=(UNUSED_TOKEN,)) for ids in batches]
+        )
 
     async def _mailed_addresses(self) -> Collection[str]:
         """Return the canonical form of every address that a row names."""

@@ -363,8 +363,7 @@ def _write_result(
 def _encode(kind: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -> OperationResult:
     """Return rows in the media type. Raises Problem as `singleton` does."""
     if kind == CSV:
-        sheet = to_csv(names, rows).encode()
-        return OperationResult(sheet, media_type=CSV_TYPE, **more)
+        return OperationResult(to_csv(names, rows).encode(), media_type=CSV_TYPE, **more)
     if kind == SINGLE:
         return OperationResult(singleton(rows), media_type=SINGLE, **more)
     return OperationResult(rows, **more)

@@ -78,24 +78,26 @@ _JSON_VALUE: Schema = {
     "if": {"type": "object"},
     "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
 }
-_INTEGER: Schema = {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER}
-_UUID: Schema = {
-    "type": "string",
-    "pattern": f"^{PATTERNS[ColumnType.UUID]}$",
-    "description": "A UUID (RFC 9562), in either case.",
-}
-_INSTANT: Schema = {
-    "type": "string",
-    "pattern": f"^{PATTERNS[ColumnType.TIMESTAMP]}$",
-    "description": "A date and time (RFC 3339), in UTC where no zone stands.",
-}
-
 
 _REQUEST_VALUES: Mapping[ColumnType, Schema] = {
     ColumnType.TEXT: _TEXT,
-    ColumnType.INTEGER: _INTEGER,
-    ColumnType.UUID: component_ref("Uuid", _UUID),
-    ColumnType.TIMESTAMP: component_ref("Instant", _INSTANT),
+    ColumnType.INTEGER: {"type": "integer", "minimum": -MAX_INTEGER, "maximum": MAX_INTEGER},
+    ColumnType.UUID: component_ref(
+        "Uuid",
+        {
+            "type": "string",
+            "pattern": f"^{PATTERNS[ColumnType.UUID]}$",
+            "description": "A UUID (RFC 9562), in either case.",
+        },
+    ),
+    ColumnType.TIMESTAMP: component_ref(
+        "Instant",
+        {
+            "type": "string",
+            "pattern": f"^{PATTERNS[ColumnType.TIMESTAMP]}$",
+            "description": "A date and time (RFC 3339), in UTC where no zone stands.",
+        },
+    ),
     ColumnType.JSON: component_ref("JsonValue", _JSON_VALUE),
 }
 """The schema of a value in a request, by kind of column."""
@@ -131,7 +133,14 @@ def new_rows_schema(table: Table) -> Schema:
 
 def update_schema(table: Table) -> Schema:
     """Return the schema of an update: a match and the new values."""
-    members = {"match": _match(table), "values": _values(table)}
+    values = {
+        **_object(
+            [table.columns[name] for name in table.readable if name != table.key], _update_value
+        ),
+        "minProperties": 1,
+        "description": "The new values of the rows that match.",
+    }
+    members = {"match": _match(table), "values": values}
     return object_schema(members, *members, additionalProperties=False)
 
 
@@ -165,15 +174,6 @@ def _match(table: Table) -> Schema:
         "description": "What each column must equal: a value, `null`, or one of an array.",
     }
     return component_ref(f"{component_prefix(table)}Match", match)
-
-
-def _values(table: Table) -> Schema:
-    columns = [table.columns[name] for name in table.readable if name != table.key]
-    return {
-        **_object(columns, _update_value),
-        "minProperties": 1,
-        "description": "The new values of the rows that match.",
-    }
 
 
 def component_prefix(table: Table) -> str:

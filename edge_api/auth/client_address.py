@@ -13,11 +13,6 @@ from typing import Final
 
 from multidict import MultiMapping
 
-FORWARDED_FOR: Final = "X-Forwarded-For"
-FORWARDED: Final = "Forwarded"
-
-_CLIENT_PREFIX: Final = 64
-"""Bits of the smallest IPv6 network of a subscriber (RFC 6177), which counts as one client."""
 _CACHE_SIZE: Final = 4096
 _MAX_LINES: Final = 10  # lines of a header that are read, the last ones: proxies append
 _UNREADABLE: Final = ""
@@ -53,7 +48,8 @@ def address_key(address: str) -> str:
     """
     parsed = _parse(address)
     if isinstance(parsed, IPv6Address):
-        return str(IPv6Network((int(parsed), _CLIENT_PREFIX), strict=False))
+        # The smallest network of a subscriber (RFC 6177) counts as one client.
+        return str(IPv6Network((int(parsed), 64), strict=False))
     return str(parsed) if parsed else address
 
 
@@ -65,8 +61,8 @@ def client_address(
     `trusted` are networks. If the two headers disagree, a proxy writes one and passes the other on
     as its client made it up: neither is believed.
     """
-    common = headers.getall(FORWARDED_FOR, ())[-_MAX_LINES:]
-    standard = headers.getall(FORWARDED, ())[-_MAX_LINES:]
+    common = headers.getall("X-Forwarded-For", ())[-_MAX_LINES:]
+    standard = headers.getall("Forwarded", ())[-_MAX_LINES:]
     if not common and not standard:
         return ClientAddress(peer, address_key(peer))
     networks = _networks(trusted)

@@ -95,9 +95,11 @@ class Authenticator:
         if scope not in actor.scopes:
             needed = " ".join(dict.fromkeys((*_REQUIRED_SCOPES[audience], scope)))
             parameters = 'error="insufficient_scope"', f'scope="{needed}"'
-            message = f"The credential lacks the scope {scope}"
-            headers = self._challenge(audience, *parameters)
-            raise Problem("insufficient_scope", message, headers=headers)
+            raise Problem(
+                "insufficient_scope",
+                f"The credential lacks the scope {scope}",
+                headers=self._challenge(audience, *parameters),
+            )
 
     def missing_credential(self, audience: Audience = "rest") -> Problem:
         """Return the problem of a request without a credential: no error code (RFC 6750, 3.1)."""
@@ -126,7 +128,16 @@ class Authenticator:
         ]
         try:
             if unsaved:
-                await self._store.run(*(_last_use(cached.actor, at) for cached, at in unsaved))
+                await self._store.run(
+                    *(
+                        Update(
+                            CREDENTIALS,
+                            {"last_used_at": format_instant(at)},
+                            (Filter("id", "eq", cached.actor.credential_id),),
+                        )
+                        for cached, at in unsaved
+                    )
+                )
         except Problem:
             return
         for cached, at in unsaved:
@@ -170,8 +181,3 @@ def actor_of(row: Row) -> Actor:
 
 def _is_expired(cached: ValidCredential, now: datetime) -> bool:
     return cached.expires_at is not None and cached.expires_at <= now
-
-
-def _last_use(actor: Actor, at: datetime) -> Update:
-    where = (Filter("id", "eq", actor.credential_id),)
-    return Update(CREDENTIALS, {"last_used_at": format_instant(at)}, where)

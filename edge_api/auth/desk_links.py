@@ -135,11 +135,10 @@ class DeskLinks:
             return None
         if not hmac.compare_digest(mac.encode(), self._mac(link_id).encode()):
             return None
-        now = format_instant(self._clock())
         return (
             Filter("id", "eq", link_id),
             Filter("used_at", "is", None),
-            Filter("expires_at", "gt", now),
+            Filter("expires_at", "gt", format_instant(self._clock())),
         )
 
 

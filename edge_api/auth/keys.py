@@ -292,8 +292,9 @@ def read_end(end: str | None, now: datetime) -> str | None:
 def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> None:
     for name in names:
         if name not in known:
-            message = f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
-            raise Problem("invalid", message)
+            raise Problem(
+                "invalid", f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
+            )
 
 
 def _by_id(key_id: str) -> tuple[Filter, ...]:

@@ -253,8 +253,7 @@ class Limiter:
         self._fallback = MemoryLimits(now)
         self._is_unavailable = False
         self._retry_at = 0.0
-        rates = list_rates(settings).items()
-        self._limits = MappingProxyType({name: read_limit(name, rate) for name, rate in rates})
+        self._limits = {name: read_limit(name, rate) for name, rate in list_rates(settings).items()}
 
     async def exchange(self) -> None:
         """Exchange the hits of `LOCAL_LIMITS` with other edges. Raises Problem `unavailable`."""

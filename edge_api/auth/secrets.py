@@ -20,17 +20,13 @@ from edge_api.schema.credentials import (
     SecretKind,
 )
 
-SUFFIX_LENGTH: Final = 4
-"""Characters of a secret that are stored, so that people can tell keys apart."""
-
 _BASE62: Final = string.digits + string.ascii_uppercase + string.ascii_lowercase
-_RANDOM_BITS: Final = 256
 _PATTERN: Final = re.compile(SECRET_PATTERN)
 
 
 def mint(kind: SecretKind) -> str:
     """Return a new secret."""
-    return _format(kind, randbits(_RANDOM_BITS))
+    return _format(kind, randbits(256))
 
 
 def derive(kind: SecretKind, key: bytes, token: str) -> str:
@@ -73,8 +69,8 @@ def hash_secret(secret: str) -> str:
 
 
 def last_four(secret: str) -> str:
-    """Return the last characters of a secret."""
-    return secret[-SUFFIX_LENGTH:]
+    """Return what is stored of a secret, so that people can tell keys apart."""
+    return secret[-4:]
 
 
 def _format(kind: SecretKind, number: int) -> str:

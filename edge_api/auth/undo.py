@@ -1,6 +1,6 @@
 """Undo: each change is stored with its rows before and after it, and taken back by these."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -26,8 +26,6 @@ from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, TABLES
 from edge_api.db.types import ColumnType, format_instant, parse_uuid
 
-Check = Callable[[Table, Row], None]
-
 
 def audited(
     actor: Actor,
@@ -50,13 +48,11 @@ def audited(
     most = query.at_most and query.at_most + 1  # the change itself refuses more
     read = Read(query.table, where=where, limit=most)
     values = query.values if isinstance(query, Update) else None
-    return InsertFromRead(read, partial(_change, keep, values)), query, entry
 
+    def keep_both(rows: list[Row]) -> Insert:
+        return keep((row, None if values is None else {**row, **values}) for row in rows)
 
-def _change(
-    keep: "partial[Insert]", values: Mapping[str, object] | None, rows: list[Row]
-) -> Insert:
-    return keep((row, None if values is None else {**row, **values}) for row in rows)
+    return InsertFromRead(read, keep_both), query, entry
 
 
 def _keep(
@@ -84,7 +80,11 @@ def _of(audit_id: str) -> Where:
 
 
 async def undo(
-    store: Store, clock: Clock, actor: Actor, audit_id: str, check: Check | None = None
+    store: Store,
+    clock: Clock,
+    actor: Actor,
+    audit_id: str,
+    check: Callable[[Table, Row], None] | None = None,
 ) -> None:
     """Restore the rows of a change as they were before it; this can be undone in turn.
 
@@ -95,8 +95,10 @@ async def undo(
     with suppress(ValueError):
         (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
     if not (kept := found and found.rows):
-        gone = "This was undone already, or what it changed was erased, or is no longer kept"
-        raise Problem("not_found", gone)
+        raise Problem(
+            "not_found",
+            "This was undone already, or what it changed was erased, or is no longer kept",
+        )
     table = TABLES[kept[0]["table_name"]]
     if actor.tables is not None and table.name not in actor.tables:
         raise Problem("forbidden", f"Your key is not for the table {table.name}")

@@ -34,7 +34,6 @@ PAGE_SIZE: Final = 50
 LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
 MAX_CSV_ROWS: Final = 10_000
 NEWEST: Final = (Order("created_at", descending=True),)
-FAILED: Final = ("bounced", "complained", "dlq")
 DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
@@ -96,7 +95,10 @@ async def inbox(visit: Visit) -> Values:
     query = read_query(visit, PAGE_SIZE)
     found, has_more = await find_leads(visit.service.store, query)
     page = query.offset // PAGE_SIZE + 1
-    back = (_spelled("recipient_email", found), Filter("status", "in", FAILED))
+    back = (
+        _spelled("recipient_email", found),
+        Filter("status", "in", ("bounced", "complained", "dlq")),
+    )
     failed, same = await visit.service.store.run(
         Read(EMAIL_SEND_LOG, ("id", "recipient_email"), back, limit=1000),
         Read(LEADS, ("id", "email"), (_spelled("email", found),), limit=1000),
@@ -158,6 +160,7 @@ async def show_lead(visit: Visit) -> Values:
     log, part = await visit.service.store.run(
         Read(EMAIL_SEND_LOG, where=to, order=NEWEST, limit=20), Read(LEADS, where=other)
     )
+    lines = row["message"][:1500].splitlines()
     return {
         "title": row["name"],
         "lead": row,
@@ -167,7 +170,8 @@ async def show_lead(visit: Visit) -> Values:
         "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
         "fields": {column.name: text for column, text in fields(LEADS, row)},
-        "reply": _quote(row),
+        # Quoted as RFC 3676, section 4.5, says.
+        "reply": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
         "is_whole": visit.may_use(""),
     }
 
@@ -197,12 +201,6 @@ async def _find_next(visit: Visit, row: Row) -> str | None:
         if found := (await find_leads(visit.service.store, query))[0]:
             return str(found[0]["id"])
     return None
-
-
-def _quote(row: Row) -> str:
-    """Return the message as a reply quotes it (RFC 3676, section 4.5); long ones are cut."""
-    lines = row["message"][:1500].splitlines()
-    return "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)])
 
 
 async def save_lead(visit: Visit) -> str:
@@ -238,12 +236,10 @@ async def erase(visit: Visit) -> OperationResult:
     return await render(service, "erased", "Erased", found=found, copies=copies, back=INBOX_PATH)
 
 
-OVERVIEW: Final = Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True)
 INBOX: Final = Screen(INBOX_PATH, "Inbox", "inbox", inbox, LEADS.name, nav="Inbox")
 LEAD: Final = Screen("/desk/leads/{key}/", "A lead", "lead", show_lead, LEADS.name)
-_LEAD_OF_PERSON: Final = Screen(LEAD.path, LEAD.title, LEAD.template, show_lead)
 SCREENS: Final = (
-    OVERVIEW,
+    Screen("/desk/", "Desk", "overview", overview, nav="Overview", is_open=True),
     INBOX,
     LEAD,
     Screen("/desk/leads.csv", "", "", export_csv, LEADS.name),
@@ -252,5 +248,10 @@ SCREENS: Final = (
 ACTIONS: Final = (
     Action("/desk/leads/mark/", INBOX, mark),
     Action(LEAD.path, LEAD, save_lead),
-    Action("/desk/leads/{key}/erase/", _LEAD_OF_PERSON, erase, needs_fresh_sign_in=True),
+    Action(
+        "/desk/leads/{key}/erase/",
+        replace(LEAD, table=""),  # a person is in many tables: only for who reaches all
+        erase,
+        needs_fresh_sign_in=True,
+    ),
 )

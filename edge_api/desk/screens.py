@@ -58,7 +58,6 @@ from edge_api.schema.paths import DESK
 SIGN_IN: Final = "/desk/sign-in/"
 SHEET: Final = "/desk/desk.css"
 Values = Mapping[str, Any]
-FormLists = Mapping[str, str | list[str]]
 Request = OperationRequest[Any, Any]
 
 
@@ -72,7 +71,7 @@ class Visit:
     pairs: Sequence[tuple[str, str]]
     here: str
     """The address of the screen that is shown, or that has the form."""
-    form: FormLists = field(default_factory=dict)
+    form: Mapping[str, str | list[str]] = field(default_factory=dict)
 
     @property
     def actor(self) -> Actor:
@@ -258,11 +257,13 @@ def _admit(visit: Visit, screen: Screen, scope: Scope, *, is_grave: bool) -> Non
     """Count the request; raise Problem unless the sign-in has scope and tables, and is new."""
     visit.service.limiter.count(AUTHENTICATED, visit.session.id)
     if scope not in visit.actor.scopes:
-        message = f"Your key lacks the scope {scope}: sign in with one that has it"
-        raise Problem("forbidden", message)
+        raise Problem(
+            "forbidden", f"Your key lacks the scope {scope}: sign in with one that has it"
+        )
     if not screen.is_open and not visit.may_use(screen.table):
-        message = "Your key is for some tables alone: sign in with one for all, or by a link"
-        raise Problem("forbidden", message)
+        raise Problem(
+            "forbidden", "Your key is for some tables alone: sign in with one for all, or by a link"
+        )
     if is_grave:
         visit.require_fresh_sign_in()
 

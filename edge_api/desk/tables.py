@@ -16,10 +16,8 @@ from edge_api.db.types import PARSERS, ColumnType
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
-_ONE: Final = ReturnOptions(single=True)
-_ADDING: Final = ("column", "operator", "value")
-"""Members of the form that adds a filter to the address."""
-_OWN: Final = (*_ADDING, "done")
+_OWN: Final = ("column", "operator", "value", "done", "select")
+"""Parameters that are no filters: of the form that adds one, of a notice, and one left aside."""
 
 
 async def list_tables(visit: Visit) -> Values:
@@ -40,7 +38,7 @@ def find_table(visit: Visit) -> Table:
 async def list_rows(visit: Visit) -> Values:
     """Return a page of rows; the address has filters and order in PostgREST's dialect."""
     table = find_table(visit)
-    pairs = [pair for pair in visit.pairs if pair[0] not in _OWN and pair[0] != "select"]
+    pairs = [pair for pair in visit.pairs if pair[0] not in _OWN]
     fault, page = "", None
     if visit.query.get("column") and visit.query.get("operator") in OPERATORS:
         text = f"{visit.query['operator']}.{visit.query.get('value', '')}"
@@ -154,11 +152,14 @@ async def _update(
     visit: Visit, table: Table, match: Mapping[str, Any], values: Mapping[str, Any]
 ) -> None:
     try:
-        await visit.service[Rows].update(table, match, values, visit.actor, _ONE)
+        await visit.service[Rows].update(
+            table, match, values, visit.actor, ReturnOptions(single=True)
+        )
     except Problem as problem:
         if problem.code == "not_acceptable":
-            message = "The row has changed this moment: look at it again, and save again"
-            raise Problem("conflict", message) from None
+            raise Problem(
+                "conflict", "The row has changed this moment: look at it again, and save again"
+            ) from None
         name, colon, sentence = problem.message.partition(": ")
         if problem.code == "invalid" and colon and name in values:
             raise FormErrors({name: f"{name} {sentence}."}) from None
@@ -184,10 +185,12 @@ async def delete(visit: Visit) -> str:
     return f"/desk/tables/{table.name}/"
 
 
-TABLES: Final = Screen("/desk/tables/", "Tables", "tables", list_tables, nav="Tables", is_open=True)
-ROWS: Final = Screen("/desk/tables/{table}/", "Rows", "rows", list_rows, is_open=True)
 ROW: Final = Screen("/desk/tables/{table}/{key}/", "A row", "row", show_row, is_open=True)
-SCREENS: Final = (TABLES, ROWS, ROW)
+SCREENS: Final = (
+    Screen("/desk/tables/", "Tables", "tables", list_tables, nav="Tables", is_open=True),
+    Screen("/desk/tables/{table}/", "Rows", "rows", list_rows, is_open=True),
+    ROW,
+)
 ACTIONS: Final = (
     Action(ROW.path, ROW, save),
     Action("/desk/tables/{table}/{key}/delete/", ROW, delete),

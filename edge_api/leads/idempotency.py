@@ -21,11 +21,7 @@ from edge_api.db.query import Delete, Filter, Insert, Query, Read, Store
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
-RETENTION: Final = timedelta(hours=24)
 WAIT_SECONDS: Final = 5.0  # how long a repeated request waits for the first one
-RETRY_SECONDS: Final = 1  # the Retry-After of a request that waited in vain
-CREATED: Final = 201
-"""The status of stored answers, unless another is given (RFC 9110, section 15.3.2)."""
 
 _KEY: Final = re.compile(r"[!-~]{1,255}")  # visible ASCII characters
 
@@ -63,9 +59,10 @@ class Idempotency:
         store: Store,
         clock: Clock,
         timeout: float = WAIT_SECONDS,
-        retention: timedelta = RETENTION,
-        status: int = CREATED,
+        retention: timedelta = timedelta(hours=24),
+        status: int = 201,
     ) -> None:
+        """`status` is that of the stored answers (RFC 9110, section 15.3.2)."""
         self._store = store
         self._clock = clock
         self._timeout = timeout
@@ -84,8 +81,7 @@ class Idempotency:
             async with asyncio.timeout(self._timeout):
                 await lock.acquire()
         except TimeoutError:
-            headers = {"Retry-After": str(RETRY_SECONDS)}
-            raise Problem("in_progress", headers=headers) from None
+            raise Problem("in_progress", headers={"Retry-After": "1"}) from None
         try:  # if the first one fails, the next runs
             return await self._answer(claim, work)
         finally:

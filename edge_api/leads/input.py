@@ -4,7 +4,6 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Annotated, Final
 
 import orjson
@@ -90,8 +89,6 @@ class LongLead(LeadInput, frozen=True):
     message: Annotated[str, AfterValidator(_LONG_MESSAGE.clean)]
 
 
-_CHECKED: Final = MappingProxyType({"on": True, "true": True, "1": True})
-"""The values of a ticked box from browsers and people; anything else is not ticked."""
 _STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
 
 
@@ -103,7 +100,11 @@ def read_form(fields: Mapping[str, str]) -> LeadInput:
     given = normalize_newlines(fields)
     if _STARTED.fullmatch(given.get("message", "").strip()):
         given["message"] = ""  # nothing but what `start_message` wrote
-    given["consent"] = _CHECKED.get(fields.get("consent", ""), False)
+    given["consent"] = fields.get("consent") in (
+        "on",
+        "true",
+        "1",
+    )  # ticked: by browsers, by people
     if not fields.get("consent_text", ""):
         given["consent_text"] = None
     try:

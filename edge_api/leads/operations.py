@@ -30,12 +30,9 @@ from edge_api.operation.service import OperationResult, Service
 from edge_api.schema.page_templates import CONTACT_FORM
 
 PATH: Final = "/api/public/v1/leads"
-ROW_PATH: Final = "/api/public/v1/admin/leads"
-"""The path at which one lead can be read, by a filter."""
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 CONTACT: Final = "/contact/"
-THANKS: Final = "/contact/thanks/"
 
 
 class LeadSummary(BaseModel, extra="forbid"):
@@ -90,7 +87,7 @@ async def create_lead(
 
 def lead_response(created: Created) -> OperationResult:
     """Return the answer to the sender of a lead."""
-    headers = {"Location": f"{ROW_PATH}?id=eq.{created.row['id']}"}
+    headers = {"Location": f"/api/public/v1/admin/leads?id=eq.{created.row['id']}"}
     if created.replayed:
         headers[REPLAYED] = "true"
     if created.quota is not None:
@@ -166,12 +163,6 @@ _LIST = Tool(
 )
 
 
-_UNCERTAIN: Final = (
-    "It is not certain that your message arrived; send it again as it is: it is taken once, "
-    "however often it is sent"
-)
-
-
 async def submit_form(
     service: Service, request: OperationRequest[None, FormFields]
 ) -> OperationResult:
@@ -185,7 +176,7 @@ async def submit_form(
         if isinstance(error, FormErrors):
             raise Problem("invalid", str(error)) from None
         raise
-    return lead_response(created) if for_script else redirect(THANKS)
+    return lead_response(created) if for_script else redirect("/contact/thanks/")
 
 
 async def _create(service: Service, request: OperationRequest[None, FormFields]) -> Created:
@@ -199,7 +190,12 @@ async def _create(service: Service, request: OperationRequest[None, FormFields])
         return await service[Leads].create(lead, sender, key)
     except Problem as problem:
         if problem.code == "in_progress" or problem.sqlstate == OUTCOME_UNKNOWN:
-            raise Problem(problem.code, _UNCERTAIN, headers=problem.headers) from problem
+            raise Problem(
+                problem.code,
+                "It is not certain that your message arrived; send it again as it is: it is taken "
+                "once, however often it is sent",
+                headers=problem.headers,
+            ) from problem
         raise
 
 

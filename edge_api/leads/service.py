@@ -109,8 +109,13 @@ class Leads:
         if idempotency_key is None:
             answer, replayed = await work(lambda _answer: ()), False
         else:
-            scope, request = _scope(lead, sender), lead.canonical()
-            claim = identify_request(self._secret, scope, idempotency_key, request)
+            # Two people behind one address may use the same key.
+            scope = (
+                sender.actor.label
+                if sender.actor
+                else f"address:{sender.address} {normalize_address(lead.email)}"
+            )
+            claim = identify_request(self._secret, scope, idempotency_key, lead.canonical())
             answer, replayed = await self._idempotency.once(claim, work)
         quota = None if sender.actor else await self._limiter.peek(_LIMIT, sender.address)
         return Created(orjson.loads(answer)["lead"], replayed, answer.encode(), quota)
@@ -169,9 +174,8 @@ class Leads:
         values = LEADS.new_values({"status": status, "spam_score": 0}, format_instant(now))
         hidden = [{**row, **values} for row in found.rows if row["spam_score"] >= HIDDEN_FROM]
         change = Update(LEADS, values, where, at_least=len(found.rows))
-        entries = (each.outbox_entries(row) for row in hidden for each in self._listeners)
-        queries = chain.from_iterable(entries)
-        await self._store.run(*audited(actor, "update", change, now), *queries)
+        reports = (each.outbox_entries(row) for row in hidden for each in self._listeners)
+        await self._store.run(*audited(actor, "update", change, now), *chain.from_iterable(reports))
         for listener in self._listeners:
             listener.wake()
 
@@ -219,13 +223,6 @@ def _insert_query(row: Row, sender: Sender) -> Insert:
         "spam_reasons": ValueIfExists([*(reasons or ()), "repeated"], reasons),
     }
     return Insert(LEADS, [{**row, **scored}], condition=same)
-
-
-def _scope(lead: LeadInput, sender: Sender) -> str:
-    """Return the owner of an Idempotency-Key: two people behind one address may use the same."""
-    if sender.actor is not None:
-        return sender.actor.label
-    return f"address:{sender.address} {normalize_address(lead.email)}"
 
 
 FIRST_SEARCHED: Final = 250

@@ -19,7 +19,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Delete, Query, Store, Update
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
-from edge_api.mail.messages import MailSession, Refused, Transport
+from edge_api.mail.messages import CLOSING, MailSession, Refused, Transport
 from edge_api.mail.preparation import MessageComposer, NotSent
 from edge_api.mail.queue import Claims, log_insert, pause, retry_for, time_to_live
 from edge_api.mail.suppressions import is_suppressed, suppression
@@ -72,7 +72,6 @@ LOGIN_PAUSE: Final = timedelta(minutes=5)
 MAX_RECORD_ATTEMPTS: Final = 60
 RECORD_RETRY_SECONDS: Final = 1.0
 """The number of attempts to log a sent message, and the seconds between them."""
-CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
 MIN_LEASE: Final = timedelta(seconds=90)  # the remaining lease that is needed to begin a message
 BACKOFF: Final = tuple(timedelta(seconds=seconds) for seconds in (30, 120, 480, 1500))

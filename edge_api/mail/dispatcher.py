@@ -118,8 +118,7 @@ class Mailing:
         if until := paused_until(state, now):
             yield f"mail is paused until {until}: fix the relay as email_send_log says, or wait"
         if dead.rows:
-            advice = f"{EDGE} mail list says why, mail retry sends it again"
-            yield f"mail was given up: {advice}"
+            yield f"mail was given up: {EDGE} mail list says why, mail retry sends it again"
         if any(result.rows for result in late):
             yield "mail waits for longer than half of its time to live: look at the relay"
         if suppressed.rows:

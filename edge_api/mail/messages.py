@@ -31,6 +31,7 @@ from edge_api.db.tables import CREDENTIALS, LEADS
 from edge_api.leads.input import SUSPECT_FROM
 from edge_api.schema.unknown_names import UnknownNames, note_unknown_names
 
+CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 Stage = Literal["connect", "login", "sender", "recipient", "data"]
 """The stage of a refusal. `connect`: the relay was not reached, or stopped answering."""
 
@@ -60,7 +61,6 @@ Transport = Callable[[], AbstractAsyncContextManager[MailSession]]
 
 Queue = Literal["auth", "transactional"]
 QUEUES: Final[tuple[Queue, ...]] = ("auth", "transactional")  # in the order of sending
-AutoSubmitted = Literal["auto-generated", "auto-replied"]  # RFC 3834, section 5.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ class MessageType:
     """The table of the row that it is about; without that row nothing is sent."""
     retry_for: timedelta | None = None
     """The time that it is tried each hour after the usual attempts."""
-    auto_submitted: AutoSubmitted = "auto-generated"
+    auto_submitted: Literal["auto-generated", "auto-replied"] = "auto-generated"
+    """RFC 3834, section 5.1."""
     unsubscribable: bool = False  # whether the templates get `unsubscribe_url`
 
 
@@ -163,14 +164,8 @@ MESSAGE_TYPES: Mapping[str, MessageType] = MappingProxyType(
 
 _JOINERS: Final = frozenset("\u200c\u200d")
 """Format characters that are part of spellings, and of some emoji."""
-_LABEL_CHARACTERS: Final = frozenset(" .'-&+\u2019")
+_LABEL_CHARACTERS: Final = _JOINERS.union(" .'-&+\u2019")
 """Characters in names that separate nothing in a header of addresses."""
-
-
-def _finalize(value: object) -> object:
-    if isinstance(value, Markup) or not isinstance(value, str):
-        return value
-    return one_line(value)
 
 
 def _instant(value: str | datetime) -> str:
@@ -187,14 +182,6 @@ def _reasons(lead: Mapping[str, Any]) -> list[str]:
 
 def _is_repeated(lead: Mapping[str, Any]) -> bool:
     return _reasons(lead) == ["repeated"]
-
-
-def _is_suspect(lead: Mapping[str, Any]) -> bool:
-    return lead["spam_score"] >= SUSPECT_FROM and not _is_repeated(lead)
-
-
-def _mailto(address: str) -> str:
-    return f"mailto:{quote(one_line(address), safe='@')}"
 
 
 _SHIPPED: Final[Mapping[str, str]] = {
@@ -243,14 +230,25 @@ class MailTemplates:
             ),
             autoescape=select_autoescape(["html"], default_for_string=False),
             auto_reload=False,
-            finalize=_finalize,
+            finalize=lambda value: (
+                one_line(value)
+                if isinstance(value, str) and not isinstance(value, Markup)
+                else value
+            ),
             undefined=note_unknown_names(self.unknown) if folder else StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
         )
-        self._environment.filters.update(instant=_instant, reasons=_reasons, mailto=_mailto)
-        self._environment.tests.update(suspect=_is_suspect, repeated=_is_repeated)
+        self._environment.filters.update(
+            instant=_instant,
+            reasons=_reasons,
+            mailto=lambda address: f"mailto:{quote(one_line(address), safe='@')}",
+        )
+        self._environment.tests.update(
+            suspect=lambda lead: lead["spam_score"] >= SUSPECT_FROM and not _is_repeated(lead),
+            repeated=_is_repeated,
+        )
 
     def render(
         self, message_type: MessageType, values: Mapping[str, Any], unsubscribe_url: str | None
@@ -286,7 +284,10 @@ def one_line(text: str) -> str:
 
 def label(text: str) -> str:
     """Return the letters, digits and spaces of a name, which cannot pass for an address."""
-    kept = (char if _is_label(char) else " " for char in one_line(text))
+    kept = (
+        char if char in _LABEL_CHARACTERS or unicodedata.category(char)[0] in "LMN" else " "
+        for char in one_line(text)
+    )
     return " ".join("".join(kept).split())
 
 
@@ -295,10 +296,6 @@ def _sanitize(char: str) -> str:
     if category in ("Cc", "Zl", "Zp"):
         return " "
     return "" if category in ("Cf", "Cs") and char not in _JOINERS else char
-
-
-def _is_label(char: str) -> bool:
-    return char in _LABEL_CHARACTERS or char in _JOINERS or unicodedata.category(char)[0] in "LMN"
 
 
 MAX_SUBJECT_LENGTH: Final = 200  # characters

@@ -6,7 +6,6 @@ authenticated by their signature (Standard Webhooks 1.0).
 """
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
@@ -39,8 +38,6 @@ from edge_api.operation.service import NOINDEX, HtmlResult, OperationResult, Ser
 from edge_api.schema.page_templates import PageName
 from edge_api.schema.paths import EMAIL_HOOK, UNSUBSCRIBE
 
-_PLAIN: Final = "text/plain; charset=utf-8"
-
 
 async def show_unsubscribe(
     service: Service, request: OperationRequest[None, None]
@@ -53,8 +50,7 @@ async def show_unsubscribe(
     if await is_suppressed(service.store, address):
         return await _render_done(service, address, "Already unsubscribed")
     action = f"{UNSUBSCRIBE}?{urlencode({'token': _token(request)})}"
-    masked = mask(address)
-    return await _page(service, "unsubscribe", "Unsubscribe", action=action, address=masked)
+    return await _page(service, "unsubscribe", "Unsubscribe", action=action, address=mask(address))
 
 
 async def unsubscribe(service: Service, request: OperationRequest[None, None]) -> OperationResult:
@@ -69,7 +65,9 @@ async def unsubscribe(service: Service, request: OperationRequest[None, None]) -
     try:
         return await _render_done(service, address, title)
     except Problem:  # it was done, though no build is there to say so in the look of the site
-        return HtmlResult(f"{title}.\n".encode(), headers=NOINDEX, media_type=_PLAIN)
+        return HtmlResult(
+            f"{title}.\n".encode(), headers=NOINDEX, media_type="text/plain; charset=utf-8"
+        )
 
 
 def _token(request: OperationRequest[Any, Any]) -> str:
@@ -89,8 +87,9 @@ async def _refuse(service: Service, problem: Problem) -> HtmlResult:
         "This link is not known here, so nothing was changed.",
         "It may have been cut off on its way: use the whole of the link in the mail.",
     ]
-    title = "This link is not known"
-    return await _page(service, "notice", title, status=problem.status, sentences=sentences)
+    return await _page(
+        service, "notice", "This link is not known", status=problem.status, sentences=sentences
+    )
 
 
 async def _page(
@@ -98,9 +97,6 @@ async def _page(
 ) -> HtmlResult:
     body = await service.pages.render(name, title, **values)
     return HtmlResult(body, status=status, headers=NOINDEX)
-
-
-_CHALLENGE: Final = MappingProxyType({"WWW-Authenticate": 'StandardWebhooks realm="email"'})
 
 
 class Event(BaseModel, strict=True, frozen=True):
@@ -130,8 +126,11 @@ def check_signature(service: Service, headers: Mapping[str, str], raw: bytes) ->
     if not secrets:
         raise Problem("not_found", "Nothing is taken here: EMAIL_HOOK_SECRET is not set")
     if not is_signed(secrets, headers, raw):
-        message = "The signature is missing, wrong, or more than five minutes old or early"
-        raise Problem("unauthenticated", message, headers=_CHALLENGE)
+        raise Problem(
+            "unauthenticated",
+            "The signature is missing, wrong, or more than five minutes old or early",
+            headers={"WWW-Authenticate": 'StandardWebhooks realm="email"'},
+        )
 
 
 async def handle_email_event(

@@ -50,9 +50,7 @@ from edge_api.settings import Settings
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
 _NEWEST: Final = (Order("created_at", descending=True),)
-_HOUR: Final = timedelta(hours=1)
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
-_SENT: Final = 250  # the relay's answer (RFC 5321, section 4.2.3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,7 @@ class MessageComposer:
         where = (
             Filter("template_name", "eq", "lead_acknowledgement"),
             Filter("status", "eq", "sent"),
-            Filter("created_at", "gt", format_instant(self.clock() - _HOUR)),
+            Filter("created_at", "gt", format_instant(self.clock() - timedelta(hours=1))),
         )
         most = self.settings.acknowledgements_per_hour
         count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
@@ -122,7 +120,7 @@ class MessageComposer:
         row: Row = {
             "id": hmac.digest(self.secret, about.encode(), "sha256").hex(),
             "request_digest": sha256(entry["id"].encode()).hexdigest(),
-            "status": _SENT,
+            "status": 250,  # the relay's answer (RFC 5321, section 4.2.3)
             "response": entry["subject_id"],  # by which it is erased with the lead
             "created_at": format_instant(now),
             "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
@@ -161,12 +159,15 @@ class MessageComposer:
         (found,) = await self.store.run(Read(LEADS, (), where, _NEWEST, 100, with_total=True))
         if not found.rows:
             return NotSent("none of the hidden leads is left")
-        desk = self._desk("leads/?status=spam")
-        values = {**self._site(), "number": found.total, "leads": found.rows, "desk_url": desk}
+        values = {
+            **self._site(),
+            "number": found.total,
+            "leads": found.rows,
+            "desk_url": self._desk("leads/?status=spam"),
+        }
         return compose(HIDDEN.template, await self._envelope(entry), values, self.templates)
 
     async def _envelope(self, entry: Row) -> Envelope:
-        is_reply = message_type_of(entry) == ACKNOWLEDGEMENT
         return Envelope(
             message_id=entry["id"],
             sender=self.settings.mail_from or PLACEHOLDER_SENDER,
@@ -174,7 +175,7 @@ class MessageComposer:
             date=datetime.fromisoformat(entry["created_at"]),
             host=urlsplit(self.settings.site_url).hostname or "localhost",
             unsubscribe_url=await self.links.link(entry["recipient_email"], _require(entry))
-            if is_reply
+            if message_type_of(entry) == ACKNOWLEDGEMENT
             else None,
         )
 
@@ -222,9 +223,8 @@ def _require(entry: Row) -> Update:
 
 def site_title(settings: Settings) -> str:
     """Return the title of the site from its current build; without one, its host."""
-    index = settings.build_dir / CURRENT_LINK / INDEX_FILE
     try:
-        return read_head(index).site_title
+        return read_head(settings.build_dir / CURRENT_LINK / INDEX_FILE).site_title
     except BuildRefusal:
         return urlsplit(settings.site_url).hostname or settings.site_url
 
@@ -243,7 +243,6 @@ _REQUEST: Final[Mapping[str, Any]] = {
     "claim_digest": "0" * 64,
     "expires_at": "2099-01-01T00:00:00.000000Z",
 }
-_RECIPIENT: Final = "ada@example.org"
 
 
 def open_templates(settings: Settings) -> MailTemplates:
@@ -294,7 +293,7 @@ def sample_message(
     envelope = Envelope(
         message_id=new_id(now),
         sender=settings.mail_from or "owner@example.org",
-        recipient=_RECIPIENT,
+        recipient="ada@example.org",
         date=now,
         host=urlsplit(settings.site_url).hostname or "localhost",
         unsubscribe_url=f"{settings.site_url}{UNSUBSCRIBE}?token=SAMPLE",

@@ -5,7 +5,7 @@ message is lost and none is sent of what was rolled back. The log has one row fo
 an entry; the entry's id is its `message_id` there. Nothing is sent here, and the DNS is not asked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -159,9 +159,6 @@ class Claims(Leases):
 
 
 NO_RELAY: Final = "mail is not configured: SMTP_URL is not set"
-NO_OWNER: Final = "OWNER_EMAIL is not set"
-NO_ADDRESS: Final = "owner"
-"""The owner's address in the log where none is set."""
 BURST: Final = 20
 """Notices to the owner within `BURST_WINDOW`, after which further ones are held and become one."""
 BURST_WINDOW: Final = timedelta(minutes=10)
@@ -234,7 +231,7 @@ class Outbox:
         """
         owner = self.owner
         if not owner or not self.is_configured:
-            return self._queue(message_type, owner or NO_ADDRESS, subject, NO_OWNER)
+            return self._queue(message_type, owner or "owner", subject, "OWNER_EMAIL is not set")
         now = self._clock()
         single = new_entry(message_type, owner, subject["id"], now)
         held = new_entry(SUMMARY, owner, subject["id"], now)
@@ -244,8 +241,7 @@ class Outbox:
             Filter("status", "eq", "pending"),
             Filter("created_at", "gt", format_instant(now - BURST_WINDOW)),
         )
-        newest = (Order("created_at", descending=True),)
-        read = Read(EMAIL_SEND_LOG, ("id",), where, newest, BURST)
+        read = Read(EMAIL_SEND_LOG, ("id",), where, (Order("created_at", descending=True),), BURST)
 
         def choose(rows: list[Row]) -> Row:
             return held if len(rows) >= BURST else single
@@ -315,7 +311,11 @@ class OutboxAdmin:
     async def all(self) -> list[Row]:
         """Return all entries, waiting or dead, oldest first, each with its last logged `reason`."""
         (result,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
-        reasons = await self._read_reasons(result.rows)
+        ids = Filter("message_id", "in", tuple(entry["id"] for entry in result.rows))
+        columns = ("message_id", "error_message", "created_at", "id")
+        order = (Order("created_at"), Order("id"))
+        (log,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
+        reasons = {row["message_id"]: row["error_message"] for row in log.rows}  # the last one
         return [{**entry, "reason": reasons.get(entry["id"])} for entry in result.rows]
 
     async def retry(self, entry_id: str | None = None) -> int:
@@ -355,13 +355,6 @@ class OutboxAdmin:
         change = audited(self._actor, "discard", delete, self._clock(), ("id",))
         _, gone, _ = await self._store.run(*change)
         return _count(gone, entry_id)
-
-    async def _read_reasons(self, entries: Sequence[Row]) -> dict[str, str | None]:
-        ids = Filter("message_id", "in", tuple(entry["id"] for entry in entries))
-        order = (Order("created_at"), Order("id"))
-        columns = ("message_id", "error_message", "created_at", "id")
-        (result,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
-        return {row["message_id"]: row["error_message"] for row in result.rows}
 
 
 def _given_up(entry_id: str | None) -> Where:

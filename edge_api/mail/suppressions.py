@@ -76,7 +76,6 @@ async def suppress(store: Store, address: str, insert: Insert, *others: Query) -
     return False
 
 
-_TOKEN_BYTES: Final = 32
 _MIN_MASKED_LENGTH: Final = 3  # characters of a local part; of a shorter one nothing is shown
 
 
@@ -130,7 +129,7 @@ class UnsubscribeLinks:
 
     async def _make(self, address: str, conditions: Sequence[Query]) -> Row:
         now = self._clock()
-        given = {"email": address, "token": token_hex(_TOKEN_BYTES)}
+        given = {"email": address, "token": token_hex(32)}
         row = EMAIL_UNSUBSCRIBE_TOKENS.new_row(given, format_instant(now), partial(new_id, now))
         insert = Insert(EMAIL_UNSUBSCRIBE_TOKENS, [row])
         if await run_unless_conflict(self._store, *conditions, insert):
@@ -178,12 +177,8 @@ class EmailEvent(BaseModel, strict=True, frozen=True):
 
 
 REPORT_RETENTION: Final = timedelta(days=7)  # longer than any provider repeats a report
-_OK: Final = 200
-_UNKNOWN_TEMPLATE: Final = "system"
-"""The template of a message that the log does not know."""
 
-
-_EFFECTS: Mapping[ReportType, tuple[Status, Reason]] = MappingProxyType(
+_EFFECTS: Mapping[ReportType, tuple[Status, Reason | None]] = MappingProxyType(
     {
         "email.bounced": ("bounced", "bounce"),
         "email.complained": ("complained", "complaint"),
@@ -199,7 +194,7 @@ class Feedback:
         self._store = store
         self._clock = clock
         self._secret = secret
-        self._idempotency = Idempotency(store, clock, retention=REPORT_RETENTION, status=_OK)
+        self._idempotency = Idempotency(store, clock, retention=REPORT_RETENTION, status=200)
 
     async def record(self, event: EmailEvent, delivery_id: str) -> tuple[bytes, bool]:
         """Log an event, and suppress its address if that is due, in one transaction.
@@ -214,8 +209,6 @@ class Feedback:
     async def _record(
         self, event: EmailEvent, delivery_id: str, store_response: StoreResponse
     ) -> str:
-        status: Status
-        reason: Reason | None
         status, reason = _EFFECTS[event.type]
         if event.type == "email.bounced" and event.data.bounce_type == "transient":
             status, reason = "soft_bounced", None
@@ -230,7 +223,7 @@ class Feedback:
         return answer
 
     async def _log_query(self, event: EmailEvent, status: Status, delivery_id: str) -> Insert:
-        message_id, template = event.data.message_id, _UNKNOWN_TEMPLATE
+        message_id, template = event.data.message_id, "system"  # unless the log knows it
         if message_id is not None:
             bare = message_id.strip().removeprefix("<").removesuffix(">")
             where = (Filter("message_id", "in", (message_id, bare, bare.partition("@")[0])),)

@@ -23,7 +23,7 @@ from typing import Final, Self
 from aiosmtplib import SMTP, SMTPException, SMTPResponseException, SMTPServerDisconnected
 
 from edge_api.db.email_address import Mailbox, MailFolder, SmtpRelay, parse_mailbox, parse_relay
-from edge_api.mail.messages import MailSession, Refused, Stage, Transport
+from edge_api.mail.messages import CLOSING, MailSession, Refused, Stage, Transport
 from edge_api.mail.queue import NO_RELAY
 from edge_api.settings import is_loopback
 
@@ -44,8 +44,6 @@ _STAGES: Final[Mapping[Stage, str]] = {
 TIMEOUTS: Final = (30.0, 600.0)
 """Seconds for opening a connection with its login, and for each envelope; and for a message (RFC
 5321, section 4.5.3.2.6): after an earlier end the relay may have it, and it is sent twice."""
-_QUIT_SECONDS: Final = 2.0
-_CLOSING: Final = 421  # the relay ends the connection (RFC 5321, section 3.8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +86,7 @@ class SmtpSession:
     async def __aexit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
         if kind is None:
             with suppress(*TRANSPORT_ERRORS):
-                async with asyncio.timeout(_QUIT_SECONDS):
+                async with asyncio.timeout(2):
                     await self._client.quit()
         self._client.close()
 
@@ -166,7 +164,7 @@ class SmtpSession:
         try:
             return await self._name_sender(outgoing)
         except (SMTPServerDisconnected, SMTPResponseException) as error:
-            is_answer = isinstance(error, SMTPResponseException) and error.code != _CLOSING
+            is_answer = isinstance(error, SMTPResponseException) and error.code != CLOSING
             if is_answer or not self._used:
                 raise
         self._client.close()
@@ -192,8 +190,9 @@ class SmtpSession:
         on_envelope = outgoing.sender.international or outgoing.recipient.international
         offered = self._client.supports_extension("smtputf8")
         if on_envelope and not offered:
-            message = "the relay takes no addresses beyond ASCII: 5.6.7"
-            raise Refused("recipient", None, "5.6.7", message)
+            raise Refused(
+                "recipient", None, "5.6.7", "the relay takes no addresses beyond ASCII: 5.6.7"
+            )
         return offered and (on_envelope or any(map(_is_non_ascii, outgoing.message.values())))
 
 
@@ -201,8 +200,9 @@ def _mailbox(stage: Stage, text: str) -> Mailbox:
     try:
         return parse_mailbox(text)
     except ValueError:
-        message = f"the {stage} cannot be written on an envelope: 5.1.3"
-        raise Refused(stage, None, "5.1.3", message) from None
+        raise Refused(
+            stage, None, "5.1.3", f"the {stage} cannot be written on an envelope: 5.1.3"
+        ) from None
 
 
 def to_refused(stage: Stage, error: BaseException, seconds: float) -> Refused:
@@ -255,10 +255,6 @@ def _is_non_ascii(header: object) -> bool:
     )
 
 
-_PRIVATE_MODE: Final = 0o700
-_SUBFOLDERS: Final = ("tmp", "new", "cur")
-
-
 class MaildirTransport:
     """A maildir, made when it is first needed, with rights for its owner only."""
 
@@ -284,8 +280,8 @@ def make_maildir(path: Path) -> None:
     """Create the folder, unless it exists. Raises Refused."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        for folder in (path, *(path / part for part in _SUBFOLDERS)):
-            folder.mkdir(_PRIVATE_MODE, exist_ok=True)
+        for folder in (path, path / "tmp", path / "new", path / "cur"):
+            folder.mkdir(0o700, exist_ok=True)
     except OSError as error:
         raise _no_answer("connect", _folder_error(error)) from None
 

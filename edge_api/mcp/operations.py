@@ -36,31 +36,32 @@ MAX_BATCH: Final = 50  # messages
 ID_RANGE: Final = range(-(2**63), 2**63)
 """Greater numbers are parsed as floats (RFC 8259, section 6)."""
 
-_ID: Final = {
-    "type": ["string", "integer"],
-    "maxLength": MAX_ID_LEN,
-    "minimum": ID_RANGE[0],
-    "maximum": ID_RANGE[-1],
-    "description": "Given back.",
-}
 _URI: Final = {"type": "string", "format": "uri"}
 _STRING: Final = {"type": "string"}
-_PARAMS: Final = {"type": ["object", "null"], "description": "As the method wants them."}
-_METHOD: Final = {"type": "string", "description": "Such as `tools/list` or `tools/call`."}
 _MESSAGE: Final = object_schema(
-    {"jsonrpc": {"const": "2.0"}, "id": _ID, "method": _METHOD, "params": _PARAMS},
+    {
+        "jsonrpc": {"const": "2.0"},
+        "id": {
+            "type": ["string", "integer"],
+            "maxLength": MAX_ID_LEN,
+            "minimum": ID_RANGE[0],
+            "maximum": ID_RANGE[-1],
+            "description": "Given back.",
+        },
+        "method": {"type": "string", "description": "Such as `tools/list` or `tools/call`."},
+        "params": {"type": ["object", "null"], "description": "As the method wants them."},
+    },
     *("jsonrpc", "method"),
     description="A JSON-RPC 2.0 request, or without `id` a notification.",
-)
-_ERROR: Final = object_schema(
-    {"code": {"type": "integer"}, "message": _STRING, "data": {}}, "code", "message"
 )
 _ANSWER: Final = object_schema(
     {
         "jsonrpc": {"const": "2.0"},
         "id": {"type": ["string", "integer", "null"]},
         "result": {"type": "object"},
-        "error": _ERROR,
+        "error": object_schema(
+            {"code": {"type": "integer"}, "message": _STRING, "data": {}}, "code", "message"
+        ),
     },
     *("jsonrpc", "id"),
     description="A JSON-RPC 2.0 response: a result, or an error of the method.",
@@ -78,7 +79,6 @@ _REMOTE_MEMBERS: Final = {
     "url": _URI,
     "supportedProtocolVersions": _STRINGS,
 }
-_ICONS: Final = {"type": "array", "items": object_schema({"src": _URI}, "src")}
 _CARD_MEMBERS: Final = {
     "$schema": _URI,
     "name": {"type": "string", "pattern": "^[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+$"},
@@ -86,7 +86,7 @@ _CARD_MEMBERS: Final = {
     "title": _STRING,
     "description": {"type": "string", "maxLength": 100},
     "websiteUrl": _URI,
-    "icons": _ICONS,
+    "icons": {"type": "array", "items": object_schema({"src": _URI}, "src")},
     "remotes": {"type": "array", "items": object_schema(_REMOTE_MEMBERS, *_REMOTE_MEMBERS)},
 }
 _CARD_REQUIRED: Final = ("$schema", "name", "version", "description", "remotes")
@@ -131,13 +131,6 @@ TITLE: Final = "Journal"  # the title while there is no build that names the sit
 SERVER_DESCRIPTION: Final = (
     "Read and search a journal's posts; create and list leads; read administrative tables."
 )
-
-_QUERIES: Final = (
-    "Which posts of this journal are about search?",
-    "Fetch the newest post and sum it up.",
-    "What does this journal say about keeping data safe?",
-)
-"""Example questions, by which catalogs find the server."""
 
 # Documented in prose: as an OpenAPI parameter it would be combined with every example body.
 _ABOUT: Final = f"""\
@@ -242,7 +235,11 @@ def ai_catalog(site: Identity) -> Document:
         "url": f"{site.site_url}{SERVER_CARD}",
         "description": SERVER_DESCRIPTION,
         "tags": ["journal", "search", "reading"],
-        "representativeQueries": list(_QUERIES),
+        "representativeQueries": [  # by which catalogs find the server
+            "Which posts of this journal are about search?",
+            "Fetch the newest post and sum it up.",
+            "What does this journal say about keeping data safe?",
+        ],
         "version": VERSION,
     }
     catalog = {

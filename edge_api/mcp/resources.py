@@ -222,8 +222,6 @@ class Journal:
         reject_cursor(params)
         if not self.can_read(actor_of(context)):
             return ListResourceTemplatesResult(resource_templates=[])
-        post = "One post in Markdown, with its date, tags and address."
-        tag = "The posts with one tag, newest first, as a list in Markdown."
         templates = [
             ResourceTemplate(
                 name=name,
@@ -233,8 +231,16 @@ class Journal:
                 mime_type=MARKDOWN,
             )
             for name, template, description in (
-                ("post", self.post_template, post),
-                ("tag", self.tag_template, tag),
+                (
+                    "post",
+                    self.post_template,
+                    "One post in Markdown, with its date, tags and address.",
+                ),
+                (
+                    "tag",
+                    self.tag_template,
+                    "The posts with one tag, newest first, as a list in Markdown.",
+                ),
             )
         ]
         return ListResourceTemplatesResult(resource_templates=templates)
@@ -328,7 +334,11 @@ class Journal:
             _user_message(
                 f"Say in a few paragraphs what the journal has published{about}{since}: what the "
                 "posts have in common, and which to read first. Cite their addresses.\n\n"
-                + "\n".join(_line(post) for post in page["posts"])
+                + "\n".join(
+                    f"- {post['published_at'][:10]} {post['title']} <{post['url']}>: "
+                    f"{post['description']}"
+                    for post in page["posts"]
+                )
             )
         ]
 
@@ -345,7 +355,3 @@ def _check(prompt: Prompt, given: Mapping[str, str]) -> None:
 
 def _user_message(text: str) -> PromptMessage:
     return PromptMessage(role="user", content=TextContent(text=text))
-
-
-def _line(post: Json) -> str:
-    return f"- {post['published_at'][:10]} {post['title']} <{post['url']}>: {post['description']}"

@@ -206,8 +206,9 @@ class BoundTool:
         known = [*([self.tool.discriminator] if self.tool.discriminator else []), *self._offered]
         for name in arguments:
             if name not in known:
-                message = f"{name[:100]}: is no argument; known are {', '.join(known)}"
-                raise Problem("invalid", message)
+                raise Problem(
+                    "invalid", f"{name[:100]}: is no argument; known are {', '.join(known)}"
+                )
 
 
 def simplify_schema(schema: Any) -> Any:

@@ -33,7 +33,6 @@ WRITE_TIMEOUT_SECONDS: Final = 20.0  # how long a client may take to read an eve
 MAX_QUEUED_EVENTS: Final = 64
 """Events that are queued for a slow client before their producer has to wait."""
 
-_PING: Final = b": ping\n\n"
 _HEADERS: Final[Headers] = (
     ("Content-Type", "text/event-stream"),
     ("Cache-Control", "no-store, no-transform"),
@@ -79,8 +78,11 @@ class StreamLimit:
         """
         headers = {"Retry-After": str(RETRY_SECONDS)}
         if self._open[key] >= self._per_key:
-            message = f"{self._per_key} streams are open with this credential: close one first"
-            raise Problem("too_many_requests", message, headers=headers)
+            raise Problem(
+                "too_many_requests",
+                f"{self._per_key} streams are open with this credential: close one first",
+                headers=headers,
+            )
         if self.open_count >= self._limit:
             raise Problem("unavailable", "All streams are taken: try again later", headers=headers)
         self._open[key] += 1
@@ -192,7 +194,7 @@ class ResponseStream:
         self._is_ending = is_endless and self._is_draining()
         if self._idle_seconds >= PING_INTERVAL_SECONDS:
             self._idle_seconds = 0.0
-            await self._send(stack, _PING)
+            await self._send(stack, b": ping\n\n")
         return True
 
     async def _send(self, stack: ExitStack, data: bytes) -> None:
@@ -234,18 +236,21 @@ def _encode(message: Message) -> bytes:
 
 MessageHandler = Callable[[Request, bytes, Caller, ResponseStream], Awaitable[web.StreamResponse]]
 """Answers one message, or a batch of them: `mcp.exchange.answer_message` with an SDK server."""
-LoadHandler = Callable[[], MessageHandler]
-"""Loads the SDK, which takes half a second, and returns the handler."""
 
 
 class McpEndpoint:
     """Answers the messages that the operation `mcp` takes.
 
-    `load` is called once, in a thread.
+    `load` loads the SDK, which takes half a second, and returns the handler. It is called once, in
+    a thread.
     """
 
     def __init__(
-        self, admission: Admission, load: LoadHandler, *, is_draining: Callable[[], bool]
+        self,
+        admission: Admission,
+        load: Callable[[], MessageHandler],
+        *,
+        is_draining: Callable[[], bool],
     ) -> None:
         self.streams = StreamLimit()
         self._admission = admission

@@ -64,12 +64,15 @@ async def save_decision(service: Service, request: OperationRequest[None, Form])
     except Problem as problem:
         return await _error_page(service, problem)
     if isinstance(consent, ErrorRedirect):
-        message = "The form was changed: go back to the client and start again"
-        return await _error_page(service, Problem("forbidden", message))
+        return await _error_page(
+            service,
+            Problem("forbidden", "The form was changed: go back to the client and start again"),
+        )
     csrf, token = service[OAuthServer].csrf, answer.get("seal", "")
     if not csrf.is_valid(token, _nonce(request), pairs, service.clock()):
-        message = "The form is too old, or cookies are switched off"
-        message = f"{message}: go back to the client and try again"
+        message = (
+            "The form is too old, or cookies are switched off: go back to the client and try again"
+        )
         return await _error_page(service, Problem("forbidden", message))
     chosen = [value for name, value in members if name == "granted"]
     try:
@@ -139,8 +142,9 @@ async def _error_page(service: Service, problem: Problem) -> HtmlResult:
 
 
 async def _notice(service: Service, status: int, sentences: list[str], **more: Any) -> HtmlResult:
-    title = "This cannot be allowed"
-    body = await service.pages.render("notice", title, sentences=sentences, **more)
+    body = await service.pages.render(
+        "notice", "This cannot be allowed", sentences=sentences, **more
+    )
     return HtmlResult(body, status=status)
 
 
@@ -190,14 +194,11 @@ _ANSWER_EXAMPLES: Final[Mapping[str, Any]] = {
         "redirect_uri": "unchanged from the authorization request",
     }
 }
-_REDIRECT: Final = SuccessResponse(
-    303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
-)
-
-
 _PAGES: Final = (
     page(200, "The question"),
-    _REDIRECT,
+    SuccessResponse(
+        303, "On to the client, with a code or an error", headers={"Location": "The redirect URI."}
+    ),
     page(400, "A page that says what is wrong"),
     page(403, "No redirect: client or form could not be verified"),
 )

@@ -114,14 +114,13 @@ CLIENT_NAME: Final = TextRule(MAX_NAME_LENGTH)
 _INVALID: Final = "invalid_client_metadata"
 
 Uri = Annotated[str, Field(min_length=1, max_length=MAX_URI_LENGTH)]
-Name = Annotated[str, AfterValidator(CLIENT_NAME.clean)]
 
 
 class ClientMetadata(BaseModel, extra="ignore", strict=True):
     """The members that are read; others are ignored (RFC 7591, section 2)."""
 
     redirect_uris: Annotated[list[Uri], Field(min_length=1, max_length=MAX_REDIRECT_URIS)]
-    client_name: Name | None = None
+    client_name: Annotated[str, AfterValidator(CLIENT_NAME.clean)] | None = None
     token_endpoint_auth_method: str = "none"  # noqa: S105  the name of a way, no secret
     grant_types: list[str] | None = None
     response_types: list[str] | None = None
@@ -197,8 +196,11 @@ async def fetch_metadata(fetch: Fetch, url: str, schemes: Iterable[str]) -> Row:
     metadata = read_metadata(given, schemes)
     method = metadata.token_endpoint_auth_method
     if method not in ("none", "private_key_jwt"):
-        message = "token_endpoint_auth_method: a document can have none or private_key_jwt"
-        raise Problem("invalid", message, oauth=_INVALID)
+        raise Problem(
+            "invalid",
+            "token_endpoint_auth_method: a document can have none or private_key_jwt",
+            oauth=_INVALID,
+        )
     jwks = metadata.jwks if method == "private_key_jwt" else None
     if method == "private_key_jwt":
         if metadata.jwks_uri is not None:
@@ -218,8 +220,11 @@ def check_keys(jwks: Any) -> None:
             return
     except (JoseError, ValueError, TypeError, KeyError):
         pass
-    message = f"jwks: must be a set of 1 to {MAX_KEYS} public keys, of ordinary size"
-    raise Problem("invalid", message, oauth=_INVALID)
+    raise Problem(
+        "invalid",
+        f"jwks: must be a set of 1 to {MAX_KEYS} public keys, of ordinary size",
+        oauth=_INVALID,
+    )
 
 
 def _is_public(key: Any) -> bool:

@@ -159,8 +159,11 @@ class Clients:
         oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETE_BATCH)
         (result,) = await self._store.run(oldest)
         if not result.rows:
-            message = "Too many clients were registered recently: try again tomorrow"
-            raise Problem("unavailable", message, headers={"Retry-After": "3600"})
+            raise Problem(
+                "unavailable",
+                "Too many clients were registered recently: try again tomorrow",
+                headers={"Retry-After": "3600"},
+            )
         chosen = Filter("id", "in", tuple(row["id"] for row in result.rows))
         await delete_clients(self._store, (*UNUSED, chosen), self._clock())
 

@@ -111,7 +111,6 @@ def _authority_error(parts: SplitResult) -> str | None:
 
 
 FORM_LIFETIME: Final = timedelta(minutes=30)
-_NONCE_BYTES: Final = 24
 
 
 def is_nonce(text: str) -> bool:
@@ -127,7 +126,7 @@ class ConsentCsrf:
 
     def new_nonce(self) -> str:
         """Return a nonce for the cookie."""
-        return secrets.token_urlsafe(_NONCE_BYTES)
+        return secrets.token_urlsafe(24)
 
     def make_token(self, nonce: str, pairs: Sequence[tuple[str, str]], now: datetime) -> str:
         """Return the CSRF token of a form, bound to the cookie, the request and the time."""
@@ -160,8 +159,6 @@ KNOWN_PARAMETERS: Final = frozenset(
     }
 )
 """Known parameters; others are ignored (RFC 6749, sections 3.1 and 3.2)."""
-_REPEATABLE: Final = ("resource",)  # RFC 8707, section 2
-_UNRESTRICTED: Final = ("state",)  # any printable character (RFC 6749, appendix A.5)
 _PRINTABLE: Final = re.compile(r"[\x20-\x7e]*")
 _QUOTABLE: Final = re.compile(r'[^"\\]*')
 MAX_VALUE_LENGTH: Final = 4096  # characters
@@ -170,8 +167,6 @@ _LONGER_PARAMETERS: Final[Mapping[str, int]] = {
     "token": 8192,
     "refresh_token": 8192,
 }
-_OFFLINE: Final = "offline_access"
-"""Ignored: whether a client gets refresh tokens is in its registration."""
 
 
 class AuthRequest(OAuth2Request):  # type: ignore[misc]
@@ -188,13 +183,15 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
             if value and name in KNOWN_PARAMETERS:
                 lists.setdefault(name, []).append(_check(name, value))
         for name, values in lists.items():
-            if len(values) > 1 and name not in _REPEATABLE:
+            if len(values) > 1 and name != "resource":  # RFC 8707, section 2
                 raise Problem("invalid", f"{name}: is given more than once")
         if "scope" in lists:
-            names = [name for name in lists["scope"][0].split() if name != _OFFLINE]
+            # Whether a client gets refresh tokens is in its registration.
+            names = [name for name in lists["scope"][0].split() if name != "offline_access"]
             if not names:  # else it would count as left out, which requests all scopes
-                message = "scope: names nothing that can be granted"
-                raise Problem("invalid", message, oauth="invalid_scope")
+                raise Problem(
+                    "invalid", "scope: names nothing that can be granted", oauth="invalid_scope"
+                )
             lists["scope"] = [" ".join(names)]
         self.payload: Any = BasicOAuth2Payload({name: each[0] for name, each in lists.items()})
         self.resources = lists.get("resource", [])
@@ -211,7 +208,7 @@ class AuthRequest(OAuth2Request):  # type: ignore[misc]
 
 def _check(name: str, value: str) -> str:
     is_printable = _PRINTABLE.fullmatch(value) is not None
-    if not is_printable or (name not in _UNRESTRICTED and _QUOTABLE.fullmatch(value) is None):
+    if not is_printable or (name != "state" and _QUOTABLE.fullmatch(value) is None):
         raise Problem("invalid", f"{name}: must be printable ASCII, without quotation marks")
     if len(value) > _LONGER_PARAMETERS.get(name, MAX_VALUE_LENGTH):
         raise Problem("invalid", f"{name}: is too long")

@@ -6,7 +6,7 @@ the other finds a conflict, reads again, and sees a replay.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
@@ -71,8 +71,6 @@ from edge_api.schema.paths import (
     Audience,
 )
 from edge_api.settings import Settings
-
-_ATTEMPTS: Final = 3  # attempts to decide a request when writes conflict
 
 Decide = Callable[[AuthorizationServer, AuthRequest], Row]
 _PRESENTED: Final[Mapping[str | None, tuple[str, Table]]] = {
@@ -150,29 +148,6 @@ IDLE_CLIENT_RETENTION: Final = timedelta(days=180)
 GRANT_BATCH: Final = 500
 
 
-async def _delete_idle_clients(store: Store, now: datetime) -> None:
-    never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_CLIENT_RETENTION)))
-    last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_CLIENT_RETENTION))
-    for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
-        (result,) = await store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
-        if result.rows:
-            await delete_clients(store, where, now)
-
-
-async def _delete_grants(store: Store, now: datetime) -> None:
-    """Delete old grants without codes and refresh tokens."""
-    old = Filter("created_at", "lte", format_instant(now - 2 * REFRESH_TOKEN_LIFETIME))
-    async for rows in read_pages(store, Read(OAUTH_GRANTS, ("id",), (old,)), GRANT_BATCH):
-        grants = [row["id"] for row in rows]
-        theirs = (Filter("grant_id", "in", tuple(grants)),)
-        tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
-        found = await store.run(*(Read(table, ("grant_id",), theirs) for table in tables))
-        in_use = {row["grant_id"] for each in found for row in each.rows}
-        unused = tuple(grant for grant in grants if grant not in in_use)
-        if unused:
-            await store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", unused),)))
-
-
 class OAuthServer:
     """One authorization server; `fetch` fetches documents of clients."""
 
@@ -206,7 +181,7 @@ class OAuthServer:
         decide: Decide,
         presented: tuple[str, Table] | None = None,
     ) -> Row:
-        for _ in range(_ATTEMPTS):
+        for _ in range(3):  # while writes conflict
             request = AuthRequest(pairs, headers)
             source = presented or _PRESENTED.get(request.payload.grant_type)
             context = await self._read_context(request, source)
@@ -245,11 +220,29 @@ class OAuthServer:
     async def maintain(self) -> None:
         """Rotate signing keys, and delete idle clients. Raises Problem."""
         await self.keys.maintain()
-        await _delete_idle_clients(self._store, self._clock())
+        now = self._clock()
+        never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_CLIENT_RETENTION)))
+        last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_CLIENT_RETENTION))
+        for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
+            (result,) = await self._store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
+            if result.rows:
+                await delete_clients(self._store, where, now)
 
     async def sweep(self) -> None:
-        """Delete unused grants. This reads all grants, so run it seldom. Raises Problem."""
-        await _delete_grants(self._store, self._clock())
+        """Delete old grants without codes and refresh tokens. Raises Problem.
+
+        This reads all old grants, so run it seldom.
+        """
+        before = format_instant(self._clock() - 2 * REFRESH_TOKEN_LIFETIME)
+        old = Read(OAUTH_GRANTS, ("id",), (Filter("created_at", "lte", before),))
+        async for rows in read_pages(self._store, old, GRANT_BATCH):
+            grants = tuple(row["id"] for row in rows)
+            theirs = (Filter("grant_id", "in", grants),)
+            tables = (AUTHORIZATION_CODES, REFRESH_TOKENS)
+            found = await self._store.run(*(Read(table, ("grant_id",), theirs) for table in tables))
+            in_use = {row["grant_id"] for each in found for row in each.rows}
+            if unused := tuple(grant for grant in grants if grant not in in_use):
+                await self._store.run(Delete(OAUTH_GRANTS, (Filter("id", "in", unused),)))
 
 
 _NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Protocol endpoint"}
@@ -258,6 +251,7 @@ _NAMES: dict[Audience, str] = {"rest": "Public API", "mcp": "Model Context Proto
 def server_metadata(issuer: Issuer) -> dict[str, Any]:
     """Return the metadata of the server (RFC 8414, section 2)."""
     url = issuer.url
+    requests, claims = f"{url}{REQUEST_ACCESS}", f"{url}{CLAIM_CREDENTIAL}"
     return {
         "issuer": url,
         "authorization_endpoint": f"{url}{AUTHORIZE}",
@@ -277,22 +271,16 @@ def server_metadata(issuer: Issuer) -> dict[str, Any]:
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
         "service_documentation": f"{url}/auth.md",
-        "agent_auth": _agent_auth(issuer),
-    }
-
-
-def _agent_auth(issuer: Issuer) -> dict[str, Any]:
-    """Return the metadata for agents without an account, with the members of auth.md."""
-    requests, claims = f"{issuer.url}{REQUEST_ACCESS}", f"{issuer.url}{CLAIM_CREDENTIAL}"
-    return {
-        "skill": f"{issuer.url}/auth.md",
-        "register_uri": requests,
-        "claim_uri": claims,
-        # The same two, as later drafts of auth.md call them.
-        "identity_endpoint": requests,
-        "claim_endpoint": claims,
-        "identity_types_supported": ["anonymous"],
-        "anonymous": {"credential_types_supported": ["api_key", "access_token"]},
+        "agent_auth": {  # for agents without an account, with the members of auth.md
+            "skill": f"{url}/auth.md",
+            "register_uri": requests,
+            "claim_uri": claims,
+            # The same two, as later drafts of auth.md call them.
+            "identity_endpoint": requests,
+            "claim_endpoint": claims,
+            "identity_types_supported": ["anonymous"],
+            "anonymous": {"credential_types_supported": ["api_key", "access_token"]},
+        },
     }
 
 

@@ -68,15 +68,9 @@ class DeliveryResult:
         """Return whether the event has arrived."""
         return self.status is not None and HTTPStatus(200) <= self.status < HTTPStatus(300)
 
-    @property
-    def is_gone(self) -> bool:
-        """Return whether the address wants no event any more."""
-        return self.status == HTTPStatus.GONE
-
 
 LEASE: Final = timedelta(seconds=60)  # four times as long as an attempt may take
 MAX_CONCURRENT: Final = 8  # deliveries to one endpoint in progress at once
-GONE_REASON: Final = "it answered 410 Gone"
 RETRY_DELAYS: Final = (
     timedelta(seconds=5),
     timedelta(minutes=5),
@@ -198,7 +192,7 @@ class Dispatcher(outbox.Dispatcher):
         now = self._clock()
         if result.is_delivered:
             return (Delete(WEBHOOK_DELIVERIES, outbox.where_leased(delivery)),)
-        if result.is_gone:
+        if result.status == HTTPStatus.GONE:  # the address wants no event any more
             return self._disable(delivery, now)
         retry_at = next_attempt(delivery["attempts"], result.retry_after, now)
         values = {
@@ -215,7 +209,7 @@ class Dispatcher(outbox.Dispatcher):
         since.
         """
         endpoint_id = delivery["endpoint_id"]
-        values = {"disabled_at": format_instant(now), "disabled_for": GONE_REASON}
+        values = {"disabled_at": format_instant(now), "disabled_for": "it answered 410 Gone"}
         where = (*outbox.where_id(endpoint_id), ENABLED)
         given_up = {
             **outbox.dead_values(WEBHOOK_DELIVERIES, now),
@@ -253,9 +247,7 @@ def _read_retry_after(text: str, now: datetime) -> timedelta:
 
 POST_TIMEOUT_SECONDS: Final = 15.0
 
-_AGENT: Final = "Fore-edge (webhooks)"
 _NOT_PUBLIC: Final = "its address is not public"
-_NEEDS_HTTPS: Final = "must be https: http is for this machine alone, where SITE_URL is on it too"
 _HTTP_URL: Final = re.compile(r"https?://[!-~]+", re.IGNORECASE)
 
 
@@ -277,7 +269,11 @@ class WebhookSender:
         try:
             await self._guard(parts).resolve(parts.hostname or "", parts.port or 0)
         except BlockedAddress:
-            raise _invalid(_NOT_PUBLIC if parts.scheme == "https" else _NEEDS_HTTPS) from None
+            raise _invalid(
+                _NOT_PUBLIC
+                if parts.scheme == "https"
+                else "must be https: http is for this machine alone, where SITE_URL is on it too"
+            ) from None
         except UnicodeError:
             raise _invalid("names a host that cannot be one") from None
         except OSError:  # there is no such name, or not yet
@@ -299,7 +295,7 @@ class WebhookSender:
 
     async def _post(self, url: str, body: bytes, headers: Mapping[str, str]) -> DeliveryResult:
         guard = self._guard(_parse_url(url))
-        sent = {"Content-Type": "application/json", "User-Agent": _AGENT, **headers}
+        sent = {"Content-Type": "application/json", "User-Agent": "Fore-edge (webhooks)", **headers}
         async with guard.request("POST", URL(url, encoded=True), sent, body) as answer:
             again = answer.headers.get("Retry-After", "")
             return DeliveryResult(answer.status, f"answered {answer.status}", again)

@@ -26,8 +26,6 @@ if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
 LEAD_CREATED: Final = "lead.created"
 EVENTS: Final = (LEAD_CREATED, "post.published", "post.updated", "post.removed")
 """The events that an endpoint can choose."""
-TEST_EVENT: Final = "webhook.test"
-"""The event that an operator sends to test an endpoint; it has no data."""
 
 
 def format_event(event: str, timestamp: str, data: dict[str, Any]) -> str:
@@ -100,8 +98,9 @@ def secrets_of(endpoint: Row, box: SecretBox, now: datetime) -> Sequence[str]:
     try:
         return [box.decrypt(each).decode() for each in encrypted]
     except ValueError:
-        message = "its secret was kept with another SECRET_KEY: rotate it"
-        raise Problem("unavailable", message) from None
+        raise Problem(
+            "unavailable", "its secret was kept with another SECRET_KEY: rotate it"
+        ) from None
 
 
 SECRET_ROTATION_OVERLAP: Final = timedelta(hours=24)
@@ -201,7 +200,7 @@ class Endpoints:
     async def test(self, endpoint_id: str) -> "DeliveryResult":
         """Send a test event to an endpoint, disabled or not. Raises Problem `not_found`."""
         row, now = await self._find(endpoint_id), self._clock()
-        body = format_event(TEST_EVENT, format_instant(now), {}).encode()
+        body = format_event("webhook.test", format_instant(now), {}).encode()
         headers = sign(secrets_of(row, self._box, now), new_id(now), now, body)
         return await self._make_sender().post(row["url"], body, headers)
 
