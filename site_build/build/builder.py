@@ -71,9 +71,6 @@ from site_build.related import Related, relating
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
-_DIGITS = 12
-"""Of the digest in a build's id, hexadecimal."""
-
 _FEW = 100
 """Files that one process makes."""
 
@@ -345,7 +342,7 @@ class SiteBuild:
         templates = sorted(self.edge_templates.sources.items())
         digests = [line.digest for line in lines]
         digest = make_key(INDEX_FORMAT, now, identity, files, digests, templates)
-        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
+        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:12]}"
 
     def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""

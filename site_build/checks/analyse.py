@@ -45,11 +45,9 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
 }
 """Where each element holds addresses."""
 
-_SCRIPTS = frozenset({"javascript", "vbscript", "data"})
 _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-_HEADINGS = "h1,h2,h3,h4,h5,h6"
 _FENCED = re.compile(
     r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
     r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
@@ -124,7 +122,7 @@ class _Analyzer:
             Diagnostic(path, first + fault.line, 1, "warning", strip_marks(fault.message))
             for fault in conversion.faults
         ]
-        for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
+        for node in page.css(f"h1,h2,h3,h4,h5,h6,{','.join(_ADDRESSES)}"):
             if node.tag in _ADDRESSES:
                 self._collect(node)
             else:
@@ -229,7 +227,7 @@ class _Analyzer:
             self._note(offset, message)
         elif tag in _LINKS and (meant := _guess_scheme(scheme)):
             self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
-        elif tag in _LINKS and scheme in _SCRIPTS:
+        elif tag in _LINKS and scheme in {"javascript", "vbscript", "data"}:
             self._note(offset, f"a link by `{scheme}:` does nothing here; write an address")
         elif tag in _MEDIA and scheme != "data":
             self._note(offset, "pages show nothing of other sites; copy the file to content/images")

@@ -16,12 +16,10 @@ from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.site import UNDATED, Document, Identity, Site, Tag
 
-_SPECIAL = re.compile(r"([\\\[\]`*_<>])")
-
 
 def escape_text(text: str) -> str:
     """Return plain text so that Markdown shows it as it is."""
-    return _SPECIAL.sub(r"\\\1", text)
+    return re.sub(r"([\\\[\]`*_<>])", r"\\\1", text)
 
 
 def write_link(text: str, url: str) -> str:

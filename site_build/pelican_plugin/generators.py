@@ -117,13 +117,6 @@ def find_build(settings: Mapping[str, object]) -> SiteBuild:
 
 MOST_RELATED = 3
 
-_TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
-"""What Pelican tells every template of the posts."""
-
-
-_Groups = list[tuple[Any, list[Article]]]
-"""Tags, categories or authors as Pelican has them, each with its posts."""
-
 
 class _AlreadyRead:
     """Passes of Pelican's over what was read that have nothing to do here."""
@@ -160,7 +153,9 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         self.authors.sort()
         archives = self._build_period_archives(self.dates, self.articles, self.settings)
         self.period_archives = archives
-        self._update_context(_TOLD)
+        self._update_context(
+            ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
+        )
         self.context["period_archives"] = self.period_archives
         self.context["related_posts"] = []
         signals.article_generator_finalized.send(self)
@@ -261,7 +256,8 @@ def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article 
         signals.content_object_init.send(each)
 
 
-def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
+def _group(pairs: Iterable[tuple[Any, Article]]) -> list[tuple[Any, list[Article]]]:
+    """Return tags, categories or authors as Pelican has them, each with its posts."""
     groups: dict[Any, list[Article]] = defaultdict(list)
     for key, article in pairs:
         groups[key].append(article)

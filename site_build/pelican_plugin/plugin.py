@@ -69,7 +69,6 @@ from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
 from site_build.template_objects import track_lookups
 
-_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _LOGO = "icon.svg"
 """The sign of the site, among the theme's static files."""
 _REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
@@ -305,7 +304,8 @@ def contained() -> Iterator[None]:
 def _log_findings(findings: Iterable[Diagnostic]) -> None:
     logger = logging.getLogger(pelican.__name__)
     for finding in findings:
-        logger.log(_LEVELS[finding.severity], "%s", finding)
+        level = logging.ERROR if finding.severity == "error" else logging.WARNING
+        logger.log(level, "%s", finding)
 
 
 def make_request(settings: dict[str, Any]) -> Request:

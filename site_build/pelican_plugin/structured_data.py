@@ -23,9 +23,6 @@ _KINDS = {"about": "AboutPage", "contact": "ContactPage"}
 _ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 """What could end a script, or a line of one: inside JSON strings, where alone they stand."""
 
-FindCard = Callable[[str], CardPlace | None]
-"""Gives the card of a post by its slug, where the theme has cards."""
-
 
 def write_script(*nodes: Json) -> Markup:
     """Return the element that puts `nodes` on a page, safe for any text in them."""
@@ -37,8 +34,13 @@ def write_script(*nodes: Json) -> Markup:
 class StructuredData:
     """The `structured_data` of templates."""
 
-    def __init__(self, identity: Identity, find_card: FindCard, logo: str = "") -> None:
-        """Take who the site is, how cards are found, and the path of its sign, if it has one."""
+    def __init__(
+        self, identity: Identity, find_card: Callable[[str], CardPlace | None], logo: str = ""
+    ) -> None:
+        """Take who the site is, what finds a post's card by its slug, and its sign's path, if any.
+
+        Without cards in the theme, `find_card` gives None.
+        """
         self._identity, self._find_card = identity, find_card
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""

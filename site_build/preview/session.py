@@ -27,7 +27,6 @@ from site_build.site import Document
 
 _LONGEST_MEMORY = 64
 """Pages whose last good form is kept, for the time when they cannot be made."""
-_PLACED = re.compile(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", re.DOTALL)
 
 
 class Problem(NamedTuple):
@@ -192,7 +191,7 @@ def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
 
 def read_sentence(sentence: str) -> Problem:
     """Return what a build's refusal says, its place apart."""
-    found = _PLACED.fullmatch(sentence)
+    found = re.fullmatch(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", sentence, re.DOTALL)
     return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", sentence)
 
 

@@ -29,7 +29,6 @@ from site_build.progress import Observer, Report, Request
 NEXT_LINK = "next"
 """A release that is ready and waits for its instant."""
 
-_LINKS = (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
 _STAGING = ".staging-"
 _SPARE = ".spare"
@@ -173,7 +172,7 @@ def _prune(output: Path) -> None:
 
     One of them becomes the spare, which is brought up to what is served while nobody waits.
     """
-    wanted = {_follow(output, link) for link in _LINKS}
+    wanted = {_follow(output, link) for link in (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)}
     spare = output / _SPARE
     with suppress(OSError):
         for path in output.iterdir():
