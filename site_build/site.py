@@ -227,8 +227,7 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     names = {name: make_slug(name) for _, found in named for name in found}
     has_pages = bool(identity.addresses.author)
     authors = _collect("author", named, names, identity.addresses) if has_pages else ()
-    parts = _find_parts(posts)
-    return Site(identity, tuple(posts), tuple(pages), tags, authors, slugs, parts)
+    return Site(identity, tuple(posts), tuple(pages), tags, authors, slugs, _find_parts(posts))
 
 
 def split_authors(byline: str) -> list[str]:

@@ -48,10 +48,9 @@ class Tag(PelicanTag):  # type: ignore[misc]
     def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
         super().__init__(tag.name, settings)
         self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
-        address = self.url
         self.save_as = addresses.name_file(self.url)
         forms = (addresses.FEED, addresses.FEED_JSON)
-        self.feeds = tuple(addresses.locate_feed(address, each) for each in forms)
+        self.feeds = tuple(addresses.locate_feed(self.url, each) for each in forms)
         self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
 
 

@@ -300,8 +300,7 @@ class RecordTarget(Target):
         """Return the digest of the post, its pictures, and where people read it."""
         document = self.document
         pictures = context.image_set.list_digests(document.path)
-        causes = (context.method, document.path, document.digest, self.url, pictures)
-        return make_key(*causes).hex()
+        return make_key(context.method, document.path, document.digest, self.url, pictures).hex()
 
     def make(self, context: TargetContext) -> bytes:
         """Return the line, without its end."""

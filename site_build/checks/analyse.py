@@ -73,8 +73,9 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
     """
     path, first = document.path, document.body_line
     if not document.markdown:
-        empty = "the text is empty; write it, or take the file away"
-        note = Diagnostic(path, first, 1, "warning", empty)
+        note = Diagnostic(
+            path, first, 1, "warning", "the text is empty; write it, or take the file away"
+        )
         return Facts((note,), (), frozenset()), convert(document, "", dialect)
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):
@@ -135,8 +136,12 @@ class _Analyzer:
             for key in ("id", "name")
             if (name := node.attributes.get(key))
         }
-        notes, outside = tuple(sorted(self.notes)), tuple(self.outside)
-        return Facts(notes, tuple(self.references), frozenset(anchors), outside)
+        return Facts(
+            tuple(sorted(self.notes)),
+            tuple(self.references),
+            frozenset(anchors),
+            tuple(self.outside),
+        )
 
     def _examine_markup(self, html: str) -> None:
         """Look at what was written as HTML, and at Markdown that is none."""
@@ -223,8 +228,9 @@ class _Analyzer:
         """Tell of addresses that the site's policy makes vain."""
         scheme = address.partition(":")[0].lower()
         if tag in _LINKS and _LOCAL.match(address):
-            message = "the link leads to the reader's own machine; write the address of the site"
-            self._note(offset, message)
+            self._note(
+                offset, "the link leads to the reader's own machine; write the address of the site"
+            )
         elif tag in _LINKS and (meant := _guess_scheme(scheme)):
             self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
         elif tag in _LINKS and scheme in {"javascript", "vbscript", "data"}:

@@ -26,9 +26,13 @@ from site_build.progress import Observer, Request
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    about = "folder that keeps a cache of the preview (default: BUILD_DIR, or build)"
     options.add(parser, settings, "content")
-    options.add(parser, settings, "output", help=about)
+    options.add(
+        parser,
+        settings,
+        "output",
+        help="folder that keeps a cache of the preview (default: BUILD_DIR, or build)",
+    )
     parser.add_argument(
         "--port",
         type=options.read_port,

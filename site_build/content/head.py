@@ -343,8 +343,11 @@ def _explain_unknown(entry: Entry) -> Fault:
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {fix}")
     key = entry.key[:40].casefold()
     near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
-    known = f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
-    fix = f"did you mean `{near}`?" if near else known
+    fix = (
+        f"did you mean `{near}`?"
+        if near
+        else f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
+    )
     message = f"`{shorten(entry.key)}` is no key of the front matter; {fix}"
     return Fault(entry.key_at, message, "warning")
 

@@ -61,9 +61,8 @@ def keep_writable(text: str, font: Font) -> str | None:
     Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
     none than half a title. Scripts that run from right to left count as lacking.
     """
-    plain = unicodedata.normalize("NFC", text[:LONGEST])
     kept = []
-    for sign in plain:
+    for sign in unicodedata.normalize("NFC", text[:LONGEST]):
         if not _is_word_part(sign) and not _is_drawn(sign, font):
             kept.append(" " if sign.isspace() else "")
         elif unicodedata.bidirectional(sign) in {"R", "AL"} or not _is_drawn(sign, font):

@@ -120,8 +120,8 @@ def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
     root = LexborHTMLParser(head).css_first("svg")
     if root is None:
         return Measured(None)
-    notes = [each for each in root.css("metadata") if each.text().strip()]
-    remarks = (_NOTED_DRAWING,) if notes else ()
+    has_notes = any(each.text().strip() for each in root.css("metadata"))
+    remarks = (_NOTED_DRAWING,) if has_notes else ()
     told = {name.lower(): value or "" for name, value in root.attributes.items()}
     width, height = _read_length(told.get("width", "")), _read_length(told.get("height", ""))
     if not (width and height):

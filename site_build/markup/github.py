@@ -257,9 +257,8 @@ class QuickInline(treeprocessors.InlineProcessor):
     look for a sign costs next to nothing.
     """
 
-    def __init__(self, md: Markdown) -> None:
-        super().__init__(md)
-        self._signs: list[Sequence[str]] = []
+    _signs: list[Sequence[str]]
+    """Of each pattern, by its index."""
 
     def run(self, tree: Element, ancestors: list[str] | None = None) -> Element:
         """Apply the patterns to a tree, in place."""

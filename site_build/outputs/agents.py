@@ -258,9 +258,8 @@ def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
 
 def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
     """Return `security.txt` as it stands at `now` (UTC)."""
-    contact = policy.security_contact or identity.absolute(addresses.CONTACT)
     fields = (
-        ("Contact", contact),
+        ("Contact", policy.security_contact or identity.absolute(addresses.CONTACT)),
         ("Expires", f"{find_expiry(now):%Y-%m-%dT%H:%M:%SZ}"),
         ("Preferred-Languages", identity.lang),
         ("Canonical", identity.absolute(addresses.SECURITY)),

@@ -86,10 +86,9 @@ def render_document(
     """
     lang = document.lang or identity.lang
     text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # lines of the front matter below a picture
-    stated = _state_facts(document.published, document.updated, document.tags, lang)
-    facts = [*stated, *more]
-    source = f"Source: {identity.absolute(path)}"
-    return _render(document.title, document.description, [*facts, source], text)
+    facts = _state_facts(document.published, document.updated, document.tags, lang)
+    facts += [*more, f"Source: {identity.absolute(path)}"]
+    return _render(document.title, document.description, facts, text)
 
 
 def render_record(record: PostRecord, lang: str) -> str:

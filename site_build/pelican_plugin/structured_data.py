@@ -78,9 +78,10 @@ class StructuredData:
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one page of the journal is; `file` is its own."""
-        trail = self._describe_trail(self._journal)
         return write_script(
-            self._describe_list("Journal", file, articles), self._describe_blog(), trail
+            self._describe_list("Journal", file, articles),
+            self._describe_blog(),
+            self._describe_trail(self._journal),
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
@@ -120,9 +121,12 @@ class StructuredData:
             "publisher": self._describe_organization(),
         }
         if card:
-            size = {"width": card.width, "height": card.height}
-            image = {"@type": "ImageObject", "url": self._identity.absolute(card.path), **size}
-            node["image"] = image
+            node["image"] = {
+                "@type": "ImageObject",
+                "url": self._identity.absolute(card.path),
+                "width": card.width,
+                "height": card.height,
+            }
         if post.tags:
             node["keywords"] = [tag.name for tag in post.tags]
         return {
@@ -133,17 +137,16 @@ class StructuredData:
         }
 
     def _describe_organization(self) -> Json:
-        contact = {
-            "@type": "ContactPoint",
-            "contactType": "customer support",
-            "url": self._identity.absolute(addresses.CONTACT),
-        }
         return {
             "@type": "Organization",
             "@id": f"{self._home}#organization",
             "name": self._identity.name,
             "url": self._home,
-            "contactPoint": contact,
+            "contactPoint": {
+                "@type": "ContactPoint",
+                "contactType": "customer support",
+                "url": self._identity.absolute(addresses.CONTACT),
+            },
             **({"logo": {"@type": "ImageObject", "url": self._logo}} if self._logo else {}),
         }
 

@@ -93,8 +93,9 @@ def _exclusive(output: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                busy = f"another build is at work in {output}; wait until it has ended"
-                raise BusyError(busy, 2) from None
+                raise BusyError(
+                    f"another build is at work in {output}; wait until it has ended", 2
+                ) from None
             yield
             _prune(output)
 

@@ -66,18 +66,16 @@ class HeartbeatThread(threading.Thread):
             self._wake.clear()
             if not self._is_over:
                 with suppress(OSError):  # a full disk: the heartbeat just grows old
-                    self._beat(looks=not was_woken)
-
-    def _beat(self, *, looks: bool) -> None:
-        if looks:
-            self._code.check()
-        Heartbeat(
-            at=datetime.now(UTC),
-            active_at=self._active_at,
-            pid=os.getpid(),
-            code_changed=self._code.has_changed,
-            failure=(self._failure or "").encode("utf-8", "replace").decode(),  # names of files
-        ).write(self._build_dir)
+                    if not was_woken:
+                        self._code.check()
+                    failure = (self._failure or "").encode("utf-8", "replace")  # names of files
+                    Heartbeat(
+                        at=datetime.now(UTC),
+                        active_at=self._active_at,
+                        pid=os.getpid(),
+                        code_changed=self._code.has_changed,
+                        failure=failure.decode(),
+                    ).write(self._build_dir)
 
     def __enter__(self) -> Self:
         self.start()
