@@ -58,8 +58,6 @@ _OWN = {
     "run": ("run", "build the journal, serve it, and publish what changes", ""),
 }
 """Those that `fore-edge` has besides."""
-_RENAMED = {"serve": "preview"}
-"""Commands of the site build whose names the edge has too."""
 _KEEPS_ROOT = {"init", "deploy"}
 
 
@@ -118,7 +116,8 @@ def fore_edge() -> int:
     called = next((word for word in words if word[:1] != "-"), None)
     if os.geteuid() == 0 and called not in _KEEPS_ROOT:
         _leave_root()
-    commands = _OWN | {_RENAMED.get(name, name): each for name, each in COMMANDS.items()}
+    # The edge has a `serve` of its own.
+    commands = _OWN | {"preview" if e == "serve" else e: each for e, each in COMMANDS.items()}
     if called not in commands:
         edge: Any = import_module("edge_api.__main__")
         if called in edge.COMMANDS or words[:1] == ["--version"]:

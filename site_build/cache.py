@@ -20,15 +20,7 @@ IMAGES = "plate"
 """The stage of pictures."""
 
 _VERSION = 1
-_PATIENCE = 30.0
-"""Seconds to wait for another build that writes to the same cache."""
-
 _CHECKSUM_SIZE = 16
-_CREATE = """
-CREATE TABLE IF NOT EXISTS entry (
-    stage TEXT NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, PRIMARY KEY (stage, key)
-)
-"""
 
 
 def make_key(*parts: object) -> bytes:
@@ -70,7 +62,8 @@ class Cache:
                 for suffix in removed:
                     Path(f"{self._path}{suffix}").unlink(missing_ok=True)
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                return _prepare(sqlite3.connect(self._path, timeout=_PATIENCE))
+                # Another build may be writing to the same cache.
+                return _prepare(sqlite3.connect(self._path, timeout=30.0))
         return _prepare(sqlite3.connect(":memory:"))
 
     def _opened(self) -> sqlite3.Connection:
@@ -148,7 +141,10 @@ def _prepare(connection: sqlite3.Connection) -> sqlite3.Connection:
         raise sqlite3.DatabaseError("the cache is of another version")
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = OFF")
-    connection.execute(_CREATE)
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS entry (stage TEXT NOT NULL, key BLOB NOT NULL, "
+        "value BLOB NOT NULL, PRIMARY KEY (stage, key))"
+    )
     connection.execute(f"PRAGMA user_version = {_VERSION}")
     return connection
 

@@ -26,8 +26,9 @@ ACCESS_REQUESTS = _environment.get("ACCESS_REQUESTS", "off")
 PATH = _environment.get("CONTENT_DIR", "content")
 THEME = os.fspath(fingerprint.HOUSE_THEME)
 _own = settings.SETTINGS_FILE.parent / "theme" / "templates"
-_has_own = _own.is_dir() and _own.parent != fingerprint.HOUSE_THEME
-THEME_TEMPLATES_OVERRIDES = [os.fspath(_own)] if _has_own else []
+THEME_TEMPLATES_OVERRIDES = (
+    [os.fspath(_own)] if _own.is_dir() and _own.parent != fingerprint.HOUSE_THEME else []
+)
 CACHE_PATH = os.path.join(_environment.get("BUILD_DIR", "build"), ".cache")  # noqa: PTH118
 
 # PLUGINS is never left out: Pelican would load whatever happens to be installed.

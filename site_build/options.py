@@ -41,7 +41,6 @@ def add(
     parser: argparse.ArgumentParser, settings: Mapping[str, str], *names: str, **changes: Any
 ) -> None:
     """Add options that several commands have, by their names; `changes` are argparse's words."""
-    port = settings.get("PORT", "8000")
     known: dict[str, dict[str, Any]] = {
         "content": {
             "type": read_folder,
@@ -57,7 +56,7 @@ def add(
         },
         "site-url": {
             "type": read_origin,
-            "default": settings.get("SITE_URL", f"http://127.0.0.1:{port}"),
+            "default": settings.get("SITE_URL", f"http://127.0.0.1:{settings.get('PORT', '8000')}"),
             "metavar": "URL",
             "help": "origin of the site (default: SITE_URL, or http://127.0.0.1:PORT)",
         },

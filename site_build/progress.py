@@ -17,9 +17,6 @@ class Observer:
     Use it as a context, so that the cursor comes back. Without a console it shows nothing.
     """
 
-    _EVERY = 50
-    """Steps between two pictures: drawing each would take longer than the work."""
-
     def __init__(self, console: Console | None = None) -> None:
         self._console, self._has_bar = console, bool(console and console.is_terminal)
         # Drawn from here and never from a thread: the build forks.
@@ -52,7 +49,8 @@ class Observer:
     def advance(self) -> None:
         """Take notice that a step is done."""
         self._progress.advance(self._task)
-        if self._progress.tasks[0].completed % self._EVERY == 0:
+        # To draw each step would take longer than the work.
+        if self._progress.tasks[0].completed % 50 == 0:
             self._progress.refresh()
 
 

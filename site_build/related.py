@@ -86,18 +86,12 @@ LEAST_CLOSENESS: Final = 0.09
 _FEW: Final = 800
 """Posts that are related sooner than a process is started for them."""
 
-_STEPS: Final = 200
-"""Meetings of one post with another in one term, for each post on the average."""
-
 _STAGE: Final = "related"
 _DAMPED: Final = (0.0, *(1 + log(count) for count in range(1, LARGEST_COUNT + 1)))
 """What a term's count adds to its weight."""
 
 Vector: TypeAlias = list[tuple[int, float]]
 """Terms with their weights; the whole has length 1."""
-
-Holders: TypeAlias = Mapping[int, Vector]
-"""By term the numbers of the posts that hold it, with its weights in them."""
 
 
 Related: TypeAlias = dict[str, tuple[str, ...]]
@@ -147,7 +141,8 @@ def find_related(posts: Sequence[Document], terms: Mapping[str, Terms]) -> Relat
     }
 
 
-def _find_closest(number: int, vector: Vector, holders: Holders) -> list[int]:
+def _find_closest(number: int, vector: Vector, holders: Mapping[int, Vector]) -> list[int]:
+    """Return the posts close to one; `holders` has, by term, who holds it and its weight there."""
     closeness: dict[int, float] = {}
     so_far = closeness.get  # This is what takes longest: two hundred times for each post.
     for term, weight in vector:
@@ -168,7 +163,8 @@ def _weigh(terms: Iterable[Terms]) -> list[Vector]:
     frequency = Counter(chain.from_iterable(names for names, _ in counted))
     total = len(counted)
     rarity = {term: log(total / max(count, 2)) for term, count in frequency.items()}
-    most = _find_bound(Counter(frequency.values()), _STEPS * total)
+    # So often may a post meet others, on the average: once in each term that they share.
+    most = _find_bound(Counter(frequency.values()), 200 * total)
     followed = {term for term, count in frequency.items() if 1 < count <= most}
     vectors = []
     for names, counts in counted:

@@ -91,8 +91,6 @@ DEFAULT_SIGNALS: Mapping[str, bool] = MappingProxyType(
 """By the names of contentsignals.org: being found, being quoted to somebody who asks, and being
 learnt from for good. The last can be allowed at any time and never taken back."""
 
-_CONTACT = re.compile(r"(?:mailto:[^\s@]+@[^\s@]+|https://\S+|tel:\+?[0-9-]+)")
-
 
 @dataclass(frozen=True, slots=True)
 class Policy:
@@ -117,7 +115,8 @@ def read_policy(settings: Mapping[str, object]) -> Policy:
     ):
         names = ", ".join(DEFAULT_SIGNALS)
         raise BuildError(f"CONTENT_SIGNALS has to give True or False for each of {names}")
-    if contact and not (isinstance(contact, str) and _CONTACT.fullmatch(contact)):
+    known = r"(?:mailto:[^\s@]+@[^\s@]+|https://\S+|tel:\+?[0-9-]+)"
+    if contact and not (isinstance(contact, str) and re.fullmatch(known, contact)):
         raise BuildError(
             f"SECURITY_CONTACT is {contact!r}; write mailto:, https:// or tel: before the address"
         )
@@ -228,8 +227,7 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     names = {name: make_slug(name) for _, found in named for name in found}
     has_pages = bool(identity.addresses.author)
     authors = _collect("author", named, names, identity.addresses) if has_pages else ()
-    parts = _find_parts(posts)
-    return Site(identity, tuple(posts), tuple(pages), tags, authors, slugs, parts)
+    return Site(identity, tuple(posts), tuple(pages), tags, authors, slugs, _find_parts(posts))
 
 
 def split_authors(byline: str) -> list[str]:

@@ -32,9 +32,6 @@ from site_build.content.sources import Texts
 from site_build.images.responsive import ImageSet
 from site_build.site import UNDATED, Document, Part, split_authors
 
-_MARKUP = re.compile("<!--.*?-->|<[^>]*>", re.DOTALL)
-
-_ROOTED = re.compile(r'\b(href|src)="/(?!/)')
 _OPENING = 2
 """Paragraphs of a text that other pages show."""
 _AROUND = 12
@@ -51,10 +48,9 @@ class Tag(PelicanTag):  # type: ignore[misc]
     def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
         super().__init__(tag.name, settings)
         self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
-        address = self.url
         self.save_as = addresses.name_file(self.url)
         forms = (addresses.FEED, addresses.FEED_JSON)
-        self.feeds = tuple(addresses.locate_feed(address, each) for each in forms)
+        self.feeds = tuple(addresses.locate_feed(self.url, each) for each in forms)
         self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
 
 
@@ -209,7 +205,8 @@ class _Light:
 
     def get_content(self, siteurl: str) -> Markup:
         """Return the text as HTML with whole addresses, as Pelican's feeds ask for it."""
-        return Markup(_ROOTED.sub(rf'\1="{siteurl}/', self._content))  # noqa: S704
+        whole = re.sub(r'\b(href|src)="/(?!/)', rf'\1="{siteurl}/', self._content)
+        return Markup(whole)  # noqa: S704
 
     @property
     def picture(self) -> Markup:
@@ -232,7 +229,7 @@ class _Light:
     def word_count(self) -> int:
         """Words of the text, as readers see it."""
         html = self._texts.read(self.document).conversion.html
-        return count_words(unescape(_MARKUP.sub("", html)))
+        return count_words(unescape(re.sub("(?s)<!--.*?-->|<[^>]*>", "", html)))
 
     @property
     def toc(self) -> Markup:
@@ -294,8 +291,6 @@ class Page(_Light, PelicanPage):  # type: ignore[misc]
 _LONG = 50
 """Lists above this length are shared by many pages, so their digests are remembered."""
 
-_ABSENT = b"absent"
-
 
 class UnknownValueError(Exception):
     """A template looked at something whose content cannot be told."""
@@ -331,7 +326,7 @@ class InputDigest:
         key = names, id(shared), tuple(own)
         if key not in self._of_shared:
             others = [name for name in names.split("\n") if name not in own]
-            values = [self._digest(shared[each]) if each in shared else _ABSENT for each in others]
+            values = [self._digest(shared[e]) if e in shared else b"absent" for e in others]
             self._of_shared[key] = shared, make_key(values)
         looked_up = [name for name in own if name in names.split("\n")]
         return make_key(

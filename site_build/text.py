@@ -10,16 +10,14 @@ from unidecode import unidecode
 LONGEST_SLUG = 80
 """Code points of a made slug; an author may write a longer one."""
 
-_APOSTROPHE = re.compile(r"(?<=[a-z0-9])['\u2019`](?=[a-z0-9])")
-_WORD = re.compile(r"[a-z0-9]+")
-
 
 @lru_cache(maxsize=4_096)  # The same few tags come with thousands of posts.
 def make_slug(title: str) -> str:
     """Return a slug for `title`, or an empty string when nothing in it can be written in a-z0-9."""
-    plain = _APOSTROPHE.sub("", unidecode(title, errors="ignore").lower())
+    plain = unidecode(title, errors="ignore").lower()
+    plain = re.sub(r"(?<=[a-z0-9])['\u2019`](?=[a-z0-9])", "", plain)  # an apostrophe in a word
     slug = ""
-    for word in _WORD.findall(plain):
+    for word in re.findall("[a-z0-9]+", plain):
         longer = f"{slug}-{word}" if slug else word[:LONGEST_SLUG]
         if len(longer) > LONGEST_SLUG:
             break

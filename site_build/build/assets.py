@@ -31,9 +31,6 @@ from site_build.text import make_slug
 FONT = "fonts/SourceSerif4-SemiBold.ttf"
 """What cards are written with, within the theme; a theme without it has no cards."""
 
-_SITE_BANDS = 7
-"""Tags in the edge of the site's card: those that most posts carry."""
-
 
 def find_font(theme: Path) -> Font | None:
     """Return the font of the theme's cards, if it has one; raises OSError for one unreadable."""
@@ -57,7 +54,7 @@ def design_card(identity: Identity, post: Document) -> Card:
 def list_cards(site: Site, font: Font) -> Iterator[Target]:
     """Yield a task for the card of each post and for that of the site."""
     tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
-    hues = tuple(choose_hue(tag.slug) for tag in tags[:_SITE_BANDS])
+    hues = tuple(choose_hue(tag.slug) for tag in tags[:7])  # those that most posts carry
     cards = {addresses.SITE_CARD: Card(site.identity.name, hues=hues)}
     for post in site.posts:
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
@@ -126,11 +123,6 @@ _COMMENT_OR_INDENT = re.compile(
 A comment that begins with `!` is a licence's by custom, and stays, as spaces after an escape do."""
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|/|#", re.IGNORECASE)
 _PARTS = re.compile(r"([^?#]*)([?#]?)(.*)")
-_BETWEEN = re.compile(rb">\s+<")
-_PLAIN = "!$&'()*+,-./:;=?@_~"
-"""What needs no escape in an address (URL Standard, section 4.3)."""
-_DIGITS = 12
-"""Of the digest, hexadecimal: no two versions of a file meet."""
 
 
 class Asset(NamedTuple):
@@ -171,7 +163,8 @@ class Assets:
         data = self._originals[name].read_bytes()
         if name.endswith(".css"):
             data = self._rename_references((*sheets, name), _minify(data))
-        path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:_DIGITS]
+        # Of twelve digits, no two versions of a file meet.
+        path, digest = PurePosixPath(name), hashlib.sha256(data).hexdigest()[:12]
         renamed = path.with_name(f"{path.stem}.{digest}{path.suffix}")
         self.published[name] = Asset(f"{addresses.THEME}{renamed}", data)
 
@@ -186,8 +179,9 @@ class Assets:
         if not name.endswith(".svg"):
             raise BuildError(f"a template asks for embedded('{name}'), which is for SVG pictures")
         self.locate(name)
-        source = _BETWEEN.sub(b"><", self.published[name].data.strip())
-        return f"data:image/svg+xml,{quote(source, safe=_PLAIN)}"
+        source = re.sub(rb">\s+<", b"><", self.published[name].data.strip())
+        # These need no escape in an address (URL Standard, section 4.3).
+        return "data:image/svg+xml," + quote(source, safe="!$&'()*+,-./:;=?@_~")
 
     def _rename_references(self, sheets: tuple[str, ...], data: bytes) -> bytes:
         sheet = sheets[-1]

@@ -71,9 +71,6 @@ from site_build.related import Related, relating
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
-_DIGITS = 12
-"""Of the digest in a build's id, hexadecimal."""
-
 _FEW = 100
 """Files that one process makes."""
 
@@ -140,8 +137,9 @@ class SiteBuild:
         self.assets = Assets(style.theme / "static", lent)
         self.font = find_font(style.theme)
         folders = [*style.overrides, style.theme / "templates", HOUSE_THEME / "templates"]
-        tiers, places = style.budget_tiers, identity.addresses
-        self.edge_templates = find_edge_templates(folders, self.assets.locate, tiers, places)
+        self.edge_templates = find_edge_templates(
+            folders, self.assets.locate, style.budget_tiers, identity.addresses
+        )
         if not style.policy.has_access_form:
             self.edge_templates.sources.pop(ACCESS_FORM.template, None)
         self.unknown_names = self.edge_templates.unknown
@@ -252,10 +250,9 @@ class SiteBuild:
             build_id = self._name(lines)
             self._write_index(build_id, lines)
             self._forget_others(self._targets.values(), slack=2 * len(lines))
-        lists, places = self.site.identity.addresses, self.content.documents
-        slugs_at = {each.path: each.slug_at for each in places}
-        gone = list_gone(self._before.entries, self._entries, slugs_at, lists)
-        self.findings = (*self.findings, *gone)
+        slugs_at = {each.path: each.slug_at for each in self.content.documents}
+        lists = self.site.identity.addresses
+        self.findings += tuple(list_gone(self._before.entries, self._entries, slugs_at, lists))
         entries, now = self._entries.values(), self.request.now
         self.report = Report(
             build_id=build_id,
@@ -345,21 +342,19 @@ class SiteBuild:
         templates = sorted(self.edge_templates.sources.items())
         digests = [line.digest for line in lines]
         digest = make_key(INDEX_FORMAT, now, identity, files, digests, templates)
-        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:_DIGITS]}"
+        return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:12]}"
 
     def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:
         """Write index, templates and manifest; take over and clear away what is of before."""
         request = self.request
-        head = make_head(self.site, build_id, self.request.now)
         if CONTACT_PAGE in self._entries:
             page = (request.site_folder / CONTACT_PAGE).read_text(encoding="utf-8")
             self.edge_templates.check_contact_page(page)
         unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
         self.edge_templates.write(request.state, unknown)
-        stamp, placed = self._index.assemble(head, lines)
+        stamp, placed = self._index.assemble(make_head(self.site, build_id, request.now), lines)
         self._index.discard()
-        forms = self.content.image_set.list_forms((), *self._withheld)
-        withheld = {form.path for _, form in forms}
+        withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
         # Static files and pictures that pages of the build before ask for are kept.
         for folder in (addresses.THEME, addresses.PICTURES):
             fresh = [path for path in self._targets if path.startswith(folder)]

@@ -40,8 +40,6 @@ _TIERS = "BUDGET_TIERS"
 _TIER_MOST = 50
 """Characters, as `LeadRow.budget_tier` has it."""
 _ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
-Locate = Callable[[str], str]
-"""Gives the address of a static file of the theme; raises BuildError for none."""
 Samples = Sequence[Sample]
 
 
@@ -112,12 +110,16 @@ def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def find_edge_templates(
-    folders: Sequence[Path], locate: Locate, tiers: Sequence[str], addresses: Addresses
+    folders: Sequence[Path],
+    locate: Callable[[str], str],
+    tiers: Sequence[str],
+    addresses: Addresses,
 ) -> EdgeTemplates:
     """Return what the theme has for the edge; of two templates of a name, the first folder's.
 
-    `{{ asset('…') }}` becomes the address, and a template that asks for BUDGET_TIERS or `addresses`
-    gets these as its own. Raises BuildError for a template that the edge could not render.
+    `{{ asset('…') }}` becomes the address that `locate` gives for it, and a template that asks for
+    BUDGET_TIERS or `addresses` gets these as its own. Raises BuildError for a template that the
+    edge could not render, and what `locate` raises for a file that is not there.
     """
     fixed = {
         name: f"{{% set {name} = {value!r} %}}"
@@ -148,7 +150,7 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
 
     Those of the reference are compiled and not tried: hardly a theme has its own.
     """
-    forms = {form.template: (_FORM_VALUES, _sample_form(form.fields)) for form in FORMS}
+    forms = {form.template: (("values", "errors"), _sample_form(form.fields)) for form in FORMS}
     pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGES.items()}
     reference: dict[str, tuple[Sequence[str], Samples]] = {
         name: (given, ()) for name, given in REFERENCE.items()
@@ -200,7 +202,6 @@ def _explain(path: Path, line: int | None, fault: str | None) -> BuildError:
     return BuildError(f"{place}: {fault}; the edge renders this with plain Jinja, so fix it")
 
 
-_FORM_VALUES = ("values", "errors")
 # Samples of what the edge gives: between them each value is there and missing, as happens there.
 _CHOICES = [
     {"name": name, "description": description, "checked": number % 2 == 0}

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 SOURCES = (_PACKAGE, _PACKAGE.parent / "edge_api" / "schema")
-_SUFFIXES = frozenset({".md", ".py"})
-"""Of code, and of what it reads from beside itself."""
 
 _PRIVATE = {"PATH", "OUTPUT_PATH", "CACHE_PATH", "THEME", "PLUGIN_PATHS", "DEBUG", "PORT", "BIND"}
 """Settings that say where things lie or how to run, and nothing of what pages say."""
@@ -73,7 +71,8 @@ def fingerprint_code() -> str:
 
 def list_sources(folder: Path) -> list[Path]:
     """Return the files below a folder that say what the program does, sorted."""
-    return sorted(path for path in folder.rglob("*") if path.suffix in _SUFFIXES)
+    # Code, and what it reads from beside itself.
+    return sorted(path for path in folder.rglob("*") if path.suffix in {".md", ".py"})
 
 
 def fingerprint_theme(folders: Iterable[Path]) -> str:

@@ -300,8 +300,7 @@ class RecordTarget(Target):
         """Return the digest of the post, its pictures, and where people read it."""
         document = self.document
         pictures = context.image_set.list_digests(document.path)
-        causes = (context.method, document.path, document.digest, self.url, pictures)
-        return make_key(*causes).hex()
+        return make_key(context.method, document.path, document.digest, self.url, pictures).hex()
 
     def make(self, context: TargetContext) -> bytes:
         """Return the line, without its end."""
@@ -362,7 +361,6 @@ def explain_syntax(error: TemplateSyntaxError) -> BuildError:
 
 _PAGE = re.compile(rf"(?:/?index)?\.(?:html|md)(?:{re.escape(RECORD)})?$")
 """What follows the name of a page in the paths of all that is made of it."""
-_CARDS = addresses.CARDS.rstrip("/")
 
 
 def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
@@ -371,6 +369,6 @@ def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
     for target in targets:
         page = _PAGE.sub("", target.path)
         folder = target.path.rpartition("/")[0]
-        is_apart = page != target.path or folder == _CARDS
+        is_apart = page != target.path or f"{folder}/" == addresses.CARDS
         groups[page if is_apart else folder].append(target)
     return list(groups.values())

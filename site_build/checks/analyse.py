@@ -45,11 +45,9 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
 }
 """Where each element holds addresses."""
 
-_SCRIPTS = frozenset({"javascript", "vbscript", "data"})
 _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-_HEADINGS = "h1,h2,h3,h4,h5,h6"
 _FENCED = re.compile(
     r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
     r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
@@ -75,8 +73,9 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
     """
     path, first = document.path, document.body_line
     if not document.markdown:
-        empty = "the text is empty; write it, or take the file away"
-        note = Diagnostic(path, first, 1, "warning", empty)
+        note = Diagnostic(
+            path, first, 1, "warning", "the text is empty; write it, or take the file away"
+        )
         return Facts((note,), (), frozenset()), convert(document, "", dialect)
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):
@@ -124,7 +123,7 @@ class _Analyzer:
             Diagnostic(path, first + fault.line, 1, "warning", strip_marks(fault.message))
             for fault in conversion.faults
         ]
-        for node in page.css(f"{_HEADINGS},{','.join(_ADDRESSES)}"):
+        for node in page.css(f"h1,h2,h3,h4,h5,h6,{','.join(_ADDRESSES)}"):
             if node.tag in _ADDRESSES:
                 self._collect(node)
             else:
@@ -137,8 +136,12 @@ class _Analyzer:
             for key in ("id", "name")
             if (name := node.attributes.get(key))
         }
-        notes, outside = tuple(sorted(self.notes)), tuple(self.outside)
-        return Facts(notes, tuple(self.references), frozenset(anchors), outside)
+        return Facts(
+            tuple(sorted(self.notes)),
+            tuple(self.references),
+            frozenset(anchors),
+            tuple(self.outside),
+        )
 
     def _examine_markup(self, html: str) -> None:
         """Look at what was written as HTML, and at Markdown that is none."""
@@ -225,11 +228,12 @@ class _Analyzer:
         """Tell of addresses that the site's policy makes vain."""
         scheme = address.partition(":")[0].lower()
         if tag in _LINKS and _LOCAL.match(address):
-            message = "the link leads to the reader's own machine; write the address of the site"
-            self._note(offset, message)
+            self._note(
+                offset, "the link leads to the reader's own machine; write the address of the site"
+            )
         elif tag in _LINKS and (meant := _guess_scheme(scheme)):
             self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
-        elif tag in _LINKS and scheme in _SCRIPTS:
+        elif tag in _LINKS and scheme in {"javascript", "vbscript", "data"}:
             self._note(offset, f"a link by `{scheme}:` does nothing here; write an address")
         elif tag in _MEDIA and scheme != "data":
             self._note(offset, "pages show nothing of other sites; copy the file to content/images")

@@ -31,22 +31,11 @@ from site_build.text import make_slug, shorten
 _MOST_COMPARED = 200
 """Anchors of a page that are compared with a misspelt one."""
 
-_SLIPS_KEPT = 4096
-"""Misspelt anchors whose likeness is remembered: what one document misspells, others often do."""
-
 _SLIP = 3
 """Signs by which a misspelt slug may be longer or shorter."""
 
-_ALIKE = 0.8
-"""Share of signs that a misspelt name of a file has in common with the right one."""
-
-_HOST = re.compile(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/")
-"""The beginning of an address of another site that lacks its scheme."""
-
 _DOCUMENT = re.compile(r"(?:[a-z0-9-]+/)*[a-z0-9-]+(?:/|\.html)?")
 """An address that a document could have."""
-_TAGS = "tag"
-"""How the addresses of tags begin, here and in Pelican: no post was meant."""
 _RULES = SourceRules()
 
 
@@ -221,16 +210,18 @@ class CrossCheck:
         source = find_source(document.path, reference.address)
         if known := self._urls.paths.get(source, source if source in self._urls.others else ""):
             return f"write /{known}"
-        if _HOST.match(reference.address):
+        # An address of another site that lacks its scheme.
+        if re.match(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/", reference.address):
             return f"write https://{reference.address}"
         # The name may differ by a slip, or by capitals alone.
         files = self._urls.files if reference.shown else ()
-        for near in get_close_matches(path.casefold(), files, n=1, cutoff=_ALIKE):
+        for near in get_close_matches(path.casefold(), files, n=1, cutoff=0.8):
             return f"did you mean /{self._urls.files[near]}?"
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
         slug = make_slug(last)
         meant = self._urls.slugs.get(last) or self._urls.slugs.get(slug)
-        if not meant and not path.startswith(_TAGS):
+        # Addresses of tags begin so, here and in Pelican: no post was meant.
+        if not meant and not path.startswith("tag"):
             meant = self._urls.slugs.get(_find_near(slug, self._near.find(slug)) or "")
         return f"did you mean /{meant}?" if meant else "fix the address, or remove it"
 
@@ -272,7 +263,7 @@ class NearSlugs:
         return tuple(islice(dict.fromkeys(islice(likely, 2 * _MOST_COMPARED)), _MOST_COMPARED))
 
 
-@lru_cache(_SLIPS_KEPT)
+@lru_cache(4_096)  # What one document misspells, others often do.
 def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
     return next(iter(get_close_matches(name, anchors, n=1)), None)
 

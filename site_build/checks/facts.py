@@ -67,9 +67,6 @@ _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 _ELSEWHERE = (*_BEYOND, addresses.THEME, addresses.PICTURES, addresses.CARDS)
 """Answered by the edge, or made by the build at addresses that the content cannot know."""
 
-_FEEDS = (addresses.FEED, addresses.FEED_JSON)
-_LEAF = re.compile(r"page/[1-9][0-9]*/$")
-
 
 @dataclass(frozen=True, slots=True)
 class UrlMap:
@@ -100,7 +97,7 @@ class UrlMap:
             folder = f"{path}/"
             if any(folder in each for each in known):
                 return folder
-        return path if path in known[0] else _LEAF.sub("", path)
+        return path if path in known[0] else re.sub(r"page/[1-9][0-9]*/$", "", path)
 
 
 def list_targets(
@@ -135,7 +132,8 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
         found.setdefault(document.address, document)
     public = list_targets((each for each in found.values() if not each.draft), (), rules)
     tags = {address for name, address in public.items() if name.startswith("{tag}")}
-    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in _FEEDS}
+    forms = (addresses.FEED, addresses.FEED_JSON)
+    feeds = {addresses.locate_feed(tag, form) for tag in tags for form in forms}
     groups = {address for name, address in public.items() if name.startswith("{")}
     published = sorted(rules.list_paths(sources).values())
     return UrlMap(
@@ -148,13 +146,7 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     )
 
 
-_SOURCES_KEPT = 100_000
-"""Links whose meaning is remembered: four passes ask for it."""
-_TO_SOURCE = ("{filename}", "{static}", "{attach}")
-"""How links begin that name a source file as Pelican has it."""
-
-
-@lru_cache(maxsize=_SOURCES_KEPT)
+@lru_cache(maxsize=100_000)  # several passes ask for the same
 def find_source(base: str, address: str) -> str:
     """Return the source file that an address means, written in the source file `base`.
 
@@ -179,7 +171,8 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     source = find_source(base, address)
     # A file beside the source, or above it, is what a code host shows.
     is_file = not address.startswith(("/", "#", "?")) and not source.endswith(".md")
-    if not (is_page or is_file or address.startswith(_TO_SOURCE)) or source not in paths:
+    names_source = is_page or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
+    if not names_source or source not in paths:
         return None
     end = re.search("[?#].*", address, re.DOTALL)
     return f"/{paths[source]}{end[0] if end else ''}"

@@ -123,7 +123,6 @@ _TAG: Final = re.compile(
     r"(?P<rest>(?:[^<>\"']++|\"[^\"]*+\"|'[^']*+')*+)>",
     re.DOTALL,
 )
-_QUOTED: Final = re.compile("\"[^\"]*\"|'[^']*'")
 _UNTERMINATED: Final = re.compile(
     r"(?<!\\)<(?P<name>[A-Za-z][a-z0-9-]*+)"
     r"(?!(?:[^<>\"']++|\"[^<\"]*+\"|'[^<']*+')*+>)(?P<rest>\s[^<>]*+)>"
@@ -154,8 +153,6 @@ CLOSED_BY_OTHERS: Final = _names(
 """Elements whose end tag may be left out (HTML, section 13.1.2.4)."""
 TABLE_PARTS: Final = _names("caption col colgroup tbody td tfoot th thead tr")
 """Elements that browsers drop outside of a table."""
-OF_PAGES: Final = _names("html head body")
-"""Elements that a page has once, around all others."""
 OTHERS: Final = _names(
     "a abbr address article aside audio b bdi bdo blockquote body button canvas caption cite "
     "code data datalist del details dfn dialog div dl em fieldset figcaption figure footer "
@@ -215,7 +212,7 @@ def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
     if comment >= 0:
         yield comment, "the comment `<!--` is never closed; write `-->`"
     for tag in _UNTERMINATED.finditer(prose):
-        if re.search("[\"']", _QUOTED.sub("", tag["rest"])):
+        if re.search("[\"']", re.sub("\"[^\"]*\"|'[^']*'", "", tag["rest"])):
             name = f"<{shorten(tag['name'], _SHOWN)} …>"
             yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"
 
@@ -234,7 +231,7 @@ def _complain(name: str) -> str:
     """Return what is wrong with using an element at all, or an empty text."""
     if name in _NEVER_RUN:
         return f"`<{name}>` is in vain: the site {_NEVER_RUN[name]}; take it out, or link to it"
-    if name in OF_PAGES:
+    if name in {"html", "head", "body"}:
         return f"`<{name}>` belongs to the page around a text; take it out"
     if name.endswith(":"):
         return f'`<{shorten(name, _SHOWN)}…>` is no link within HTML; write `<a href="…">`'
@@ -290,7 +287,6 @@ _PAIRS = {
     "](": re.compile(r"\\.|(?P<open>\]\()|\)"),
     "{": re.compile(r"(?P<open>\{)|\}"),
 }
-_TAG_ENDS = re.compile(r"(?P<open><)|>")
 
 
 def find_excess(markdown: str) -> tuple[int, str] | None:
@@ -301,7 +297,7 @@ def find_excess(markdown: str) -> tuple[int, str] | None:
         next(filter(None, (_count(text, *each) for each in _COUNTED)), None)
         or _count(text, _FENCE, 5 * copies, "fences")
         or _count(text, _FENCE, copies, "fences without their ends", loose)
-        or _weigh(text, "<", _TAG_ENDS, 0)
+        or _weigh(text, "<", re.compile(r"(?P<open><)|>"), 0)
         or next(_weigh_paragraphs(text), None)
     )
 

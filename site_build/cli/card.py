@@ -46,8 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
         output.write_bytes(draw_card(card, font))
     except OSError as refusal:
         raise BuildError(f"{output} cannot be written: {refusal.strerror}") from refusal
-    size = f"{SIZE[0]} by {SIZE[1]} pixels, {output.stat().st_size / 1000:.0f} kB"
-    console.print(f"{output} is drawn: {size}")
+    kilobytes = output.stat().st_size / 1000
+    console.print(f"{output} is drawn: {SIZE[0]} by {SIZE[1]} pixels, {kilobytes:.0f} kB")
     for heading, lines in _list_views(identity, post):
         console.print(f"\n{heading}")
         for line in lines:

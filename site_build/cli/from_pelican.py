@@ -3,7 +3,6 @@
 import ast
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +52,12 @@ def read_site(folder: Path) -> PelicanSite:
         omissions.append(f"SITEURL: {origin} {error}; write SITE_URL into .env")
         origin = ""
     pages = next(iter(found.get("PAGE_PATHS", ())), "pages")
-    return PelicanSite(content, pages, origin, kept, [*omissions, *_list_unread(content)])
+    omissions += [
+        f"{path.relative_to(content)}: only Markdown is read; it is copied as it is"
+        for path in sorted(content.rglob("*"))
+        if path.suffix in _UNREAD
+    ]
+    return PelicanSite(content, pages, origin, kept, omissions)
 
 
 def _sort(found: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -83,9 +87,3 @@ def _is_plain(value: object) -> bool:
         return bool(ast.literal_eval(repr(value)) == value)
     except (ValueError, SyntaxError):
         return False
-
-
-def _list_unread(content: Path) -> Iterator[str]:
-    for path in sorted(content.rglob("*")):
-        if path.suffix in _UNREAD:
-            yield f"{path.relative_to(content)}: only Markdown is read; it is copied as it is"

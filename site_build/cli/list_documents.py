@@ -22,8 +22,6 @@ from site_build.text import shorten, write_instant
 Question = Literal["drafts", "future", "stale"]
 
 _DAYS = 365
-_LONGEST_TITLE = 50
-_HEADINGS = ("SLUG", "TITLE", "DATE", "PATH")
 _NOTHING: Mapping[Question, str] = {
     "drafts": "there are no drafts",
     "future": "nothing waits for its time",
@@ -54,7 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
     elif chosen:
-        lines = [_HEADINGS, *(_word(each, arguments) for each in chosen)]
+        headings = ("SLUG", "TITLE", "DATE", "PATH")
+        lines = [headings, *(_word(each, arguments) for each in chosen)]
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             cells = zip(line, widths, strict=True)
@@ -83,7 +82,7 @@ def _tell(document: Document, content: Path) -> dict[str, object]:
 def _word(document: Document, arguments: argparse.Namespace) -> tuple[str, ...]:
     """Return a line of the table; what counts for stale documents is when they were updated."""
     instant = document.updated if arguments.question == "stale" else document.published
-    title = shorten(document.title, _LONGEST_TITLE)
+    title = shorten(document.title, 50)
     return document.slug, title, _write(instant) or "-", str(arguments.content / document.path)
 
 

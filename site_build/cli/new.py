@@ -20,8 +20,6 @@ from site_build.errors import BuildError
 from site_build.text import make_slug
 
 FOLDER = "posts"
-_HEAD = 4_096
-"""Bytes of a file in which its slug is looked for."""
 _CHOOSE = "choose another title"
 _SLUG = re.compile(rb"^slug:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
 
@@ -82,7 +80,7 @@ def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> s
 def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:
     """Return the post that has `slug`, whatever its file's name."""
     for path in list_folder(content, rules).sources:
-        found = _SLUG.search(read_bytes(content, path)[:_HEAD])
+        found = _SLUG.search(read_bytes(content, path)[:4_096])  # within the head
         if found and found[1].decode() == slug and not rules.is_page(path):
             return path
     return None

@@ -64,11 +64,9 @@ def _print_news(console: Console, content: Path, news: ReleaseEvent) -> None:
     match news:
         case ReleaseEvent("served", Report() as report):
             print_findings(console, content, report.findings)
-            posts = count(report.posts, "post")
-            console.print(f"{report.build_id} is served, with {posts}")
+            console.print(f"{report.build_id} is served, with {count(report.posts, 'post')}")
         case ReleaseEvent("prepared", Report() as report):
-            instant = write_instant(report.built_for)
-            console.print(f"{report.build_id} is ready for {instant}")
+            console.print(f"{report.build_id} is ready for {write_instant(report.built_for)}")
         case ReleaseEvent(error=BuildError() as error):
             then = "and the build is tried again"
             if isinstance(error, ContentError):

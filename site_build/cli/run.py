@@ -16,7 +16,6 @@ from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.installed_code import Heartbeat
 from site_build.options import read_settings
 
-_SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 # Nothing would start the publisher again, so it goes on (--stay) when its code changes. Without a
 # relay, what would be sent is put into a folder.
 _PUBLISHER = ("site_build", "publish", "--stay")
@@ -37,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.port:
         os.environ["PORT"] = arguments.port  # the build names it too, where there is no SITE_URL
     ending = Event()
-    for number in _SIGNALS:
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, lambda *_: ending.set())
     statuses = _supervise((*_EDGE, "--host", arguments.host), ending)

@@ -22,8 +22,6 @@ from site_build.content.head import DRAFT_KEYS, RESERVED_SLUGS
 from site_build.preview.server import DEFAULT_PORT
 from site_build.site import Kind
 
-_PREVIEW = f"http://127.0.0.1:{DEFAULT_PORT}"
-
 Schema = dict[str, Any]
 
 MODELS: dict[Kind, type[PageFrontMatter]] = {"post": PostFrontMatter, "page": PageFrontMatter}
@@ -138,7 +136,7 @@ def _describe_settings(content: Path) -> Schema:
             "type": "choice",
             "choices": ["draft", "published"],
         },
-        "frontMatter.preview.host": _PREVIEW,
+        "frontMatter.preview.host": f"http://127.0.0.1:{DEFAULT_PORT}",
         "frontMatter.taxonomy.contentTypes": [
             {
                 "name": kind,

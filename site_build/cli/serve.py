@@ -23,16 +23,16 @@ from site_build.preview.server import DEFAULT_PORT, Preview, listen, name_origin
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
 from site_build.progress import Observer, Request
 
-_FOLDER = ".preview"
-_EVERYTHING = datetime.max.replace(tzinfo=UTC)
-"""The instant for which a preview is made: by then, every post has appeared."""
-
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    about = "folder that keeps a cache of the preview (default: BUILD_DIR, or build)"
     options.add(parser, settings, "content")
-    options.add(parser, settings, "output", help=about)
+    options.add(
+        parser,
+        settings,
+        "output",
+        help="folder that keeps a cache of the preview (default: BUILD_DIR, or build)",
+    )
     parser.add_argument(
         "--port",
         type=options.read_port,
@@ -77,9 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
 def make_request(arguments: argparse.Namespace, observer: Observer | None = None) -> Request:
     """Return what a preview asks for; its cache is below the builds. Raises BuildError."""
     options.require_apart(arguments.content, arguments.output)
-    folder, jobs = arguments.output / _FOLDER, arguments.jobs or count_processors()
+    folder, jobs = arguments.output / ".preview", arguments.jobs or count_processors()
     places = arguments.content, folder / "site", folder, folder, folder / "cache.sqlite"
-    return Request(*places, _EVERYTHING, jobs, observer=observer or Observer())
+    latest = datetime.max.replace(tzinfo=UTC)  # By then, every post has appeared.
+    return Request(*places, latest, jobs, observer=observer or Observer())
 
 
 async def _serve_until_told(preview: Preview, listening: socket, sources: list[Path]) -> None:

@@ -10,8 +10,6 @@ from rich.text import Text
 
 from site_build.errors import Diagnostic
 
-_COLOURS = {"error": "red", "warning": "yellow"}
-
 
 def open_console() -> Console:
     """Return a console on standard output that prints whatever a text may hold."""
@@ -25,7 +23,7 @@ def print_findings(console: Console, folder: Path, findings: Iterable[Diagnostic
     if console.is_terminal:
         for finding in findings:
             place, severity, message = _word(folder, finding)
-            colour = _COLOURS[finding.severity]
+            colour = "red" if severity == "error" else "yellow"
             console.print(Text.assemble((place, "cyan"), "  ", (severity, colour), "  ", message))
         return
     try:  # Laying out a line costs more than finding it, and a pipe shows nothing of it.

@@ -72,7 +72,6 @@ LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
 _RULES = SourceRules()
-_BEGINNING = "begin it with `---`, the keys title, slug and date, and `---` again"
 
 
 class _Parts(NamedTuple):
@@ -189,7 +188,8 @@ def _split(path: str, text: str, rules: SourceRules) -> _Parts | Fault:
         return _Parts(entries, 0, body_at, text[body_at:].rstrip())
     if opening is None:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
-        return Fault(0 if start == len(text) else start, f"{what}; {_BEGINNING}")
+        fix = "begin it with `---`, the keys title, slug and date, and `---` again"
+        return Fault(0 if start == len(text) else start, f"{what}; {fix}")
     try:
         head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
     except ValueError:

@@ -190,42 +190,55 @@ def _require_status(value: object) -> object:
     return value
 
 
-_tag = _require(
-    make_slug, lambda text: f"is {text!r}, which gives no address; use a letter or a digit"
-)
-_alias = _require(
-    re.compile(_ALIAS).fullmatch,
-    lambda text: (
-        f"is {shorten(text)!r}; write a former slug, or a path such as `/2019/old-post/` or "
-        "`/2019/old.html`"
-    ),
-)
-_series = _require(
-    lambda text: len(text) <= LONGEST_SERIES,
-    lambda text: f"has {len(text)} characters; shorten it to {LONGEST_SERIES} at most",
-)
-_language = _require(
-    re.compile(_LANGUAGE).fullmatch,
-    lambda text: f"is {text[:40]!r}; write a language tag such as `lang: en` or `lang: pt-BR`",
-)
-
-_picture = _require(
-    re.compile(r"[^\s()<>\[\]\\]+").fullmatch,
-    lambda text: f"is {shorten(text)!r}; write a path without blanks, such as `../images/oak.jpg`",
-)
-
 Text = Annotated[str, BeforeValidator(_require_text)]
 Slug = Annotated[str, PostSummary.model_fields["slug"], BeforeValidator(_require_slug)]
 Instant = Annotated[datetime, BeforeValidator(_require_instant)]
 Revision = Annotated[datetime, BeforeValidator(_require_revision)]
-Tag = Annotated[str, _tag]
+Tag = Annotated[
+    str,
+    _require(
+        make_slug, lambda text: f"is {text!r}, which gives no address; use a letter or a digit"
+    ),
+]
 Tags = Annotated[tuple[Tag, ...], AfterValidator(_drop_repeated), BeforeValidator(_require_list)]
-Alias = Annotated[str, Field(pattern=f"^{_ALIAS}$"), _alias]
+Alias = Annotated[
+    str,
+    Field(pattern=f"^{_ALIAS}$"),
+    _require(
+        re.compile(_ALIAS).fullmatch,
+        lambda text: (
+            f"is {shorten(text)!r}; write a former slug, or a path such as `/2019/old-post/` or "
+            "`/2019/old.html`"
+        ),
+    ),
+]
 Aliases = Annotated[tuple[Alias, ...], BeforeValidator(_require_list)]
-Picture = Annotated[str, _picture]
+Picture = Annotated[
+    str,
+    _require(
+        re.compile(r"[^\s()<>\[\]\\]+").fullmatch,
+        lambda text: (
+            f"is {shorten(text)!r}; write a path without blanks, such as `../images/oak.jpg`"
+        ),
+    ),
+]
 Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
-Series = Annotated[str, Field(max_length=LONGEST_SERIES), _series]
-Language = Annotated[str, Field(pattern=f"^{_LANGUAGE}$"), _language]
+Series = Annotated[
+    str,
+    Field(max_length=LONGEST_SERIES),
+    _require(
+        lambda text: len(text) <= LONGEST_SERIES,
+        lambda text: f"has {len(text)} characters; shorten it to {LONGEST_SERIES} at most",
+    ),
+]
+Language = Annotated[
+    str,
+    Field(pattern=f"^{_LANGUAGE}$"),
+    _require(
+        re.compile(_LANGUAGE).fullmatch,
+        lambda text: f"is {text[:40]!r}; write a language tag such as `lang: en` or `lang: pt-BR`",
+    ),
+]
 
 
 class PageFrontMatter(BaseModel):

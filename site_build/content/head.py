@@ -70,7 +70,6 @@ _YAML_FAULTS = {
     ),
 }
 """What libyaml says, and what that means, with the fix."""
-_OPENED = ("while parsing a flow", "while scanning a quoted", "while scanning a simple key")
 _ANY_FIX = "write one `key: value` a line, values with signs such as : # [ in quotes"
 
 
@@ -170,7 +169,9 @@ def _offset(part: yaml.Event | yaml.Node) -> int:
 def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     problem = fault.problem or ""
     # For what is left open, the place that opened it helps more than the place where it was missed.
-    opened = (fault.context or "").startswith(_OPENED)
+    opened = (fault.context or "").startswith(
+        ("while parsing a flow", "while scanning a quoted", "while scanning a simple key")
+    )
     mark = fault.context_mark if opened and fault.context_mark else fault.problem_mark
     offset = min(mark.index, len(text)) if mark else 0
     if text[offset : offset + 1] == "\t":
@@ -185,8 +186,6 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
 _LINE = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
 _NAMES = {"modified": "updated", "authors": "author"}
 """Keys of Pelican, with the one that means the same here."""
-_LISTS = frozenset({"tags", "aliases", "authors"})
-_DATES = frozenset({"date", "modified", "updated"})
 _LONGEST_DATE = 60
 """Characters; the parser takes a time with the square of what is longer."""
 _DEFAULTS = (datetime(2001, 1, 1), datetime(2002, 2, 2))  # noqa: DTZ001 - only compared
@@ -217,13 +216,13 @@ def read_pelican_head(text: str) -> tuple[list[Entry], int] | None:
 def _read(key: str, text: str, key_at: int, value_at: int) -> Entry:
     """Return one entry; a list is parted by commas, or by semicolons where it has any."""
     name = _NAMES.get(key, key)
-    if key in _LISTS:
+    if key in {"tags", "aliases", "authors"}:
         sign = ";" if ";" in text else ","
         members = [member.strip() for member in text.split(sign) if member.strip()]
         if key == "authors":
             return Entry(name, "; ".join(members) or None, key_at, value_at)
         return Entry(name, members, key_at, value_at, (value_at,) * len(members))
-    value = _read_date(text) if key in _DATES else text
+    value = _read_date(text) if key in {"date", "modified", "updated"} else text
     return Entry(name, value or None, key_at, value_at)
 
 
@@ -344,8 +343,11 @@ def _explain_unknown(entry: Entry) -> Fault:
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {fix}")
     key = entry.key[:40].casefold()
     near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
-    known = f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
-    fix = f"did you mean `{near}`?" if near else known
+    fix = (
+        f"did you mean `{near}`?"
+        if near
+        else f"the keys are {', '.join(KEYS)}, and those of FRONT_MATTER_EXTRA"
+    )
     message = f"`{shorten(entry.key)}` is no key of the front matter; {fix}"
     return Fault(entry.key_at, message, "warning")
 

@@ -29,9 +29,6 @@ HUES = 90
 LIGHTNESS, CHROMA = 0.6, 0.125
 """Of the paint by day, in OKLCH; every hue of it stands out from paper by 3:1."""
 
-_SPREAD = 47
-"""Prime to HUES: words that differ by one letter are set well apart."""
-
 _DARK = 0.0031308
 """Light below which sRGB's channels are linear."""
 
@@ -149,7 +146,8 @@ def _fingerprint() -> bytes:
 
 def choose_hue(slug: str) -> int:
     """Return the number of a tag's hue, from 0: the same on every page and picture."""
-    return sum(slug.encode()) * _SPREAD % HUES
+    # 47 is prime to HUES: words that differ by one letter are set well apart.
+    return sum(slug.encode()) * 47 % HUES
 
 
 def mix_paint(hue: int, lightness: float = LIGHTNESS, chroma: float = CHROMA) -> Colour:
@@ -186,29 +184,21 @@ def _encode(light: float) -> int:
 # above, which is nothing nearly everywhere. To pack runs of nothing needs no search for
 # repetitions, which takes other packers long. Rows are packed a strip at a time, so that what cards
 # have in common is packed once.
-_INDEXED = 3
-"""Colour type of pictures whose pixels are numbers of colours."""
-_UP = 2
-"""The filter that takes the row above away; every row begins with its number."""
-_STRIP = 42
-"""Rows."""
-_ZLIB_HEAD = b"\x78\x01"
-_LAST_BLOCK = b"\x03\x00"
-"""An empty block that says it is the last (RFC 1951, section 3.2.3)."""
-
-
 def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:
     """Return a picture whose pixels are numbers of `colours`: red, green and blue, up to 255."""
-    head = struct.pack(">2I5B", *numbers.size, 8, _INDEXED, 0, 0, 0)
+    # Colour type 3: pixels are numbers of colours.
+    head = struct.pack(">2I5B", *numbers.size, 8, 3, 0, 0, 0)
     width, height = numbers.size
-    filtered = Image.new("L", (width + 1, height), _UP)
+    # Every row begins with the number of its filter: 2 takes the row above away.
+    filtered = Image.new("L", (width + 1, height), 2)
     filtered.paste(numbers.crop((0, 0, width, 1)), (1, 0))
     below = numbers.crop((0, 1, width, height))
     filtered.paste(ImageChops.subtract_modulo(below, numbers), (1, 1))
-    rows, strip = filtered.tobytes(), (width + 1) * _STRIP
-    # A stream of zlib (RFC 1950) made of parts, each a whole number of bytes long.
+    rows, strip = filtered.tobytes(), (width + 1) * 42
+    # A stream of zlib (RFC 1950) made of parts, each a whole number of bytes long; before its sum,
+    # an empty block says that it is the last (RFC 1951, section 3.2.3).
     strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
-    packed = b"".join((_ZLIB_HEAD, *strips, _LAST_BLOCK, struct.pack(">I", zlib.adler32(rows))))
+    packed = b"".join((b"\x78\x01", *strips, b"\x03\x00", struct.pack(">I", zlib.adler32(rows))))
     chunks = ((b"IHDR", head), (b"PLTE", bytes(colours)), (b"IDAT", packed), (b"IEND", b""))
     return SIGNATURE + b"".join(frame_chunk(*chunk) for chunk in chunks)
 

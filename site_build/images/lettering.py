@@ -23,9 +23,6 @@ from PIL import Image, ImageChops, ImageFont
 LONGEST = 400
 """Code points of a title that are looked at; no card holds more."""
 
-_NEVER_DRAWN = "\U0010fffe"
-"""A noncharacter: what a font draws for it, it draws for whatever it lacks."""
-
 _VARIANTS = frozenset(map(chr, range(0xFE00, 0xFE10)))
 """They choose between two looks of the sign before, and are no signs themselves."""
 
@@ -35,9 +32,6 @@ _JOINT = re.compile(r"[/_\-)]+(?=\w)")
 
 _MEASURED_AT = 100
 """Pixels; lengths grow with the size, near enough for lines with a margin beside them."""
-
-_STEPS = 8
-"""Halvings in the search for even lines; finer than anybody sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +61,8 @@ def keep_writable(text: str, font: Font) -> str | None:
     Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
     none than half a title. Scripts that run from right to left count as lacking.
     """
-    plain = unicodedata.normalize("NFC", text[:LONGEST])
     kept = []
-    for sign in plain:
+    for sign in unicodedata.normalize("NFC", text[:LONGEST]):
         if not _is_word_part(sign) and not _is_drawn(sign, font):
             kept.append(" " if sign.isspace() else "")
         elif unicodedata.bidirectional(sign) in {"R", "AL"} or not _is_drawn(sign, font):
@@ -117,7 +110,8 @@ def _is_drawn(sign: str, font: Font) -> bool:
     if not sign.isprintable():
         return False
     opened = open_font(font, 24)
-    mask, missing = opened.getmask(sign), opened.getmask(_NEVER_DRAWN)
+    # What a font draws for a noncharacter, it draws for whatever it lacks.
+    mask, missing = opened.getmask(sign), opened.getmask("\U0010fffe")
     return mask.size[0] > 0 and (mask.size, bytes(mask)) != (missing.size, bytes(missing))
 
 
@@ -158,7 +152,7 @@ def _split(word: str, font: Font, width: float) -> Iterator[str]:
 def _even_out(text: str, font: Font, width: float, count: int) -> tuple[str, ...]:
     """Return as many lines in the narrowest column, so that none is left with one word."""
     low, high = 0.0, width
-    for _ in range(_STEPS):
+    for _ in range(8):  # So many halvings are finer than anybody sees.
         middle = (low + high) / 2
         lines = _wrap(text, font, middle)
         if len(lines) > count or " ".join(lines) != text:

@@ -24,9 +24,6 @@ from site_build.text import shorten
 
 UNSHOWN = (".heic", ".heif", ".tif", ".tiff")
 """Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
-_UNSHOWN_FAULT = (
-    "is of a kind that most browsers do not show, and is not published; save it as JPEG or PNG"
-)
 SUFFIXES = frozenset(
     {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *UNSHOWN}
 )
@@ -39,16 +36,9 @@ MOST_PIXELS = 60_000_000
 HEAVY = 2_000_000
 """Bytes above which a picture asks its author to save it smaller."""
 
-_FORMATS = ("AVIF", "GIF", "JPEG", "PNG", "WEBP")
-"""What is opened, by the library's names."""
 _SEVERAL = "MPO"
 """What the library calls a JPEG with further pictures behind it, which no browser shows."""
-_LYING = range(5, 9)
-"""Values of EXIF's orientation for pictures that lie on their side."""
-_DRAWING_HEAD = 65_536
-"""Bytes of a drawing in which its measures stand."""
 _NOTED_DRAWING = "the drawing has `<metadata>`, which is published; take it out, or save plain SVG"
-_LENGTH = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)(?:px)?\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,8 @@ def measure(path: str, data: bytes) -> Measured:
     if suffix == ".svg":
         return _measure_drawing(path, data, digest)
     if suffix in UNSHOWN:
-        return Measured(None, _UNSHOWN_FAULT)
+        fault = "is of a kind that most browsers do not show, and is not published"
+        return Measured(None, f"{fault}; save it as JPEG or PNG")
     try:
         with warnings.catch_warnings():
             # What is too large is told below, by our own measure.
@@ -99,13 +90,13 @@ def measure(path: str, data: bytes) -> Measured:
 def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     if len(data) > LARGEST_PICTURE:
         return Measured(None, f"has more than {LARGEST_PICTURE // 1_000_000} MB; save it smaller")
-    with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
+    with Image.open(io.BytesIO(data), formats=("AVIF", "GIF", "JPEG", "PNG", "WEBP")) as image:
         if image.width * image.height > MOST_PIXELS:
             return Measured(None, _explain_size(f"{image.width:,} × {image.height:,}"))  # noqa: RUF001
         kind = "jpeg" if image.format == _SEVERAL else str(image.format).lower()
         image.load()
         moves = getattr(image, "is_animated", False) and image.format != _SEVERAL
-        lies = image.getexif().get(ExifTags.Base.Orientation) in _LYING
+        lies = image.getexif().get(ExifTags.Base.Orientation) in range(5, 9)  # on its side
         width, height = (image.height, image.width) if lies else image.size
     share = min(1, LONGEST_SIDE / max(width, height))
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
@@ -125,12 +116,12 @@ def _explain_size(count: str) -> str:
 
 def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
     """Return the measures of an SVG, where it tells them."""
-    head = data[:_DRAWING_HEAD].decode(errors="replace")
+    head = data[:65_536].decode(errors="replace")
     root = LexborHTMLParser(head).css_first("svg")
     if root is None:
         return Measured(None)
-    notes = [each for each in root.css("metadata") if each.text().strip()]
-    remarks = (_NOTED_DRAWING,) if notes else ()
+    has_notes = any(each.text().strip() for each in root.css("metadata"))
+    remarks = (_NOTED_DRAWING,) if has_notes else ()
     told = {name.lower(): value or "" for name, value in root.attributes.items()}
     width, height = _read_length(told.get("width", "")), _read_length(told.get("height", ""))
     if not (width and height):
@@ -144,17 +135,12 @@ def _measure_drawing(path: str, data: bytes, digest: str) -> Measured:
 
 def _read_length(text: str) -> float:
     """Return a length in pixels; 0 for what is none, or depends on the page."""
-    found = _LENGTH.fullmatch(text)
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)(?:px)?\s*", text)
     return float(found[1]) if found else 0.0
 
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
-_NARROW = "41em"
-"""Width of a window below which the column is as wide as the window lets it."""
-_SHARE = "88vw"
-"""What margins leave of such a window."""
-
 _IMAGE = re.compile("<img", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)"""
@@ -280,7 +266,8 @@ def _read_width(image: dict[str, str]) -> int:
 
 def _offer(forms: tuple[Form, ...], width: int) -> str:
     """Return a source for each kind of form, for an image that is shown in that width."""
-    sizes = f"(min-width: {_NARROW}) {width}px, {_SHARE}"
+    # In a narrower window, the column is what margins leave of it.
+    sizes = f"(min-width: 41em) {width}px, 88vw"
     listed = {
         kind: ", ".join(f"/{quote(f.path)} {f.width}w" for f in forms if f.kind == kind)
         for kind in KINDS

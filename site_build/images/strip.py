@@ -17,14 +17,16 @@ SIGNATURE = b"\x89PNG\r\n\x1a\n"
 
 _JPEG_MARKER = re.compile(rb"\xff+[^\x00\xd0-\xd7\xff]", re.DOTALL)
 """What ends the pixels of a scan (ITU-T T.81, section B.1.1.2)."""
-_JPEG_START, _JPEG_END, _JPEG_SCAN = 0xD8, 0xD9, 0xDA
+_JPEG_END, _JPEG_SCAN = 0xD9, 0xDA
 _JPEG_TABLES = frozenset({*range(0xC0, 0xD0), _JPEG_SCAN, 0xDB, 0xDC, 0xDD, 0xDE, 0xDF})
 _JPEG_COLOURS = {0xE2: b"ICC_PROFILE\0", 0xEE: b"Adobe"}
 _JFIF, _JFIF_SIZE = b"JFIF\0", 12
 """Bytes of the JFIF segment before the size of its thumbnail."""
 
-_PNG_KEPT = frozenset(b"tRNS gAMA cHRM sRGB iCCP cICP mDCV cLLI sBIT bKGD pHYs".split())
-_PNG_FRAMES = frozenset((b"acTL", b"fcTL", b"fdAT"))
+_PNG_KEPT = frozenset(
+    b"tRNS gAMA cHRM sRGB iCCP cICP mDCV cLLI sBIT bKGD pHYs acTL fcTL fdAT".split()
+)
+"""Of the chunks that are not critical: colours, and frames."""
 
 _WEBP_KEPT = frozenset((b"VP8X", b"ICCP", b"ANIM", b"ANMF", b"ALPH", b"VP8 ", b"VP8L"))
 _WEBP_EXIF, _WEBP_XMP = 0x08, 0x04
@@ -105,7 +107,7 @@ def _list_png(data: bytes, exif: bytes) -> Iterator[bytes]:
         if name == b"IDAT" and exif:
             yield frame_chunk(b"eXIf", exif.removeprefix(b"Exif\0\0"))
             exif = b""
-        if name[:1].isupper() or name in _PNG_KEPT | _PNG_FRAMES:
+        if name[:1].isupper() or name in _PNG_KEPT:
             yield data[at:end]
         at = len(data) if name == b"IEND" else end
 

@@ -29,7 +29,6 @@ _QUOTE: Final = re.compile(r" {0,3}>( ?)")
 _ITEM: Final = re.compile(r" *([-+*]|\d{1,9}[.)])( *)")
 _TERM: Final = re.compile(r" {0,3}[:~]( *)")
 _NOTE: Final = re.compile(r" *(\[\^[^\]]+\]:) *")
-_TASK: Final = re.compile(r"\[[ xX]\]\s")
 _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *$", re.IGNORECASE)
 _MARKDOWN_INSIDE: Final = re.compile(r"<[A-Za-z][^<>]*\smarkdown(?=[\s=>])")
 """Says that Markdown stands within an element, which Python-Markdown alone reads so."""
@@ -244,7 +243,8 @@ class _Walk:
             start, end = item.map or (0, 0)
             self._mark("li", start)
             sign = self._strip(_ITEM, start, end) or "1."
-            if _TASK.match(self._lines[start]) and self._tokens[self._at].type == "paragraph_open":
+            is_task = re.match(r"\[[ xX]\]\s", self._lines[start])
+            if is_task and self._tokens[self._at].type == "paragraph_open":
                 self._mark("input", start)
             self._depth += 1
             body = self._write_blocks(start, end, tight=not is_loose)

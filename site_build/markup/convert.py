@@ -28,9 +28,6 @@ from site_build.markup.github import GITHUB, GitHub
 from site_build.markup.structure import Fault
 from site_build.site import Document
 
-_TOC_LEVELS = "2-3"
-"""Deeper headings would make a table of contents longer than it helps."""
-
 THEME_IDS = frozenset({"main", "related"})
 """Ids that a page has outside of its text; no heading may take one."""
 
@@ -101,12 +98,13 @@ class Converter:
                 },
                 "pymdownx.tilde": {"subscript": False},
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
-                "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": BACKLINK},
+                # The arrow's second sign asks for a letter, where telephones would show a picture.
+                "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": "&#8617;&#xFE0E;"},
                 # An `align` attribute can be told from a style; the house rules make it a class.
                 "tables": {"use_align_attribute": True},
                 "toc": {
                     "slugify": _name_heading,
-                    "toc_depth": _TOC_LEVELS,
+                    "toc_depth": "2-3",  # with deeper ones it is longer than it helps
                     "permalink": "#",
                     "permalink_class": "heading-anchor",
                     "permalink_title": "Link to this section",
@@ -147,7 +145,6 @@ _ATTRIBUTE = re.compile(
     r"""|(?<=["'])(?:style|on[a-z]+)\s*=\s*(?:"[^"]*"|'[^']*'|[^\s"'>]+)""",
     re.IGNORECASE,
 )
-_DEEPEST = 6
 _BOX = '<input type="checkbox" disabled'
 _BOXES = {
     f"{_BOX}/>": f'{_BOX} aria-label="Still to do">',
@@ -184,7 +181,7 @@ class _Tree(Treeprocessor):
         headings_are_high = next(root.iter("h1"), None) is not None
         for element in root.iter():
             if headings_are_high and re.fullmatch("h[1-6]", element.tag):
-                element.tag = f"h{min(int(element.tag[1]) + 1, _DEEPEST)}"
+                element.tag = f"h{min(int(element.tag[1]) + 1, 6)}"
             elif element.tag == "a":
                 self._mark_external(element)
 
@@ -204,9 +201,8 @@ class _Text(Postprocessor):
     def run(self, text: str) -> str:
         """Return `text` without inline styles and event handlers, its code reached by keyboard."""
         text = text.replace("<pre>", '<pre tabindex="0">').replace(f"{APART}\n", "")
-        if _BOX in text:
-            for box, html in _BOXES.items():
-                text = text.replace(box, html)
+        for box, html in _BOXES.items():
+            text = text.replace(box, html)
         if not _SUSPECT.search(text):
             return text
         return _TAG.sub(
@@ -236,8 +232,6 @@ def _find_only_image(parent: Element) -> Element | None:
     return _find_only_image(child) if child.tag == "a" else child if child.tag == "img" else None
 
 
-BACKLINK = "&#8617;&#xFE0E;"
-"""An arrow; the second sign asks for a letter, where telephones would show a picture."""
 SCROLLER = "table-scroll"
 """The class of what stands around a table. The table itself stays one for those who hear it:
 one that scrolls by itself would need another `display`, and lose its rows and columns."""

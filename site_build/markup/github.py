@@ -99,8 +99,6 @@ _TITLE: Final = re.compile(r"""(?<!\S)title=(?:"(?P<double>[^"]*)"|'(?P<single>[
 _POINTED: Final = re.compile(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""")
 _RANGES: Final = re.compile(r"\{(\d+(?:-\d+)?(?:, *\d+(?:-\d+)?)*)\}")
 _RANGE: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
-_LONGEST_RANGE: Final = 999
-_RUN: Final = re.compile("`{3,}")
 
 
 def _read_info(info: str) -> tuple[str, str]:
@@ -116,7 +114,7 @@ def _read_info(info: str) -> tuple[str, str]:
     pointed = " ".join(
         str(line)
         for first, last in _RANGE.findall(" ".join(ranges))
-        for line in range(int(first), min(int(last or first), int(first) + _LONGEST_RANGE) + 1)
+        for line in range(int(first), min(int(last or first), int(first) + 999) + 1)
     )
     return _join(*titles[-1:]), f'{name} hl_lines="{pointed}"' if pointed else name
 
@@ -242,7 +240,7 @@ class Blocks(Preprocessor):
     def _make_code(self, info: str, code: str) -> str:
         """Return what stands for a block in a line; `info` stands behind the opening fence."""
         title, opening = _read_info(info)
-        fence = "`" * max([3, *(len(run) + 1 for run in _RUN.findall(code))])
+        fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", code))])
         text = f"{fence}{opening}\n{code}{fence}"
         (placeholder,) = filter(None, self._fences.run(text.split("\n")))
         if title:
@@ -259,9 +257,8 @@ class QuickInline(treeprocessors.InlineProcessor):
     look for a sign costs next to nothing.
     """
 
-    def __init__(self, md: Markdown) -> None:
-        super().__init__(md)
-        self._signs: list[Sequence[str]] = []
+    _signs: list[Sequence[str]]
+    """Of each pattern, by its index."""
 
     def run(self, tree: Element, ancestors: list[str] | None = None) -> Element:
         """Apply the patterns to a tree, in place."""

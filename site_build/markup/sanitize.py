@@ -16,9 +16,8 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.markup.convert import SCROLLER
 from site_build.text import strip_control_characters
 
-_PARENTS: Final = ("main", "article", "section", "aside", "header", "footer", "nav", "figure")
+_OPENING: Final = "<main><article><section><aside><header><footer><nav><figure>"
 """Elements that themes put texts into, and that a stray end tag could close."""
-_OPENING: Final = "".join(f"<{name}>" for name in _PARENTS)
 _INSIDE, _BELOW = "repair-inside", "repair-below"
 _END: Final = f"<section id={_INSIDE}></section><i id={_INSIDE}></i></div><b id={_BELOW}></b>"
 """What follows a text, without quotes and comments, so that it ends none of the text's own. Open
@@ -31,7 +30,6 @@ _BEGINNING: Final = re.compile(
     re.IGNORECASE,
 )
 """What reads everything up to its end as letters, or a tag, which may lack its `>`."""
-_ATTEMPTS: Final = 3
 
 
 def repair(html: str) -> str:
@@ -43,7 +41,7 @@ def repair(html: str) -> str:
     if "<" not in html or _is_contained(html):
         return html
     repaired = _escape_unterminated(html)
-    for _ in range(_ATTEMPTS):
+    for _ in range(3):
         repaired = LexborHTMLParser(repaired, is_fragment=True).html or ""
         if _is_contained(repaired):
             return repaired
@@ -108,7 +106,6 @@ _CLASSES = {
     "td": _ALIGNMENTS,
     "th": _ALIGNMENTS,
 }
-_SCHEMES = {"http", "https", "mailto"}
 _ANCHOR = re.compile(r'<a class="heading-anchor"[^>]*>#</a>')
 """The mark that the converter puts behind a heading; it means nothing outside the page."""
 
@@ -121,7 +118,7 @@ def sanitize(html: str, base_url: str) -> str:
         clean_content_tags=set(_SILENCED),
         attributes=_ATTRIBUTES,
         allowed_classes=_CLASSES,
-        url_schemes=_SCHEMES,
+        url_schemes={"http", "https", "mailto"},
         url_relative=("rewrite_with_base", base_url),
         link_rel="noopener",
     )

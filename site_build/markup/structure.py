@@ -27,8 +27,6 @@ _NAMES: Final = {
     "del": "text that is struck through",
     "input": "a task's box",
 }
-_FIXES: Final = {"del": "write two tildes on each side of it"}
-_FIX: Final = "put a blank line before and after it"
 
 
 class Mark(NamedTuple):
@@ -91,5 +89,9 @@ def compare(marks: Sequence[Mark], html: str) -> Iterator[Fault]:
         lacking, surplus = wanted[first:last], made[begin:end]
         element = (lacking or surplus)[0]
         where = "on GitHub and not here" if lacking else "here and not on GitHub"
-        fix = _FIXES.get(element, _FIX)
+        fix = (
+            "write two tildes on each side of it"
+            if element == "del"
+            else "put a blank line before and after it"
+        )
         yield Fault(line, f"this is {_NAMES[element]} {where}; {fix}")

@@ -56,10 +56,6 @@ _FOR_PROGRAMS = (
     ("Skills", INDEX, "what an agent can do here, step by step"),
     ("auth.md", addresses.AUTH, "how a program gets access"),
 )
-_HOW_TO_READ = (
-    "Every page of this site exists as Markdown too: put `index.md` behind its address, or ask"
-    " for `text/markdown`. Posts are also served as JSON by the API, to whoever has a key."
-)
 
 
 def render_llms(site: Site) -> str:
@@ -76,7 +72,11 @@ def render_llms(site: Site) -> str:
     sections = [
         f"# {identity.name}",
         identity.description and f"> {identity.description}",
-        _HOW_TO_READ,
+        (
+            "Every page of this site exists as Markdown too: put `index.md` behind its address, or"
+            " ask for `text/markdown`. Posts are also served as JSON by the API, to whoever has a"
+            " key."
+        ),
         "## Pages",
         "\n".join(pages),
         "## Posts",
@@ -231,11 +231,6 @@ _SENSE = (
     ("ai-input", "to answer somebody who asks: retrieval, grounding, an agent that reads along"),
     ("ai-train", "to train or fine-tune a model"),
 )
-_NOT_PAGES = (f"{paths.OAUTH}/", paths.UNSUBSCRIBE)
-"""Made for one person each; a crawler has no business there."""
-_MONTHS = 11
-"""The norm recommends less than a year."""
-_NAMESPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
 
 
 def render_robots(identity: Identity, policy: Policy) -> str:
@@ -254,7 +249,8 @@ def render_robots(identity: Identity, policy: Policy) -> str:
 
 
 def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
-    rules = ["Allow: /", *(f"Disallow: {path}" for path in _NOT_PAGES)]
+    # The last two are made for one person each; a crawler has no business there.
+    rules = ["Allow: /", f"Disallow: {paths.OAUTH}/", f"Disallow: {paths.UNSUBSCRIBE}"]
     lines = [f"User-agent: {agent}" for agent in agents]
     lines += [f"Content-Signal: {signal}", *(rules if allowed else ["Disallow: /"])]
     return "\n".join([*lines, ""])
@@ -262,9 +258,8 @@ def _write_group(agents: Sequence[str], signal: str, *, allowed: bool) -> str:
 
 def render_security(identity: Identity, policy: Policy, now: datetime) -> str:
     """Return `security.txt` as it stands at `now` (UTC)."""
-    contact = policy.security_contact or identity.absolute(addresses.CONTACT)
     fields = (
-        ("Contact", contact),
+        ("Contact", policy.security_contact or identity.absolute(addresses.CONTACT)),
         ("Expires", f"{find_expiry(now):%Y-%m-%dT%H:%M:%SZ}"),
         ("Preferred-Languages", identity.lang),
         ("Canonical", identity.absolute(addresses.SECURITY)),
@@ -287,13 +282,16 @@ def render_opensearch(identity: Identity) -> str:
 
 def find_expiry(now: datetime) -> datetime:
     """Return the first of a month, ten to eleven months ahead: so it changes once a month."""
-    months = now.month - 1 + _MONTHS
+    months = now.month - 1 + 11  # The norm recommends less than a year.
     return datetime(now.year + months // 12, months % 12 + 1, 1, tzinfo=now.tzinfo)
 
 
 def render_sitemap(site: Site) -> str:
     """Return the sitemap; the protocol allows it 50,000 addresses."""
-    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<urlset xmlns="{_NAMESPACE}">']
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">',
+    ]
     for path, instant in _list_rows(site):
         url = escape(site.identity.absolute(path))
         dated = "" if instant == UNDATED else f"<lastmod>{write_instant(instant)}</lastmod>"

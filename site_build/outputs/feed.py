@@ -19,7 +19,6 @@ NEWEST = 50
 """Posts in the feed of the journal."""
 NEWEST_OF_TAG = 20
 """Posts in the feed of a tag: a post is in as many of them as it has tags."""
-_JSON_FEED = "https://jsonfeed.org/version/1.1"
 _ATOM = "http://www.w3.org/2005/Atom"
 _LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 
@@ -104,7 +103,7 @@ def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
     """Return JSON Feed 1.1 (jsonfeed.org) of `items`, which come newest first."""
     identity = channel.identity
     feed = {
-        "version": _JSON_FEED,
+        "version": "https://jsonfeed.org/version/1.1",
         "title": channel.title,
         "home_page_url": channel.page_url,
         "feed_url": channel.locate(addresses.FEED_JSON),

@@ -16,12 +16,10 @@ from edge_api.schema.index import PostRecord
 from site_build import addresses
 from site_build.site import UNDATED, Document, Identity, Site, Tag
 
-_SPECIAL = re.compile(r"([\\\[\]`*_<>])")
-
 
 def escape_text(text: str) -> str:
     """Return plain text so that Markdown shows it as it is."""
-    return _SPECIAL.sub(r"\\\1", text)
+    return re.sub(r"([\\\[\]`*_<>])", r"\\\1", text)
 
 
 def write_link(text: str, url: str) -> str:
@@ -88,10 +86,9 @@ def render_document(
     """
     lang = document.lang or identity.lang
     text = re.sub(r"\A(!\[.*\n)\n+", r"\1\n", text)  # lines of the front matter below a picture
-    stated = _state_facts(document.published, document.updated, document.tags, lang)
-    facts = [*stated, *more]
-    source = f"Source: {identity.absolute(path)}"
-    return _render(document.title, document.description, [*facts, source], text)
+    facts = _state_facts(document.published, document.updated, document.tags, lang)
+    facts += [*more, f"Source: {identity.absolute(path)}"]
+    return _render(document.title, document.description, facts, text)
 
 
 def render_record(record: PostRecord, lang: str) -> str:

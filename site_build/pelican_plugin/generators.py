@@ -117,13 +117,6 @@ def find_build(settings: Mapping[str, object]) -> SiteBuild:
 
 MOST_RELATED = 3
 
-_TOLD = ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
-"""What Pelican tells every template of the posts."""
-
-
-_Groups = list[tuple[Any, list[Article]]]
-"""Tags, categories or authors as Pelican has them, each with its posts."""
-
 
 class _AlreadyRead:
     """Passes of Pelican's over what was read that have nothing to do here."""
@@ -158,9 +151,10 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         by = ((author, each) for each in self.articles for author in each.authors)
         self.authors = _group(pair for pair in by if pair[0].slug)
         self.authors.sort()
-        archives = self._build_period_archives(self.dates, self.articles, self.settings)
-        self.period_archives = archives
-        self._update_context(_TOLD)
+        self.period_archives = self._build_period_archives(self.dates, self.articles, self.settings)
+        self._update_context(
+            ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
+        )
         self.context["period_archives"] = self.period_archives
         self.context["related_posts"] = []
         signals.article_generator_finalized.send(self)
@@ -195,12 +189,11 @@ class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
 
     def generate_context(self) -> None:
         """Make the pages from what was read, instead of reading them."""
-        build = find_build(self.settings)
         context = _make_context(self.settings)
         templates = self.settings["PAGE_TEMPLATES"]
         self.pages = [
             Page(document, context, templates.get(document.slug, "page"))
-            for document in build.site.pages
+            for document in find_build(self.settings).site.pages
         ]
         _tell_plugins(self, signals.page_generator_context, self.pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
@@ -261,7 +254,8 @@ def _tell_plugins(generator: Generator, signal: Any, contents: Sequence[Article 
         signals.content_object_init.send(each)
 
 
-def _group(pairs: Iterable[tuple[Any, Article]]) -> _Groups:
+def _group(pairs: Iterable[tuple[Any, Article]]) -> list[tuple[Any, list[Article]]]:
+    """Return tags, categories or authors as Pelican has them, each with its posts."""
     groups: dict[Any, list[Article]] = defaultdict(list)
     for key, article in pairs:
         groups[key].append(article)
@@ -296,15 +290,16 @@ def _make_articles(
     for index, post in enumerate(site.posts):
         part = site.parts.get(post.path)
         near = [path for path in related.get(post.path, ()) if path in linked]
-        article = Article(
-            post,
-            context,
-            earlier=row[index + 2],
-            later=row[index],
-            series=make_series(part, linked) if part else None,
-            related=tuple(linked[path] for path in _choose_related(site, index, near)),
+        articles.append(
+            Article(
+                post,
+                context,
+                earlier=row[index + 2],
+                later=row[index],
+                series=make_series(part, linked) if part else None,
+                related=tuple(linked[path] for path in _choose_related(site, index, near)),
+            )
         )
-        articles.append(article)
     return articles
 
 

@@ -69,7 +69,6 @@ from site_build.progress import Report, Request
 from site_build.site import Identity, Site, read_policy
 from site_build.template_objects import track_lookups
 
-_LEVELS = {"error": logging.ERROR, "warning": logging.WARNING}
 _LOGO = "icon.svg"
 """The sign of the site, among the theme's static files."""
 _REPLACED = {ArticlesGenerator: Posts, PagesGenerator: Pages, StaticGenerator: Outputs}
@@ -85,8 +84,10 @@ def register() -> None:
 def _require_journal(running: pelican.Pelican) -> None:
     """End Pelican's own class, which would read and write by other rules."""
     if not isinstance(running, Journal):
-        name = f"{SETTINGS_FILE.name} does: PELICAN_CLASS = Journal"
-        sys.exit(f"PELICAN_CLASS is Pelican's own, which cannot build this site; set it as {name}")
+        sys.exit(
+            "PELICAN_CLASS is Pelican's own, which cannot build this site; set it as "
+            f"{SETTINGS_FILE.name} does: PELICAN_CLASS = Journal"
+        )
 
 
 def _choose_writer(_: Any) -> type[TargetWriter]:
@@ -96,17 +97,17 @@ def _choose_writer(_: Any) -> type[TargetWriter]:
 def _equip(generator: Any) -> None:
     """Give templates what they ask for, and watch what they look up."""
     build = find_build(generator.settings)
-    assets = build.assets
+    assets, site = build.assets, build.site
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
-    generator.env.globals["asset"] = assets.locate
-    generator.env.globals["embedded"] = assets.embed
     card_finder = partial(find_card, build.font)
-    made = StructuredData(build.site.identity, card_finder, logo)
-    generator.env.globals["structured_data"] = made
-    generator.env.globals["find_card"] = card_finder
-    generator.env.globals["choose_hue"] = choose_hue
-    site = build.site
-    generator.env.globals["addresses"] = site.identity.addresses
+    generator.env.globals.update(
+        asset=assets.locate,
+        embedded=assets.embed,
+        structured_data=StructuredData(site.identity, card_finder, logo),
+        find_card=card_finder,
+        choose_hue=choose_hue,
+        addresses=site.identity.addresses,
+    )
     generator.context.update(  # not globals: a page that shows one of them is made anew with it
         menu=_make_menu(site, generator.settings),
         portrait=_show_portrait(build),
@@ -149,8 +150,7 @@ def _add_fallback_templates(environment: Environment) -> None:
     house = FileSystemLoader(HOUSE_THEME / "templates")
     lent = frozenset(house.list_templates()) - frozenset(environment.list_templates())
     escapes = environment.autoescape
-    loaders = [each for each in (environment.loader, house) if each]
-    environment.loader = ChoiceLoader(loaders)
+    environment.loader = ChoiceLoader([each for each in (environment.loader, house) if each])
     environment.autoescape = lambda name: name in lent or bool(escapes)
 
 
@@ -168,8 +168,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
 
     def run(self) -> None:
         """Read, check and build for Pelican's command; raises BuildError, no file half written."""
-        logger = logging.getLogger(pelican.__name__)
-        logger.addFilter(_hide_trace)
+        logging.getLogger(pelican.__name__).addFilter(_hide_trace)
         with plain_errors(Path(self.settings["OUTPUT_PATH"])):
             try:
                 self.build(make_request(self.settings), BuildMemory())
@@ -305,7 +304,8 @@ def contained() -> Iterator[None]:
 def _log_findings(findings: Iterable[Diagnostic]) -> None:
     logger = logging.getLogger(pelican.__name__)
     for finding in findings:
-        logger.log(_LEVELS[finding.severity], "%s", finding)
+        level = logging.ERROR if finding.severity == "error" else logging.WARNING
+        logger.log(level, "%s", finding)
 
 
 def make_request(settings: dict[str, Any]) -> Request:

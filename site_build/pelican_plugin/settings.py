@@ -23,13 +23,12 @@ from site_build.markup.convert import Converter, Dialect
 from site_build.site import Identity
 from site_build.template_objects import Article
 
-_REPOSITORY = Path(__file__).resolve().parents[2]
 try:
     _given = {**read_dotenv(Path(".env")), **os.environ}
 except SettingsError:  # The commands say so themselves.
     _given = dict(os.environ)
 _here = Path("pelicanconf.py")
-_found = _here if _here.is_file() else _REPOSITORY / _here
+_found = _here if _here.is_file() else Path(__file__).resolve().parents[2] / _here
 SETTINGS_FILE = Path(_given.get("PELICAN_SETTINGS") or _found).resolve()
 """The one that PELICAN_SETTINGS names, that of the current folder, or that of the repository."""
 
@@ -87,7 +86,6 @@ IGNORED = frozenset(
 
 _LEAVES = [PaginationRule(2, "{url}page/{number}/", "{base_name}/page/{number}/index.html")]
 """Where further leaves of a list stand, so that each has its Markdown beside it."""
-_OF_EDGE = ("api/", "docs/", ".well-known/", "search")
 _TAKEN = frozenset({"template", "document", "settings", "metadata", "author", "authors", "date"})
 """Names that a post has besides those of its class."""
 _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
@@ -269,7 +267,7 @@ def _read_form(settings: Mapping[str, Any], kind: str) -> str:
     url = url.removesuffix("index.html") if url.endswith("/index.html") else url.removeprefix("/")
     if url.count("{slug}") != 1:
         _refuse(f"{kind}_URL", f"is {url!r}; write {{slug}} in it once, to tell them apart")
-    if url.startswith(_OF_EDGE) or ".." in url.split("/"):
+    if url.startswith(("api/", "docs/", ".well-known/", "search")) or ".." in url.split("/"):
         _refuse(f"{kind}_URL", f"is {url!r}, where the edge answers; choose another")
     try:
         Addresses(post=url).locate("post", "slug")

@@ -23,9 +23,6 @@ _KINDS = {"about": "AboutPage", "contact": "ContactPage"}
 _ESCAPES: Final = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 """What could end a script, or a line of one: inside JSON strings, where alone they stand."""
 
-FindCard = Callable[[str], CardPlace | None]
-"""Gives the card of a post by its slug, where the theme has cards."""
-
 
 def write_script(*nodes: Json) -> Markup:
     """Return the element that puts `nodes` on a page, safe for any text in them."""
@@ -37,8 +34,13 @@ def write_script(*nodes: Json) -> Markup:
 class StructuredData:
     """The `structured_data` of templates."""
 
-    def __init__(self, identity: Identity, find_card: FindCard, logo: str = "") -> None:
-        """Take who the site is, how cards are found, and the path of its sign, if it has one."""
+    def __init__(
+        self, identity: Identity, find_card: Callable[[str], CardPlace | None], logo: str = ""
+    ) -> None:
+        """Take who the site is, what finds a post's card by its slug, and its sign's path, if any.
+
+        Without cards in the theme, `find_card` gives None.
+        """
         self._identity, self._find_card = identity, find_card
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""
@@ -76,9 +78,10 @@ class StructuredData:
 
     def journal(self, file: str, articles: Sequence[Article]) -> Markup:
         """Return what one page of the journal is; `file` is its own."""
-        trail = self._describe_trail(self._journal)
         return write_script(
-            self._describe_list("Journal", file, articles), self._describe_blog(), trail
+            self._describe_list("Journal", file, articles),
+            self._describe_blog(),
+            self._describe_trail(self._journal),
         )
 
     def tag(self, tag: Tag, file: str, articles: Sequence[Article]) -> Markup:
@@ -118,9 +121,12 @@ class StructuredData:
             "publisher": self._describe_organization(),
         }
         if card:
-            size = {"width": card.width, "height": card.height}
-            image = {"@type": "ImageObject", "url": self._identity.absolute(card.path), **size}
-            node["image"] = image
+            node["image"] = {
+                "@type": "ImageObject",
+                "url": self._identity.absolute(card.path),
+                "width": card.width,
+                "height": card.height,
+            }
         if post.tags:
             node["keywords"] = [tag.name for tag in post.tags]
         return {
@@ -131,17 +137,16 @@ class StructuredData:
         }
 
     def _describe_organization(self) -> Json:
-        contact = {
-            "@type": "ContactPoint",
-            "contactType": "customer support",
-            "url": self._identity.absolute(addresses.CONTACT),
-        }
         return {
             "@type": "Organization",
             "@id": f"{self._home}#organization",
             "name": self._identity.name,
             "url": self._home,
-            "contactPoint": contact,
+            "contactPoint": {
+                "@type": "ContactPoint",
+                "contactType": "customer support",
+                "url": self._identity.absolute(addresses.CONTACT),
+            },
             **({"logo": {"@type": "ImageObject", "url": self._logo}} if self._logo else {}),
         }
 

@@ -51,7 +51,6 @@ _FRAME = """<!DOCTYPE html>
 </html>
 """
 _LINK = re.compile(r"<a\b[^>]*?\shref=\"/(?P<address>[^\"#?]*)[^\"]*\"[^>]*>.*?</a>", re.DOTALL)
-_BODY = re.compile(r"<body\b[^>]*>")
 _HEADING = re.compile(r"<h1\b.*?</h1>", re.DOTALL)
 
 
@@ -77,7 +76,7 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     """
     if not hidden:
         return html
-    body = _BODY.search(html)
+    body = re.search(r"<body\b[^>]*>", html)
     start = body.end() if body else 0
 
     def mark(link: re.Match[str]) -> str:
@@ -143,10 +142,6 @@ def admits(host_header: str, chosen: str) -> bool:
 
 T = TypeVar("T")
 
-_HEARTBEAT_SECONDS = 15
-_PATIENCE_SECONDS = 1.0
-"""How long answers may take that are under way when the preview ends."""
-
 _HEADERS = dict((*SITE_HEADERS, SAME_ORIGIN_RESOURCE, ("Cache-Control", "no-store")))
 
 _ELSEWHERE = draw_page(
@@ -158,10 +153,6 @@ _TURNED_AWAY = draw_page(
     "This preview is for its own machine",
     "It was asked for under a name that is not its own. Open it by its address, such as 127.0.0.1.",
 )
-_CALM = 10
-"""Milliseconds without a change after which a burst of changes is over."""
-_LONGEST_BURST = 100
-"""Milliseconds after which it is taken for over in any case."""
 _GLANCE = 1000
 """Milliseconds without a change after which every file is looked at."""
 
@@ -203,7 +194,8 @@ class Preview:
         """Answer on a socket and follow changes until `ending` is set."""
         app = web.Application()
         app.router.add_route("*", "/{path:.*}", self.answer)
-        runner = web.AppRunner(app, access_log=None, shutdown_timeout=_PATIENCE_SECONDS)
+        # So long may answers take that are under way when the preview ends.
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0)
         await runner.setup()
         site = web.SockSite(runner, listening)
         await site.start()
@@ -293,7 +285,7 @@ class Preview:
                 await response.write(line.encode())
                 told = said
                 with suppress(TimeoutError):
-                    async with asyncio.timeout(_HEARTBEAT_SECONDS):
+                    async with asyncio.timeout(15):
                         await news.wait()
         return response
 
@@ -316,8 +308,9 @@ async def watch(places: Sequence[Path]) -> AsyncGenerator[frozenset[str] | None,
     while True:
         notices = awatch(
             *(place for place in places if place.exists()),
-            debounce=_LONGEST_BURST,
-            step=_CALM,
+            # A burst of changes is over after so many ms, or after a step without one.
+            debounce=100,
+            step=10,
             rust_timeout=_GLANCE,
             yield_on_timeout=True,
         )

@@ -27,7 +27,6 @@ from site_build.site import Document
 
 _LONGEST_MEMORY = 64
 """Pages whose last good form is kept, for the time when they cannot be made."""
-_PLACED = re.compile(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", re.DOTALL)
 
 
 class Problem(NamedTuple):
@@ -176,8 +175,7 @@ class PreviewSession:
         except BuildError as error:
             self._is_whole = True  # What failed is tried again when something has changed.
             return replace(self.state, errors=errors, theme=read_sentence(str(error)))
-        findings = self.state.findings
-        return State(self._name_version(), content.documents, errors, findings=findings)
+        return State(self._name_version(), content.documents, errors, findings=self.state.findings)
 
     def _name_version(self) -> str:
         """Return a name that no other process of the preview gives."""
@@ -192,7 +190,7 @@ def _stamp(places: Sequence[Path]) -> dict[Path, Stamp]:
 
 def read_sentence(sentence: str) -> Problem:
     """Return what a build's refusal says, its place apart."""
-    found = _PLACED.fullmatch(sentence)
+    found = re.fullmatch(r"(?P<place>[^\s:]+:[0-9]+): (?P<message>.+)", sentence, re.DOTALL)
     return Problem(_shorten(found["place"]), found["message"]) if found else Problem("", sentence)
 
 
@@ -204,8 +202,7 @@ def read_finding(content: Path, finding: Diagnostic) -> Problem:
 
 def _shorten(place: str) -> str:
     """Return the place as seen from the working folder, where it lies below that."""
-    here = f"{os.getcwd()}{os.sep}"  # noqa: PTH109 - a prefix of text
-    return place.removeprefix(here)
+    return place.removeprefix(f"{os.getcwd()}{os.sep}")  # noqa: PTH109 - a prefix of text
 
 
 def describe_state(state: State, page: str, content: Path) -> dict[str, object]:
@@ -213,8 +210,7 @@ def describe_state(state: State, page: str, content: Path) -> dict[str, object]:
 
     Its warnings are those about the page's own source file; others are counted.
     """
-    shown = (each.path for each in state.documents if name_file(each.address) == page)
-    source = next(shown, None)
+    source = next((e.path for e in state.documents if name_file(e.address) == page), None)
     own = [each for each in state.findings if each.path == source]
     return {
         "version": state.version,

@@ -29,7 +29,6 @@ from site_build.progress import Observer, Report, Request
 NEXT_LINK = "next"
 """A release that is ready and waits for its instant."""
 
-_LINKS = (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)
 _NAME = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{12}")
 _STAGING = ".staging-"
 _SPARE = ".spare"
@@ -94,8 +93,9 @@ def _exclusive(output: Path) -> Iterator[None]:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                busy = f"another build is at work in {output}; wait until it has ended"
-                raise BusyError(busy, 2) from None
+                raise BusyError(
+                    f"another build is at work in {output}; wait until it has ended", 2
+                ) from None
             yield
             _prune(output)
 
@@ -173,7 +173,7 @@ def _prune(output: Path) -> None:
 
     One of them becomes the spare, which is brought up to what is served while nobody waits.
     """
-    wanted = {_follow(output, link) for link in _LINKS}
+    wanted = {_follow(output, link) for link in (CURRENT_LINK, PREVIOUS_LINK, NEXT_LINK)}
     spare = output / _SPARE
     with suppress(OSError):
         for path in output.iterdir():

@@ -66,18 +66,16 @@ class HeartbeatThread(threading.Thread):
             self._wake.clear()
             if not self._is_over:
                 with suppress(OSError):  # a full disk: the heartbeat just grows old
-                    self._beat(looks=not was_woken)
-
-    def _beat(self, *, looks: bool) -> None:
-        if looks:
-            self._code.check()
-        Heartbeat(
-            at=datetime.now(UTC),
-            active_at=self._active_at,
-            pid=os.getpid(),
-            code_changed=self._code.has_changed,
-            failure=(self._failure or "").encode("utf-8", "replace").decode(),  # names of files
-        ).write(self._build_dir)
+                    if not was_woken:
+                        self._code.check()
+                    failure = (self._failure or "").encode("utf-8", "replace")  # names of files
+                    Heartbeat(
+                        at=datetime.now(UTC),
+                        active_at=self._active_at,
+                        pid=os.getpid(),
+                        code_changed=self._code.has_changed,
+                        failure=failure.decode(),
+                    ).write(self._build_dir)
 
     def __enter__(self) -> Self:
         self.start()
@@ -94,17 +92,7 @@ class HeartbeatThread(threading.Thread):
 _GLANCE = 200
 """Milliseconds between two looks at the clock."""
 
-_CALM = 50
-"""Milliseconds without a change after which a burst of changes is over."""
-
-_LONGEST_BURST = 1000
-"""Milliseconds after which a burst is taken for over in any case."""
-
-_LIMITS = "OS file watch limit reached", "(os error 24)"
-_LIMITED = "files are looked at every 3 s; raise fs.inotify.max_user_watches, max_user_instances"
 _LOOK_INTERVAL = timedelta(minutes=10)
-_PAUSE = timedelta(seconds=30)
-"""After a build that was stopped by anything but its content."""
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -166,7 +154,7 @@ class Watcher:
         except BuildError as error:
             if self._stale:
                 self._withdraw()
-            self._pause(now, _PAUSE)
+            self._pause(now, timedelta(seconds=30))
             self._refuse(error, str(error))
         else:
             if news:
@@ -270,8 +258,9 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
         try:
             for changes in watch(
                 *(each.absolute() for each in folders if each.exists()),
-                debounce=_LONGEST_BURST,
-                step=_CALM,
+                # A burst of changes is over after so many ms, or after a step without one.
+                debounce=1000,
+                step=50,
                 rust_timeout=_GLANCE,
                 yield_on_timeout=True,
                 force_polling=polls or None,
@@ -283,8 +272,12 @@ def follow(folders: Sequence[Path]) -> Generator[list[str] | None, None, None]:
                 if gone & {*map(Path.absolute, folders)} or known != [*map(_identify, folders)]:
                     break
         except (OSError, RuntimeError) as error:  # moved away as it began; a name is not UTF-8
-            if polls := polls or any(each in str(error) for each in _LIMITS):
-                warn(_LIMITED)
+            limits = ("OS file watch limit reached", "(os error 24)")
+            if polls := polls or any(each in str(error) for each in limits):
+                warn(
+                    "files are looked at every 3 s; raise fs.inotify.max_user_watches, "
+                    "max_user_instances"
+                )
         time.sleep(_GLANCE / 1000)
         yield []
 
