@@ -105,6 +105,17 @@ def go_on_elsewhere(dropin: Path, settings: bytes, deploy: str, folder: Path) ->
     assert f"the replica in {place} goes on, but" in run_block(deploy, folder, b"")
     assert dropin.read_text("utf-8") == former
 
+    # The hole that an earlier version left: a folder of units that is the journal's.
+    opened = UNITS / "nginx.service.d"
+    opened.mkdir()
+    shutil.chown(opened, "journal", "journal")
+    dropin.write_text(f"[Service]\nReadWritePaths={opened}\n", "utf-8")
+    run_block(deploy, folder, refused=f"the replica is in {opened}, where programs of root look")
+    typed = f"{deploy.rstrip()} --replica file:///srv/elsewhere/replica\n"
+    assert f"{opened} still belongs to the user journal" in run_block(typed, folder, b"")
+    opened.rmdir()
+    run_block(f"{deploy.rstrip()} --key /srv/key\n", folder, refused="--key is for what --restore")
+
 
 def work_as_root(folder: Path) -> None:
     """See that what root runs in the journal leaves no file that is root's."""
