@@ -96,7 +96,8 @@ def _decisions(visit: Visit) -> AccessDecisions:
 def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) -> None:
     """Raise Problem `invalid` for more than the sign-in itself has.
 
-    What has no end asks for a new sign-in.
+    What has no end, or one in more than a year, asks for a new sign-in, and so does what opens the
+    desk: an old session must not make itself a new one.
     """
     if beyond := sorted(set(scopes) - visit.actor.scopes):
         raise Problem("invalid", f"Your key has no scope {beyond[0]}, so it cannot grant it")
@@ -107,7 +108,9 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
             f"Your key ends on {latest[:10]}, so it cannot grant "
             "what lasts longer: sign in with a key without an end, or by a link",
         )
-    if expires_at is None:
+    in_a_year = format_instant(visit.service.clock() + timedelta(days=366))
+    opens_desk = any(scope.startswith("admin:") for scope in scopes)
+    if opens_desk or expires_at is None or expires_at > in_a_year:
         visit.require_fresh_sign_in()
 
 

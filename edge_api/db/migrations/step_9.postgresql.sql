@@ -9,6 +9,9 @@ UPDATE access_requests SET credential_expires_at =
     || substr(decided_at, 20)
 WHERE status = 'approved';
 
+UPDATE access_requests SET status = 'pending', decided_at = NULL, credential_expires_at = NULL
+WHERE status = 'approved' AND trim(replace(replace(scopes, 'posts:read', ''), 'mcp', '')) <> '';
+
 ALTER TABLE credentials ADD COLUMN needs_review bigint NOT NULL DEFAULT 0
     CHECK (needs_review BETWEEN 0 AND 1);
 

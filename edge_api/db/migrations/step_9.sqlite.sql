@@ -8,6 +8,9 @@ UPDATE access_requests SET credential_expires_at =
     strftime('%Y-%m-%dT%H:%M:%S', decided_at, '+90 days') || substr(decided_at, 20)
 WHERE status = 'approved';
 
+UPDATE access_requests SET status = 'pending', decided_at = NULL, credential_expires_at = NULL
+WHERE status = 'approved' AND trim(replace(replace(scopes, 'posts:read', ''), 'mcp', '')) <> '';
+
 ALTER TABLE credentials ADD COLUMN needs_review INTEGER NOT NULL DEFAULT 0
     CHECK (needs_review BETWEEN 0 AND 1);
 

@@ -1,7 +1,7 @@
 """Who gets through the desk's doors: tokens of forms, fresh sign-ins, slips with keys, links."""
 
 import asyncio
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -58,6 +58,11 @@ async def age(browser: Browser, **ago: float) -> None:
     """Have all sessions begin some time ago."""
     at = format_instant(browser.edge.service.clock() - timedelta(**ago))
     await browser.edge.service.store.run(Update(DESK_SESSIONS, {"created_at": at}, EVERY))
+
+
+def in_days(days: int) -> str:
+    """Return a day that is so many days away."""
+    return f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}"
 
 
 def fields_of(shown: Response, form: str) -> dict[str, str]:
@@ -175,8 +180,13 @@ async def test_grave_actions_ask_for_a_fresh_sign_in(owner: Browser) -> None:
         assert (shown.status, lead["email"] in shown.text) == (401, False)
         assert len(await owner.rows(LEADS)) == 1
         assert len(await owner.rows(CREDENTIALS)) == before
+        # An old session must not make itself a new one, nor a key that as good as never ends.
+        for more in ({"scope": ["admin:read"], "expires": in_days(9)}, {"expires": in_days(400)}):
+            form = {**grave["/desk/access/keys/"], "once": str(uuid4()), **more}
+            assert (await owner.post("/desk/access/keys/", **form)).status == 401
+        assert len(await owner.rows(CREDENTIALS)) == before
     # What is not grave goes on.
-    ends = {**grave["/desk/access/keys/"], "once": str(uuid4()), "expires": "2999-01-01"}
+    ends = {**grave["/desk/access/keys/"], "once": str(uuid4()), "expires": in_days(300)}
     assert (await owner.post("/desk/access/keys/", **ends)).status == 200
     assert (await owner.post(f"{path}/", notes="x", **{"was.notes": ""})).status == 303
     assert (await owner.post(f"/desk/access/requests/{asked}/deny/")).status == 303

@@ -268,10 +268,11 @@ def rows_of_the_former_schema() -> list[str]:
         "('{}', '{}', 'credential:{}', 'claim', 'access_requests', 'claim_digest', 1)"
     ).format
     request = (
-        "INSERT INTO access_requests (id, type, name, purpose, scopes, claim_digest, status, "
-        "created_at, expires_at, decided_at, credential_id) VALUES ('{}', 'api_key', 'n', 'p', "
-        "'posts:read leads:read', '{}', '{}', '{}', '2026-05-15T10:00:00.000000Z', '{}', {})"
+        "INSERT INTO access_requests (id, type, name, purpose, claim_digest, status, "
+        "created_at, expires_at, decided_at, credential_id, scopes) VALUES ('{}', 'api_key', 'n', "
+        "'p', '{}', '{}', '{}', '2026-05-15T10:00:00.000000Z', '{}', {}, '{}')"
     ).format
+    all_scopes, harmless = "posts:read leads:read", "posts:read mcp"
     former = (
         "INSERT INTO former_rows (id, audit_id, table_name, row_id, created_at) VALUES "
         "('{}', '{}', 'access_requests', '{}', '{}')"
@@ -286,9 +287,10 @@ def rows_of_the_former_schema() -> list[str]:
         key(numbered(7), "another", f"{7:064}", at(6), "NULL", "NULL"),
         key(numbered(8), "ends", f"{8:064}", at(8), f"'{at(9)}'", "NULL"),
         *(claim(numbered(20 + number), at(number), numbered(number)) for number in (2, 4, 8)),
-        request(numbered(30), f"{30:064}", "claimed", at(1), at(2), f"'{numbered(3)}'"),
-        request(numbered(31), f"{31:064}", "approved", at(1), at(123456), "NULL"),
-        request(numbered(32), f"{32:064}", "pending", at(1), at(2), "NULL"),
+        request(numbered(30), f"{30:064}", "claimed", at(1), at(2), f"'{numbered(3)}'", all_scopes),
+        request(numbered(31), f"{31:064}", "approved", at(1), at(123456), "NULL", harmless),
+        request(numbered(32), f"{32:064}", "denied", at(1), at(2), "NULL", all_scopes),
+        request(numbered(33), f"{33:064}", "approved", at(1), at(123456), "NULL", all_scopes),
         former(numbered(40), numbered(41), numbered(31), at(1)),
     ]
 
@@ -299,9 +301,14 @@ async def check_upgraded(store: Store) -> None:
     marked = sorted(row["id"][-1] for row in credentials.rows if row["needs_review"])
     # 4 and 8 end by themselves; 5 and 6 came of 4 by rotation; 7 only has the same instant.
     assert marked == ["2", "3", "5", "6"]
-    ends = {row["status"]: row["credential_expires_at"] for row in requests.rows}
-    approved = "2026-07-30T10:00:00.123456Z"
-    assert ends == {"claimed": None, "approved": approved, "pending": None}
+    ends = {row["status"]: (row["id"][-2:], row["credential_expires_at"]) for row in requests.rows}
+    # What was approved with more than posts, and not fetched yet, waits for a decision again.
+    assert ends == {
+        "claimed": ("30", None),
+        "approved": ("31", "2026-07-30T10:00:00.123456Z"),
+        "denied": ("32", None),
+        "pending": ("33", None),
+    }
     named, _, _ = await Keys(store, store_clock).find_open()
     assert {row["name"] for row in named} == {"old claim", "claim of late", "rotated"}
 
