@@ -54,7 +54,8 @@ def _log_each_line() -> None:
 def _log_in_words(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Let no line of the log show an object's address, or a call in Python's own words."""
     yield
-    lines = [record.getMessage() for record in caplog.get_records("call")]
+    ours = [each for each in caplog.get_records("call") if each.name.startswith("edge_api")]
+    lines = [record.getMessage() for record in ours]
     assert [line for line in lines if re.search(r" at 0x[0-9a-f]{4}|functools\.", line)] == []
 
 
