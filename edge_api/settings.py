@@ -349,6 +349,8 @@ def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[s
             "TRUSTED_PROXIES trusts everybody, so that anybody can make up the address that limits "
             "count by: name the addresses of your proxies, such as 127.0.0.1"
         )
+    if settings.metrics_socket == settings.port:
+        yield f"METRICS_SOCKET: {settings.port} is the port of PORT too; choose another one"
     rates = [name for name, setting in SETTINGS.items() if setting.read is _rate]
     off = [name for name in rates if getattr(settings, name.lower()) == "0"]
     if off and not settings.is_loopback:

@@ -292,17 +292,24 @@ _UNSEEN: Final = (
     "\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
 """What programs take off a cell before they look at it: quotes, blanks, what nobody can see."""
-_SIGNS: Final = r"=\uff1d\ufe66+\-@\uff0b\uff0d\uff20\ufe62\ufe63\ufe6b"
+_ALWAYS: Final = r"=\uff1d\ufe66@\uff20\ufe6b"
+_SIGNS: Final = rf"{_ALWAYS}+\-\uff0b\uff0d\ufe62\ufe63\u2212"
 """The first characters of formulas, with their wide and their small forms."""
 _AT_START: Final = re.compile(rf"[\t\r]|[{_UNSEEN}{_BREAKS}]*[{_SIGNS}|]")
-_WITHIN: Final = re.compile(
-    rf"[;\t|](?=[{_UNSEEN}]*[{_SIGNS}])"
-    rf"|[{_BREAKS}](?=[{_UNSEEN}]*(?:[=\uff1d\ufe66]"
-    rf"|[{_SIGNS}][^{_BREAKS}]*?(?:[|!]|[^\W\d_] ?\()))"
+_WITHIN: Final = re.compile(rf"[;\t|{_BREAKS}](?=[{_UNSEEN}]*[{_SIGNS}])")
+"""Where a cell begins for a program that separates them otherwise; a line break ends a row then."""
+_WITHIN_PLAIN: Final = re.compile(
+    rf"[;\t|](?=[{_UNSEEN}]*[{_SIGNS}])|[{_BREAKS}](?=[{_UNSEEN}]*[{_ALWAYS}])"
 )
-"""Where a cell begins for a program that separates them otherwise. A quoted line break ends a row
-then, and many honest lines begin with a dash: those count that could call a function or a program,
-or name another sheet."""
+"""The same in a plain line, where `+` and `-` begin a list's item or a number of a telephone."""
+_LINE: Final = re.compile(r"\n?[^\n]*")
+_ACTIVE: Final = re.compile(
+    r"[(\[{!#$&|'\"\\^*\uff08\uff3b\uff5b\uff01\uff03\uff04\uff06\uff5c\uff07\uff02\uff3c\uff3e\uff0a"
+    r"\ufe35\ufe37\ufe47\ufe57\ufe59\ufe5b\ufe5f\ufe60\ufe61\ufe68\ufe69\u207d\u208d]"
+    rf"|[.\uff0e\ufe52\uff61\u3002][{_UNSEEN}]*+[^\W\d_]{{1,3}}\d"
+)
+"""What can call a function or a program, or name a cell of another sheet (`Sheet1.A1`); a line
+without any of it is plain."""
 
 
 def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) -> str:
@@ -321,8 +328,15 @@ def to_csv(names: Sequence[str], rows: Iterable[Row], *, has_head: bool = True) 
 
 
 def _cell(value: Any) -> str:
-    text = _WITHIN.sub(r"\g<0>'", "" if value is None else format_value(value))
+    text = "" if value is None else format_value(value)
+    if _WITHIN.search(text):
+        text = _LINE.sub(_guard_line, text)
     return f"'{text}" if _AT_START.match(text) else text
+
+
+def _guard_line(line: re.Match[str]) -> str:
+    pattern = _WITHIN if _ACTIVE.search(line[0]) else _WITHIN_PLAIN
+    return pattern.sub(r"\g<0>'", line[0])
 
 
 async def stream_csv(

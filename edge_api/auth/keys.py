@@ -133,6 +133,8 @@ class Keys:
         run in the same transaction. Raises Problem `not_found`, `conflict` where that is too late.
         """
         row, now = await self.find(key_id), self._clock()
+        if not (row["revoked_at"] or row["rotated_at"]):
+            raise Problem("conflict", "There is nothing to take back: it was taken back already")
         if undo_until(row, now) is None:
             raise Problem("conflict", "It is too late to take this back: issue a new key")
         if at := row["revoked_at"]:
@@ -203,7 +205,7 @@ class Keys:
             Read(LEADS, ("id",), limit=1, with_total=True),
         )
         keys = [row for row in found.rows if _READS_LEADS.intersection(row["scopes"].split())]
-        leads = f"all {count.total} enquiries" if (count.total or 0) > 1 else "all enquiries"
+        leads = f"all {count.total:,} enquiries" if (count.total or 0) > 1 else "all enquiries"
         subject = f"{len(keys)} keys given to requests" if keys[1:] else "1 key given to a request"
         names = ", ".join(row["name"] for row in keys[:_MAX_NAMES])
         sentence = (

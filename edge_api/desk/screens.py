@@ -393,6 +393,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(
         minute=lambda at: f"{datetime.fromisoformat(at):%-d %b %Y, %H:%M}" if at else "",
         urlquote=quote,
+        grouped="{:,}".format,
         with_parameters=with_parameters,
     )
     return environment

@@ -35,6 +35,7 @@ from edge_api.http.response import (
     report_internal_error,
 )
 from edge_api.operation.model import AnyOperation, ErrorFormat
+from edge_api.operation.negotiation import media_weight
 from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
@@ -203,10 +204,10 @@ class App:
 
     async def _on_error(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)
-        if route.error_format == "page":
-            return await error_page(
-                self._pages, problem, joined_header(request.headers, "Accept") or ""
-            )
+        accepted = joined_header(request.headers, "Accept") or ""
+        is_person = media_weight(accepted, "text/html") > media_weight(accepted, "application/json")
+        if route.error_format == "page" or (route.error_format == "form" and is_person):
+            return await error_page(self._pages, problem, accepted)
         return error_response(problem, route.error_format)
 
 

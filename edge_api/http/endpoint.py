@@ -189,7 +189,8 @@ class Endpoint:
 
     async def _body(self, request: Request, body: Body[Any]) -> Any:
         check_media_type(request, body)
-        raw = await read_bytes(request, body.max_bytes)
+        too_large = _FAR_TOO_LONG if self.operation.is_page else ""
+        raw = await read_bytes(request, body.max_bytes, too_large)
         if body.verify_signature is not None:
             body.verify_signature(self._service, HeaderFields(request.headers), raw)
         return decode(raw, body)
@@ -257,24 +258,28 @@ _CHARSETS: Final = (None, "utf-8", "utf8")
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Of a body that was not read to its end, nobody knows where the next request begins."""
 MAX_FORM_FIELDS: Final = 100  # members of a form; none of ours has a third of that
+_FAR_TOO_LONG: Final = (
+    "Nothing was sent, as this is far too long: go back to what you typed, shorten it, and send it "
+    "again"
+)
 BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
 
 
-async def read_bytes(request: Request, max_bytes: int) -> bytes:
-    """Return the whole body.
+async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
+    """Return the whole body; `too_large` is the sentence of that problem.
 
     Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
     `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
     """
     _check_coding(request)
     if (request.content_length or 0) > max_bytes:
-        raise _too_large(max_bytes)
+        raise _too_large(max_bytes, too_large)
     _meet_expectation(request)
     try:
         if request.content.is_eof():  # it has arrived already, so nothing is waited for
-            return await _collect(request, max_bytes)
+            return await _collect(request, max_bytes, too_large)
         async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
-            return await _collect(request, max_bytes)
+            return await _collect(request, max_bytes, too_large)
     except TimeoutError:
         raise Problem("body_timeout", headers=_CLOSE) from None
     except (HttpProcessingError, web.RequestPayloadError):
@@ -314,17 +319,18 @@ def _meet_expectation(request: Request) -> None:
         request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-async def _collect(request: Request, max_bytes: int) -> bytes:
+async def _collect(request: Request, max_bytes: int, too_large: str) -> bytes:
     chunks = bytearray()
     async for chunk in request.content.iter_any():
         chunks += chunk
         if len(chunks) > max_bytes:
-            raise _too_large(max_bytes)
+            raise _too_large(max_bytes, too_large)
     return bytes(chunks)
 
 
-def _too_large(max_bytes: int) -> Problem:
-    return Problem("too_large", f"The body is larger than {max_bytes // 1024} KiB", headers=_CLOSE)
+def _too_large(max_bytes: int, sentence: str) -> Problem:
+    usual = f"The body is larger than {max_bytes // 1024} KiB"
+    return Problem("too_large", sentence or usual, headers=_CLOSE)
 
 
 def check_media_type(request: Request, body: Body[Any]) -> None:

@@ -95,7 +95,7 @@ _STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
 def read_form(fields: Mapping[str, str]) -> LeadInput:
     """Return the input of a posted form; a `LongLead` if its `rest` may be a second message.
 
-    Raises FormErrors, of a message that is too long with the offer to send its `rest`.
+    Raises FormErrors; of a message that two can hold, with the offer to send its `rest`.
     """
     given = normalize_newlines(fields)
     if _STARTED.fullmatch(given.get("message", "").strip()):
@@ -108,12 +108,21 @@ def read_form(fields: Mapping[str, str]) -> LeadInput:
     if not fields.get("consent_text", ""):
         given["consent_text"] = None
     try:
-        return check_form(LongLead if fields.get("rest", "") else LeadInput, given)
+        return check_form(LeadInput, given)
     except FormErrors as errors:
-        if len(given.get("message", "")) <= MAX_MESSAGE:
+        if len(given.get("message", "")) <= MAX_MESSAGE or "message" not in errors.by_field:
             raise
-        offer = {"rest": f"or send up to {2 * MAX_MESSAGE:,} characters as two messages"}
-        raise FormErrors({**errors.by_field, **offer}) from None
+        faults = errors.by_field
+    try:
+        lead = check_form(LongLead, given)
+        if fields.get("rest", ""):
+            return lead
+    except FormErrors as errors:
+        if "message" in errors.by_field:
+            raise
+        faults = errors.by_field if fields.get("rest", "") else faults
+    offer = {"rest": f"or send up to {2 * MAX_MESSAGE:,} characters as two messages"}
+    raise FormErrors({**faults, **offer})
 
 
 _PLACES: Final = (

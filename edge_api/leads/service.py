@@ -252,7 +252,8 @@ async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
     """Return leads by the time at which they came, and whether more follow.
 
     Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
-    sought among as many leads alone. Raises Problem `unavailable`.
+    sought among as many leads alone. For a higher limit, it is said that more follow where the
+    search ended there. Raises Problem `unavailable`.
     """
     by_status = (Filter("status", "in", query.statuses),) if query.statuses else ()
     where: Where = (*query.beyond, *by_status)
@@ -273,7 +274,8 @@ async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
         found = [*(found if offset else ()), *(row for row in rows if _has_all(row, words))]
         if len(found) > end or len(rows) < count:
             break
-    return found[start:end], len(found) > end
+    is_cut = query.limit > MAX_SEARCHED and len(rows) == count
+    return found[start:end], len(found) > end or is_cut
 
 
 async def _read(

@@ -36,7 +36,9 @@ class TextRule:
         if self._control.search(refuse_nul(text)):
             raise ValueError("must not contain control characters")
         trimmed = text.strip(self._trimmed)
-        normal = normalize("NFC", trimmed)
+        # NFC makes one of four characters at the most, and can take the square of a length.
+        can_fit = len(trimmed) <= 4 * self._max_length
+        normal = normalize("NFC", trimmed) if can_fit else trimmed
         cleaned = normal if len(normal) <= max(self._max_length, len(trimmed)) else trimmed
         if not cleaned:
             raise ValueError("must not be empty")

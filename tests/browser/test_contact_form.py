@@ -81,6 +81,16 @@ def test_a_fault_is_marked_and_nothing_typed_is_lost(journal: Journal, page: Pag
     assert journal.leads()[0]["email"] == "bob@example.org"
 
 
+def test_what_no_form_takes_is_told_and_kept(journal: Journal, page: Page) -> None:
+    """Beyond 1 MiB there are words for a person, and what was typed is still in the form."""
+    text = "x" * 1_500_000
+    fill(page, journal, name="Long", email="long@example.org", message=text)
+    page.get_by_text("Nothing was sent, as this is far too long").wait_for()
+    if page.locator(FORM).count() == 0:
+        page.go_back()
+    assert page.locator("#message").input_value() == text
+
+
 def test_hostile_text_stays_text(journal: Journal, page: Page) -> None:
     """It comes back in the fields as typed, and no script of it runs."""
     dialogs: list[str] = []

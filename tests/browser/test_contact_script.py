@@ -95,12 +95,34 @@ def test_a_long_message_keeps_its_end(journal: Journal, page: Page) -> None:
 
     expect(page.locator("#message-fault")).to_contain_text("of 2,000 characters: shorten it by")
     expect(page.locator("#rest-fault")).to_be_visible()
+    expect(page.locator("#rest-fault")).to_have_class("small")
+    expect(page.locator("#message-limit")).to_be_hidden()
     assert page.locator("#message").input_value() == text
     page.locator("#contact-form [name=rest]").click()
     page.wait_for_url(THANKS)
     second, first = journal.leads()[:2]
     assert len(journal.leads()) == before + 2
     assert (first["message"].split() + second["message"].split()) == text.split()
+
+
+def test_more_than_two_messages_hold_is_not_offered(journal: Journal, page: Page) -> None:
+    """Not as it is typed behind an offer, nor sent; the count is said once, and all is kept."""
+    rest = page.locator("#contact-form [name=rest]")
+    fill(page, journal.url, message="w" * 3000)
+    send(page)
+    expect(rest).to_be_visible()
+    page.locator("#message").fill("w" * 4001)
+    expect(rest).to_be_hidden()
+    expect(page.locator("#message-limit")).to_be_visible()
+
+    page.locator("#message").fill("\u0436" * 13_200)
+    send(page)
+    expect(page.locator("#message-fault")).to_have_text(
+        "13,200 of 4,000 characters: shorten it by 9,200."
+    )
+    expect(rest).to_be_hidden()
+    expect(page.locator("#message-limit")).to_be_hidden()
+    assert page.locator("#message").input_value() == "\u0436" * 13_200
 
 
 def test_an_empty_form_is_told_in_the_page(journal: Journal, page: Page) -> None:

@@ -48,6 +48,10 @@ def test_nothing_is_said_of_what_is_right(given: dict[str, str]) -> None:
         (PUBLIC, UNNOTIFIED),
         ({**MAILED, "OWNER_EMAIL": "", "MAIL_FROM": "a@journal.example"}, UNNOTIFIED),
         ({**MAILED, "RATE_LEADS": "0", "RATE_TOKEN": "0"}, "RATE_LEADS, RATE_TOKEN: 0 is no limit"),
+        (
+            {"PORT": "9464", "METRICS": "on", "METRICS_SOCKET": "9464"},
+            "METRICS_SOCKET: 9464 is the port of PORT too; choose another one",
+        ),
         *[
             ({"TRUSTED_PROXIES": networks}, "TRUSTED_PROXIES trusts everybody, ")
             for networks in ("0.0.0.0/0", "10.0.0.1,::/0", "0.0.0.0/1,128.0.0.0/1", "8000::/1,::/1")

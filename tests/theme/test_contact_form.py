@@ -94,9 +94,12 @@ def test_the_rest_is_offered_where_two_messages_hold_it(templates: jinja2.Enviro
     hidden, shown = render(templates), render(templates, {}, {"rest": "Or send <both>."})
 
     assert hidden.index(">Send</button>") < hidden.index('name="rest"')
-    assert '<div class="field" hidden>\n<p><button type="submit" name="rest"' in hidden
-    assert '<div class="field">\n<p><button type="submit" name="rest"' in shown
-    assert '<p class="fault" id="rest-fault">Or send &lt;both&gt;.</p>' in shown
+    assert (
+        '<div class="field" hidden>\n<p><button class="plain" type="submit" name="rest"' in hidden
+    )
+    assert '<div class="field">\n<p><button class="plain" type="submit" name="rest"' in shown
+    assert '<p class="small" id="rest-fault">Or send &lt;both&gt;.</p>' in shown
+    assert 'aria-describedby="rest-fault"' in shown
 
 
 def test_the_budgets_of_the_site_are_offered(templates: jinja2.Environment) -> None:

@@ -14,6 +14,7 @@ const fields = [...form.querySelectorAll(".field :is(input, select, textarea, bu
 const message = form.elements.namedItem("message");
 const limit = document.getElementById("message-limit");
 const limitAtRest = limit?.textContent;
+const rest = form.elements.namedItem("rest")?.closest(".field");
 const COUNTED_FROM = 1600;
 const label = button.textContent;
 const notice = form.querySelector("[role=alert]") ?? makeNotice();
@@ -138,8 +139,8 @@ function inWords(seconds) {
 function tell(sentence) {
   const names = fields.map((field) => field.name).join("|");
   const parts = sentence.split(new RegExp(`; (?=(?:${names}): )`));
-  const rest = parts.filter((part) => !mark(part));
-  notice.textContent = rest.length ? rest.map(asSentence).join(" ") : UNSENT;
+  const others = parts.filter((part) => !mark(part));
+  notice.textContent = others.length ? others.map(asSentence).join(" ") : UNSENT;
   const first = fields.find((field) => field.hasAttribute("aria-invalid")) ?? notice;
   first.focus();
 }
@@ -150,12 +151,14 @@ function mark(fault) {
   const field = fields.find((candidate) => candidate.name === name);
   if (!field || !words.length) return false;
   const paragraph = document.createElement("p");
-  paragraph.className = "fault";
+  paragraph.className = field.type === "submit" ? "small" : "fault"; // an offer is no fault
   paragraph.id = `${name}-fault`;
   paragraph.textContent = asSentence(words.join(": "));
   field.closest(".field").append(paragraph);
   field.closest(".field").hidden = false; // the button that sends the rest
   if (field.type !== "submit") field.setAttribute("aria-invalid", "true");
+  if (field === message && limit) limit.hidden = true; // the fault has the count
+  if (field === message && rest) rest.hidden = true; // unless it is offered next
   field.setAttribute("aria-describedby", paragraph.id);
   return true;
 }
@@ -164,7 +167,9 @@ function clear(field) {
   document.getElementById(`${field.name}-fault`)?.remove();
   field.removeAttribute("aria-invalid");
   field.removeAttribute("aria-describedby");
-  if (field === message && limit) field.setAttribute("aria-describedby", limit.id);
+  if (field !== message || !limit) return;
+  field.setAttribute("aria-describedby", limit.id);
+  limit.hidden = false;
 }
 
 /* Counts as the service does: code points of the trimmed text, composed. */
@@ -173,6 +178,7 @@ function count() {
   const more = length > 4000 ? " Two messages hold 4,000." : "";
   const counted = `${length.toLocaleString("en")} of 2,000 characters.${more}`;
   limit.textContent = length < COUNTED_FROM ? limitAtRest : counted;
+  if (rest && length > 4000) rest.hidden = true;
 }
 
 /* The button keeps the focus while it waits, which a disabled one would lose. */

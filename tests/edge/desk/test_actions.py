@@ -1,5 +1,7 @@
 """What the owner does at the desk: each action, its undo, and what keeps it from doing harm."""
 
+import csv
+import io
 import json
 import time
 from uuid import UUID
@@ -18,6 +20,7 @@ from edge_api.db.tables import (
     LEADS,
     SUPPRESSED_EMAILS,
 )
+from edge_api.desk import leads as desk_leads
 from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
@@ -464,6 +467,38 @@ async def test_spellings_of_an_address_are_one_person(owner: Browser) -> None:
         assert "Mail to this address: bounced" in shown.said
 
 
+async def test_a_sheet_that_is_cut_says_so_at_its_end(
+    owner: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The inbox's at its bound and a search's at its own; a whole one ends with a lead."""
+    rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(2001)]
+    await owner.edge.service.store.run(Insert(LEADS, rows))
+    end = "This is not all: it has the {} leads, and more may be like that."
+    for query, which in (("?q=ann", "newest 2,000"), ("?q=an&order=oldest", "oldest 2,000")):
+        *sheet, last = csv.reader(io.StringIO((await owner.get(f"/desk/leads.csv{query}")).text))
+        assert (len(sheet), last[0]) == (2001, end.format(which))
+        assert len(last) == len(sheet[0])
+    for number in (2001, 2000):
+        monkeypatch.setattr(desk_leads, "MAX_CSV_ROWS", number)
+        *sheet, last = csv.reader(io.StringIO((await owner.get("/desk/leads.csv")).text))
+        assert len(sheet) == 2001
+        assert ("This is not all" in last[0]) == (number == 2000)
+
+
+async def test_signs_of_spam_and_numbers_are_words(owner: Browser) -> None:
+    """Words that an owner reads, what somebody else wrote there as it is; and 1,234."""
+    signs = ["call_to_buy", "sales_pitch", "odd_one", {"a": 1}]
+    lead = await owner.lead(spam_reasons=signs, spam_score=6)
+    await owner.lead(spam_reasons="by hand", spam_score=6)
+    for path in ("/desk/leads/", f"/desk/leads/{lead['id']}/"):
+        said = (await owner.get(path)).said
+        assert "call to buy, sales pitch, odd_one, {'a': 1}" in said
+    assert "by hand" in (await owner.get("/desk/leads/")).said
+    rows = [make_row(LEADS, {**LEAD, "name": f"n{number}"}) for number in range(1234)]
+    await owner.edge.service.store.run(Insert(LEADS, rows))
+    assert "1,236 new leads" in (await owner.get("/desk/")).said
+
+
 async def test_a_lead_is_text_for_who_may_only_read(edge: RunningEdge) -> None:
     """No form that does nothing; and mail that a key may not see is not called unsent."""
     browser = await Browser(edge).sign_in(await edge.key("admin:read", tables=("leads",)))
@@ -481,7 +516,8 @@ async def test_pages_of_the_inbox_end_and_say_so(owner: Browser) -> None:
     await owner.edge.service.store.run(Insert(LEADS, rows))
     for query, last in (("?", 100), ("?q=ann&", 10)):
         shown = await owner.get(f"/desk/leads/{query}page=1000")
-        assert f"Page beforePage {last} These as CSV (10,000 at most)" in shown.said
+        most = "2,000" if "q=" in query else "10,000"
+        assert f"Page beforePage {last} These as CSV (the newest {most} at most)" in shown.said
         assert "Narrow the search" in shown.said
         assert len(shown.tree.css(".lead-row")) == 50
         before = (await owner.get(f"/desk/leads/{query}page={last - 1}")).said

@@ -87,8 +87,7 @@ def test_any_text_of_two_messages_fits(piece: str) -> None:
     ("message", "more", "sentence"),
     [
         ("x" * 3600, {}, "3,600 of 2,000 characters: shorten it by 1,600"),
-        ("x" * 4001, {}, "4,001 of 2,000 characters: shorten it by 2,001"),
-        ("x" * 4001, {"rest": "second"}, "4,001 of 4,000 characters: shorten it by 1"),
+        ("x" * 4000 + " " * 50, {}, "4,000 of 2,000 characters: shorten it by 2,000"),
         (" \r\n" + "\U0001f58b" * 2001 + " ", {}, "2,001 of 2,000 characters: shorten it by 1"),
         ("e\u0301" * 2001, {}, "2,001 of 2,000 characters: shorten it by 1"),
         ("a\r\n" * 1001, {}, "2,001 of 2,000 characters: shorten it by 1"),
@@ -99,6 +98,19 @@ def test_too_long_says_by_how_much_and_what_to_do(
 ) -> None:
     """In code points of the trimmed text, composed, a line break being one."""
     assert faults(message, **more) == {"message": sentence, "rest": OFFER}
+
+
+@pytest.mark.parametrize("more", [{}, {"rest": "second"}, {"name": " "}])
+def test_what_two_cannot_hold_is_not_offered(more: dict[str, str]) -> None:
+    """It is counted against what two hold, whichever button was pressed."""
+    told = faults("\u0436" * 13_200, **more)
+    assert told["message"] == "13,200 of 4,000 characters: shorten it by 9,200"
+    assert "rest" not in told
+
+
+def test_a_name_at_fault_beside_white_space_offers_nothing() -> None:
+    """The message is not too long once it is trimmed."""
+    assert faults(f"Hello{' ' * 3000}", name=" ").keys() == {"name"}
 
 
 def test_other_faults_are_told_with_it() -> None:

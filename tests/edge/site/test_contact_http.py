@@ -1,9 +1,11 @@
 """The contact form over HTTP, on a real build: taken, shown again, and closed to other sites."""
 
 import asyncio
+import io
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from aiohttp import ClientResponse
@@ -359,15 +361,58 @@ async def test_a_form_from_the_site_is_taken(edge: Any, headers: dict[str, str])
         (b"name=%ff", "application/x-www-form-urlencoded", 400),
         (b"name=\xff", "application/x-www-form-urlencoded", 400),
         (b"a=1&" * 110, "application/x-www-form-urlencoded", 400),
-        (b"name=" + b"x" * 70_000, "application/x-www-form-urlencoded", 413),
+        (b"name=" + b"x" * 1_048_576, "application/x-www-form-urlencoded", 413),
     ],
 )
 async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
     """What is not a form of this size is refused with an Error."""
     headers = {"Content-Type": content_type}
-    async with edge.ask("POST", PATH, data=body, headers=headers) as answer:
+    async with edge.ask("POST", PATH, data=io.BytesIO(body), headers=headers) as answer:
         assert answer.status == status
         assert list(await answer.json()) == ["error"]
+
+
+BROWSER = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize("character", ["x", "\u0436", "\u7d19", "\u0301\u0316"])
+async def test_what_is_far_too_long_comes_back_with_its_fault(edge: Any, character: str) -> None:
+    """Up to a body of 1 MiB, in any script, also where NFC would take the square of its length."""
+    fields = {**GOOD, "message": character * (1_000_000 // len(quote(character)))}
+    answer, page = await asyncio.wait_for(send(edge, fields, **BROWSER), 20)
+    length = len(fields["message"])
+    assert answer.status == 400
+    assert fault(page, "message") == (
+        f"{length:,} of 4,000 characters: shorten it by {length - 4000:,}."
+    )
+    assert find(page, "#message").text().strip() == fields["message"]
+    assert find(page, "#name").attributes["value"] == GOOD["name"]
+    assert "hidden" in find(page, "#message-limit").attributes, "the count is said once"
+    assert "hidden" in find(page, ".field:has([name=rest])").attributes
+    assert await leads(edge) == []
+
+
+@pytest.mark.parametrize("path", [PATH, f"{PATH}access/", f"{PATH}access/claim/"])
+async def test_what_no_form_takes_is_told_on_a_page(edge: Any, path: str) -> None:
+    """A person gets a page that says what to do, and a script the same sentence."""
+    kind, body = {"Content-Type": "application/x-www-form-urlencoded"}, b"message=" + b"x" * 2**20
+    data = io.BytesIO(body)
+    async with edge.ask("POST", path, data=data, headers={**BROWSER, **kind}) as answer:
+        assert (answer.status, answer.content_type) == (413, "text/html")
+        said = find(LexborHTMLParser(await answer.read()), "main").text()
+    assert "Nothing was sent, as this is far too long: go back to what you typed" in said
+    data = io.BytesIO(body)
+    async with edge.ask("POST", path, data=data, headers={**SCRIPT, **kind}) as answer:
+        assert answer.status == 413
+        assert "far too long" in (await answer.json())["error"]
+
+
+async def test_a_form_from_another_site_is_refused_on_a_page(edge: Any) -> None:
+    """What stands before the form's own page is no JSON for a person either."""
+    headers = {**BROWSER, "Sec-Fetch-Site": "cross-site"}
+    async with edge.ask("POST", PATH, data=GOOD, headers=headers) as answer:
+        assert (answer.status, answer.content_type) == (403, "text/html")
+        assert "from another site" in await answer.text()
 
 
 async def test_a_repeated_field_counts_once(edge: Any) -> None:
