@@ -105,12 +105,20 @@ async def undo(
     keys = tuple((row["former"] or row["changed"])[table.key] for row in kept)
     (there,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))
     current = {str(row[table.key]): row for row in there.rows}
+    now = clock()
     for row in kept:
         if check and row["former"]:
             check(table, row["former"])
-        if (now_there := current.get(row["row_id"])) != row["changed"]:
+        now_there, changed = current.get(row["row_id"]), row["changed"]
+        # A former version has kept only the columns that were there then.
+        if (now_there and {name: now_there[name] for name in changed or now_there}) != changed:
             raise await _conflict(store, row, now_there)
-    now = clock()
+        if row["former"]:
+            new = now_there or table.trusted_row(
+                row["former"], format_instant(now), partial(new_id, now)
+            )
+            row["former"] = {**new, **row["former"]}
+        row["changed"] = now_there
     entry = audit_entry(actor, "undo", table, len(kept), now, table.key)
     back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))
     # That nothing of what was read is gone: an erasure must not be undone by what it erased.
@@ -165,5 +173,5 @@ async def _conflict(store: Store, kept: Row, current: Row | None) -> Problem:
         return Problem("conflict", f"{name} is there again{who}: nothing was undone")
     if current is None:
         return Problem("conflict", f"{name} was deleted since{who}: nothing was undone")
-    columns = ", ".join(key for key, value in current.items() if value != kept["changed"].get(key))
+    columns = ", ".join(key for key, value in kept["changed"].items() if value != current[key])
     return Problem("conflict", f"{name} has changed since, in {columns}{who}: nothing was undone")

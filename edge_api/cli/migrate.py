@@ -5,7 +5,7 @@ import argparse
 from edge_api.db.migrations import translate
 from edge_api.db.postgres.connection import SEARCH as POSTGRESQL_SEARCH
 from edge_api.db.sql import create_all
-from edge_api.db.sqlite.connection import SEARCH as SQLITE_SEARCH
+from edge_api.db.sqlite.searched import SEARCH as SQLITE_SEARCH
 from edge_api.db.tables import TABLES
 from edge_api.open_store import command_store
 from edge_api.schema.environment import redact_database

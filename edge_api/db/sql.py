@@ -51,14 +51,18 @@ def create_all(tables: Iterable[Table], search: Sequence[str]) -> Iterator[str]:
             names = ", ".join(terms)
             part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
             yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({names}){part or ''}"
-        listed = ", ".join(table.searched)
-        old, new = (
-            ", ".join(f"fold_accents({row}.{name})" for name in table.searched)
-            for row in ("old", "new")
-        )
-        given = {"joined": " || ' ' || ".join(table.searched), "old": old, "new": new}
-        for statement in search if listed else ():
-            yield statement.format(table=table.name, columns=listed, **given)
+        yield from format_search(table, search)
+
+
+def format_search(table: Table, statements: Iterable[str]) -> Iterator[str]:
+    """Yield an engine's statements for the searched columns of a table, if it has some."""
+    folded, old, new = (
+        ", ".join(f"fold_accents({row}{name})" for name in table.searched)
+        for row in ("", "old.", "new.")
+    )
+    given = {"joined": " || ' ' || ".join(table.searched), "folded": folded, "old": old, "new": new}
+    for statement in statements if table.searched else ():
+        yield statement.format(table=table.name, columns=", ".join(table.searched), **given)
 
 
 def _define(table: Table, column: Column) -> str:

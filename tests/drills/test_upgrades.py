@@ -17,14 +17,17 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
+from edge_api.auth.actor import system_clock
+from edge_api.db.query import Filter, Read
+from edge_api.db.sqlite.engine import open_store
+from edge_api.db.tables import LEADS
 from tests.drills.machines import quiet_port
 from tests.edge.edge_process import PATIENCE, ROOT, Installation
 from tests.edge.ledger import Difference, compare
-from tests.edge.load import LIMITS, Writers
+from tests.edge.load import LEAD, LIMITS, Writers
+from tests.edge.load import LEADS as LEADS_PATH
 
-pytestmark = pytest.mark.size("judge")
-
-FORMER = "49d850a"
+FORMER = "8698c9d3"
 """The release before: a commit of this repository's history."""
 UPGRADES = 20
 """Half of them from the release before, half from this one to one with a further step."""
@@ -148,6 +151,50 @@ async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, he
             listening.close()
 
 
+async def found_by_index(store: Path, *words: str) -> list[str]:
+    """Return the names of the leads that the index of a store finds, word by word."""
+    opened = await open_store(store, system_clock, create=False)
+    try:
+        reads = [Read(LEADS, where=(Filter("id", "search", (word,)),)) for word in words]
+        return [row["name"] for result in await opened.run(*reads) for row in result.rows]
+    finally:
+        await opened.close()
+
+
+@pytest.mark.size("ci")
+async def test_the_release_before_takes_leads_beside_an_upgraded_store(
+    former: Path, tmp_path: Path
+) -> None:
+    """Until it is restarted; they are found afterwards, with accents and without."""
+    port = quiet_port()
+    limits = {**dict.fromkeys(LIMITS, "0"), "PORT": str(port), "BUILD_DIR": f"{tmp_path}/build"}
+    at = Installation(tmp_path, {**limits, "DATABASE_URL": f"sqlite:///{tmp_path}/var/edge.db"})
+    url = f"http://127.0.0.1:{port}{LEADS_PATH}"
+    running = start(at, former, None)
+    try:
+        async with Writers([url.removesuffix(LEADS_PATH)], number=1) as writers:
+            await writers.acknowledge_more(1)
+        async with ClientSession() as session:
+
+            async def send(name: str) -> int:
+                async with session.post(url, json={**LEAD, "name": name, "message": name}) as sent:
+                    return sent.status
+
+            assert await send("Zo\u00eb") == 201
+            status, said = await asyncio.to_thread(upgrade, at, ROOT)
+            assert status == 0, said
+            assert await send("J\u00fcrgen") == 201
+            assert await send("\u0141ukasz") == 201
+    finally:
+        running.terminate()
+        running.wait(PATIENCE)
+    assert await found_by_index(at.store, "zoe", "jurgen", "lukasz") == [
+        "Zo\u00eb",
+        "J\u00fcrgen",
+        "\u0141ukasz",
+    ]
+
+
 @pytest.fixture
 def former(tmp_path: Path) -> Path:
     """Return a folder with the edge of the release before."""
@@ -158,6 +205,7 @@ def former(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.size("judge")
 async def test_upgrades_under_load_lose_nothing(
     former: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -53,12 +53,14 @@ DROP TRIGGER leads_search_update;
 
 DROP TRIGGER leads_search_delete;
 
-CREATE TRIGGER leads_search_insert AFTER INSERT ON leads BEGIN INSERT INTO leads_search_keys (row_id) VALUES (new.id); INSERT INTO leads_search (rowid, name, email, message) SELECT number, fold_accents(new.name), fold_accents(new.email), fold_accents(new.message) FROM leads_search_keys WHERE row_id = new.id; END;
+ALTER TABLE leads_search_keys ADD COLUMN renewed INTEGER NOT NULL DEFAULT 0;
 
-CREATE TRIGGER leads_search_update AFTER UPDATE OF name, email, message ON leads BEGIN INSERT INTO leads_search (leads_search, rowid, name, email, message) SELECT 'delete', number, fold_accents(old.name), fold_accents(old.email), fold_accents(old.message) FROM leads_search_keys WHERE row_id = old.id; INSERT INTO leads_search (rowid, name, email, message) SELECT number, fold_accents(new.name), fold_accents(new.email), fold_accents(new.message) FROM leads_search_keys WHERE row_id = new.id; END;
+CREATE TRIGGER leads_search_update AFTER UPDATE OF name, email, message ON leads BEGIN UPDATE leads_search_keys SET renewed = renewed - 1 WHERE row_id = new.id; END;
 
-CREATE TRIGGER leads_search_delete AFTER DELETE ON leads BEGIN INSERT INTO leads_search (leads_search, rowid, name, email, message) SELECT 'delete', number, fold_accents(old.name), fold_accents(old.email), fold_accents(old.message) FROM leads_search_keys WHERE row_id = old.id; DELETE FROM leads_search_keys WHERE row_id = old.id; END;
+CREATE TRIGGER leads_search_delete AFTER DELETE ON leads BEGIN UPDATE leads_search_keys SET renewed = renewed - 1 WHERE row_id = old.id; END;
+
+CREATE TRIGGER leads_search_empty AFTER UPDATE ON leads_search_keys WHEN new.renewed < 0 BEGIN INSERT INTO leads_search (leads_search) VALUES ('delete-all'); DELETE FROM leads_search_keys; END;
 
 INSERT INTO leads_search (leads_search) VALUES ('delete-all');
 
-INSERT INTO leads_search (rowid, name, email, message) SELECT number, fold_accents(name), fold_accents(email), fold_accents(message) FROM leads_search_keys JOIN leads ON id = row_id ORDER BY number;
+DELETE FROM leads_search_keys;

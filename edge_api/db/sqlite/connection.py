@@ -24,40 +24,6 @@ from edge_api.db.sqlite.errors import violation
 from edge_api.db.tables import TABLES
 from edge_api.db.transaction import NewRows, TransactionStep, plan_steps
 
-
-def _trigger(name: str, event: str, *statements: str) -> str:
-    body = "; ".join(statements)
-    return f"CREATE TRIGGER {{table}}_search_{name} AFTER {event} ON {{table}} BEGIN {body}; END"
-
-
-_TRIGRAMS: Final = "content='', tokenize='trigram', detail=none, columnsize=0"
-"""Neither text nor places: who asks compares the rows that are found, and the index is a third."""
-_KEYS: Final = (
-    "CREATE TABLE {table}_search_keys "
-    "(number INTEGER PRIMARY KEY, row_id TEXT NOT NULL UNIQUE) STRICT"
-)
-_INDEX: Final = (
-    "INSERT INTO {table}_search (rowid, {columns}) "
-    "SELECT number, {new} FROM {table}_search_keys WHERE row_id = new.id"
-)
-_FORGET: Final = (
-    "INSERT INTO {table}_search ({table}_search, rowid, {columns}) "
-    "SELECT 'delete', number, {old} FROM {table}_search_keys WHERE row_id = old.id"
-)
-SEARCH: Final = (
-    _KEYS,
-    f"CREATE VIRTUAL TABLE {{table}}_search USING fts5({{columns}}, {_TRIGRAMS})",
-    _trigger(
-        "insert", "INSERT", "INSERT INTO {table}_search_keys (row_id) VALUES (new.id)", _INDEX
-    ),
-    _trigger("update", "UPDATE OF {columns}", _FORGET, _INDEX),
-    _trigger("delete", "DELETE", _FORGET, "DELETE FROM {table}_search_keys WHERE row_id = old.id"),
-)
-"""The statements that make the index of a table's searched columns. A row is deleted by its former
-values, since the index keeps no text; by a number of its own, since VACUUM changes the number of a
-row whose key is a text."""
-
-
 LIKE: Final = "like_text"
 ILIKE: Final = "ilike_text"
 """Functions that every connection brings; SQLite's own LIKE folds ASCII letters only."""
@@ -161,8 +127,6 @@ SETTINGS: Final = (
     "PRAGMA foreign_keys = ON",
     # What is deleted is overwritten, so that the file does not keep what a person had erased.
     "PRAGMA secure_delete = ON",
-    # Triggers call a function of ours, which some builds of SQLite refuse unless told.
-    "PRAGMA trusted_schema = ON",
     # No commit cuts or restarts a log that Litestream may not have read (`enable_checkpoints`).
     *REPLICATED_WAL_SETTINGS,
     # SQLite's page cache stays at 2 MiB a connection: the system caches the file for all of them.
@@ -235,7 +199,7 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.execute(f"PRAGMA query_only = {'OFF' if writes else 'ON'}")
         connection.create_function(LIKE, 2, like, deterministic=True)
         connection.create_function(ILIKE, 2, ilike, deterministic=True)
-        # For the triggers above: the tokenizer itself cannot fold accents before SQLite 3.45.
+        # For `keep_search`: the tokenizer itself cannot fold accents before SQLite 3.45.
         connection.create_function("fold_accents", 1, fold_accents, deterministic=True)
     except BaseException:
         connection.close()

@@ -27,6 +27,7 @@ from edge_api.db.sqlite.connection import (
 )
 from edge_api.db.sqlite.errors import FileIdentity
 from edge_api.db.sqlite.opening import enable_wal, schema_version
+from edge_api.db.sqlite.searched import keep_search
 from edge_api.db.transaction import GroupCommitter
 
 T = TypeVar("T")
@@ -227,6 +228,7 @@ async def open_connections(path: Path, *, exclusive: bool, replicated: bool) -> 
         writing = await Connection.open(partial(connect, path, writes=True))
         stack.push_async_callback(writing.close)
         await writing.call(enable_wal)
+        await writing.call(keep_search)
         if exclusive and not replicated:
             await writing.call(enable_checkpoints)
         files = FileIdentity(path)

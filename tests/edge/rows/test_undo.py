@@ -82,7 +82,7 @@ async def test_a_row_that_has_changed_since_is_left_as_it_is(
     older = {key: value for key, value in kept.rows[0]["changed"].items() if key != "spam_score"}
     await store.run(Update(FORMER_ROWS, {"changed": older}, where))
     problem = await problem_of(undo(store, clock, ACTOR, first))
-    assert "spam_score" in problem.message, "a column that the table did not have then"
+    assert "in updated_at, notes (" in problem.message, "nor a column that came later"
 
     clock.now += timedelta(hours=1)
     await rows.delete(LEADS, {"id": row["id"]}, other)
@@ -254,3 +254,45 @@ async def test_random_changes_and_undos_end_in_what_a_model_says(
         assert await writer.stored() == writer.model
     (kept,) = await store.run(Read(FORMER_ROWS, ("id",), limit=1, with_total=True))
     assert kept.total
+
+
+async def test_what_a_former_version_kept_is_undone(
+    rows: Rows, store: Store, clock: Ticking
+) -> None:
+    """It lacks columns that came later: they have their default again, or stay as they are."""
+    entries = []
+    for change in (
+        rows.insert(LEADS, [{**LEAD, "id": ID}, LEAD], ACTOR),
+        rows.update(LEADS, {"id": ID}, {"status": "won"}, ACTOR),
+        rows.delete(LEADS, {"id": ID}, ACTOR),
+    ):
+        await change
+        entries.append(await newest(store))
+        clock.now += timedelta(seconds=1)
+    (kept,) = await store.run(Read(FORMER_ROWS))
+    for row in kept.rows:
+        texts = ("former", "changed")
+        shapes = {each: row[each] and dict(row[each]) for each in texts}
+        for shape in filter(None, shapes.values()):
+            del shape["other_part"]
+        await store.run(Update(FORMER_ROWS, shapes, (Filter("id", "eq", row["id"]),)))
+
+    await undo(store, clock, ACTOR, entries[2])
+    (back,) = await store.run(Read(LEADS, where=(Filter("id", "eq", ID),)))
+    assert (back.rows[0]["status"], back.rows[0]["other_part"]) == ("won", None)
+    clock.now += timedelta(seconds=1)
+    part = Update(LEADS, {"other_part": ID}, (Filter("id", "eq", ID),))
+    await store.run(part)
+    await undo(store, clock, ACTOR, entries[1])
+    (back,) = await store.run(Read(LEADS, where=(Filter("id", "eq", ID),)))
+    assert (back.rows[0]["status"], back.rows[0]["other_part"]) == ("new", ID)
+    clock.now += timedelta(seconds=1)
+    await store.run(Update(LEADS, {"notes": "later"}, (Filter("id", "eq", ID),)))
+    with pytest.raises(Problem, match=r"has changed since, in notes \("):
+        await undo(store, clock, ACTOR, entries[0])
+    await store.run(Update(LEADS, {"notes": None}, (Filter("id", "eq", ID),)))
+    await undo(store, clock, ACTOR, entries[0])
+    assert await everything(rows, LEADS) == []
+    await undo(store, clock, ACTOR, await newest(store))
+    (back,) = await store.run(Read(LEADS, where=(Filter("id", "eq", ID),)))
+    assert back.rows[0]["other_part"] == ID

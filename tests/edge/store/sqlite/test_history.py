@@ -15,8 +15,9 @@ from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.query import Insert
 from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.sqlite import opening
-from edge_api.db.sqlite.connection import SEARCH, SQLITE, connect
+from edge_api.db.sqlite.connection import SQLITE, connect
 from edge_api.db.sqlite.opening import create_file, migrate
+from edge_api.db.sqlite.searched import SEARCH
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
@@ -45,8 +46,11 @@ def definitions(statements: Iterable[str]) -> dict[str, list[str]]:
 
 
 def parts(text: str) -> Iterator[str]:
-    """Yield what stands between the commas of the outermost parentheses, and what follows them."""
-    start = text.index("(") + 1
+    """Yield what stands between the commas of the outermost parentheses, and what follows them.
+
+    Of a text without any that is all of it.
+    """
+    start = text.find("(") + 1
     depth = 1
     for at in range(start, len(text)):
         depth += {"(": 1, ")": -1}.get(text[at], 0)

@@ -1,0 +1,103 @@
+"""The index of a table's searched columns: what makes it, keeps it and fills it."""
+
+import sqlite3
+import time
+from typing import Final
+
+from edge_api.db.sql import format_search
+from edge_api.db.tables import TABLES
+
+
+def _trigger(made: str, name: str, event: str, *statements: str) -> str:
+    body = "; ".join(statements)
+    return f"CREATE {made} {{table}}_search_{name} {event} BEGIN {body}; END"
+
+
+_TRIGRAMS: Final = "content='', tokenize='trigram', detail=none, columnsize=0"
+"""Neither text nor places: who asks compares the rows that are found, and the index is a third."""
+_KEYS: Final = (
+    "CREATE TABLE {table}_search_keys (number INTEGER PRIMARY KEY, "
+    "row_id TEXT NOT NULL UNIQUE, renewed INTEGER NOT NULL DEFAULT 0) STRICT"
+)
+_OUTDATE: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
+SEARCH: Final = (
+    _KEYS,
+    f"CREATE VIRTUAL TABLE {{table}}_search USING fts5({{columns}}, {_TRIGRAMS})",
+    _trigger("TRIGGER", "update", "AFTER UPDATE OF {columns} ON {table}", f"{_OUTDATE}new.id"),
+    _trigger("TRIGGER", "delete", "AFTER DELETE ON {table}", f"{_OUTDATE}old.id"),
+    _trigger(
+        "TRIGGER",
+        "empty",
+        "AFTER UPDATE ON {table}_search_keys WHEN new.renewed < 0",
+        "INSERT INTO {table}_search ({table}_search) VALUES ('delete-all')",
+        "DELETE FROM {table}_search_keys",
+    ),
+)
+"""The statements that make the index of a table's searched columns. Whoever lacks the triggers
+below can still write: what they add waits for `keep_search`, and what they change or delete empties
+the index, since nothing of an erased row may stay in it."""
+_FORGET: Final = (
+    "INSERT INTO {table}_search ({table}_search, rowid, {columns}) "
+    "SELECT 'delete', number, {old} FROM {table}_search_keys WHERE row_id = old.id"
+)
+_KEEP: Final = (
+    _trigger(
+        "TEMP TRIGGER",
+        "insert",
+        "AFTER INSERT ON {table}",
+        "INSERT INTO {table}_search_keys (row_id) VALUES (new.id)",
+    ),
+    _trigger(
+        "TEMP TRIGGER",
+        "index",
+        "AFTER INSERT ON {table}_search_keys",
+        "INSERT INTO {table}_search (rowid, {columns}) "
+        "SELECT new.number, {folded} FROM {table} WHERE id = new.row_id",
+    ),
+    _trigger(
+        "TEMP TRIGGER",
+        "update",
+        "BEFORE UPDATE OF {columns} ON {table}",
+        _FORGET,
+        "INSERT INTO {table}_search (rowid, {columns}) "
+        "SELECT number, {new} FROM {table}_search_keys WHERE row_id = old.id",
+        "UPDATE {table}_search_keys SET renewed = 1 WHERE row_id = old.id",
+    ),
+    _trigger(
+        "TEMP TRIGGER",
+        "delete",
+        "BEFORE DELETE ON {table}",
+        _FORGET,
+        "DELETE FROM {table}_search_keys WHERE row_id = old.id",
+    ),
+)
+"""The triggers that keep the index, of each connection of ours: they call a function that former
+versions lack, which serve the store yet when it is migrated. A row is deleted by its former values,
+since the index keeps no text; by a number of its own, since VACUUM changes the number of a row
+whose key is a text. BEFORE, so that the triggers above see what these have done."""
+_MISSING: Final = (
+    "SELECT (SELECT count(*) FROM {table}) - (SELECT count(*) FROM {table}_search_keys), "
+    "(SELECT max(rowid) FROM {table})"
+)
+_FILL: Final = (
+    "INSERT INTO {table}_search_keys (row_id) SELECT id FROM {table} WHERE rowid BETWEEN ? AND ? "
+    "AND NOT EXISTS (SELECT 1 FROM {table}_search_keys WHERE row_id = id)"
+)
+_FILLED_AT_ONCE: Final = 1000  # rows: about 0.1 s
+_PAUSE_SECONDS: Final = 0.05
+"""Between two transactions that fill the index; who waits to write tries as often."""
+
+
+def keep_search(connection: sqlite3.Connection) -> None:
+    """Have what this connection writes indexed for search, and index what others have left.
+
+    Between two transactions others can write. Raises sqlite3.Error.
+    """
+    for table in [each for each in TABLES.values() if each.searched]:
+        *triggers, missing, fill = format_search(table, (*_KEEP, _MISSING, _FILL))
+        for trigger in triggers:
+            connection.execute(trigger)
+        lacking, last = connection.execute(missing).fetchone()
+        for start in range(1, last + 1 if lacking else 1, _FILLED_AT_ONCE):
+            if connection.execute(fill, (start, start + _FILLED_AT_ONCE - 1)).rowcount:
+                time.sleep(_PAUSE_SECONDS)

@@ -1,0 +1,109 @@
+"""The index of leads where others write beside us: former versions, which lack what keeps it."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from edge_api.db.migrations import MIGRATIONS
+from edge_api.db.query import Delete, Filter, Insert, Read, Store, Update
+from edge_api.db.sqlite import opening, searched
+from edge_api.db.sqlite.engine import open_store
+from edge_api.db.tables import LEADS
+from tests.edge.store.samples import clock, make_lead
+
+FORMER = MIGRATIONS[:8]
+"""The steps of version 1.0.0."""
+COLUMNS = [name for name in LEADS.columns if name != "other_part"]
+
+
+def lead(name: str) -> dict[str, str]:
+    """Return a lead of somebody."""
+    return {**make_lead(), "name": name, "email": "a@b.co", "message": "m"}
+
+
+@pytest.fixture
+def former(path: Path) -> Iterator[sqlite3.Connection]:
+    """Return a connection of a version without our functions, in a store of its schema."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(opening, "MIGRATIONS", FORMER)
+        opening.create_file(path)
+        opening.migrate(path, "2026-01-31T08:05:09.000000Z")
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        yield connection
+
+
+def write(connection: sqlite3.Connection, *names: str) -> None:
+    """Store leads as that version does."""
+    values = ", ".join(f":{each}" for each in COLUMNS)
+    insert = f"INSERT INTO leads ({', '.join(COLUMNS)}) VALUES ({values})"  # noqa: S608
+    for name in names:
+        connection.execute(insert, lead(name))
+
+
+async def find(store: Store, *words: str) -> list[str]:
+    """Return the names of leads that the index finds by each word."""
+    reads = [Read(LEADS, where=(Filter("id", "search", (word,)),)) for word in words]
+    return [row["name"] for result in await store.run(*reads) for row in result.rows]
+
+
+async def test_a_former_version_goes_on_writing_after_an_upgrade(
+    former: sqlite3.Connection, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it adds is indexed at the next opening, a few rows at a time."""
+    monkeypatch.setattr(searched, "_FILLED_AT_ONCE", 2)
+    write(former, "Z\u00f6e", "Bernd", "Renate")
+    await (await open_store(path, clock)).close()
+    write(former, "M\u00fcller", "\u0141ukasz", "Anton")
+
+    store = await open_store(path, clock)
+    try:
+        named = ["Z\u00f6e", "Bernd", "M\u00fcller", "\u0141ukasz", "Anton"]
+        assert await find(store, "zoe", "bernd", "muller", "lukasz", "anton") == named
+        write(
+            former, "Andr\u00e9"
+        )  # beside a version of today, which may change it before it is indexed
+        await store.run(
+            Update(LEADS, {"name": "Andr\u00e9e"}, (Filter("name", "eq", "Andr\u00e9"),))
+        )
+        await store.run(Delete(LEADS, (Filter("name", "eq", "Anton"),)))
+    finally:
+        await store.close()
+    store = await open_store(path, clock)
+    try:
+        assert await find(store, "andree", "anton", "renate") == ["Andr\u00e9e", "Renate"]
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    "change", ["DELETE FROM leads WHERE name = 'Zyzzyva'", "UPDATE leads SET name = 'Ann'"]
+)
+async def test_what_a_former_version_erases_leaves_nothing(
+    former: sqlite3.Connection, path: Path, change: str
+) -> None:
+    """It cannot take single rows out of the index, so that it empties it; it is filled again."""
+    write(former, "Zyzzyva", "Bj\u00f6rn")
+    await (await open_store(path, clock)).close()
+    former.execute(change)
+    segments = former.execute("SELECT hex(block) FROM leads_search_data").fetchall()
+    assert not any(b"zyz".hex().upper() in block for (block,) in segments)
+    left = ["Bj\u00f6rn"] if change.startswith("DELETE") else ["Ann", "Ann"]
+
+    store = await open_store(path, clock)
+    try:
+        assert await find(store, "zyz", "bjorn", "ann") == left
+        await store.run(
+            Insert(LEADS, [lead("Zyzzyva")]), Delete(LEADS, (Filter("name", "eq", "Zyzzyva"),))
+        )
+        await store.run(Update(LEADS, {"name": "S\u00f8ren"}, (Filter("email", "eq", "a@b.co"),)))
+        assert await find(store, "zyz", "ann", "soren") == ["S\u00f8ren"] * len(left)
+    finally:
+        await store.close()
+    # What a version of today writes does not empty it.
+    assert former.execute("SELECT count(*), sum(renewed) FROM leads_search_keys").fetchone() == (
+        len(left),
+        0,
+    )
