@@ -62,6 +62,7 @@ def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
     """Run one command. Returns its exit code: 0, 1 for failure, 2 for wrong usage or settings."""
     arguments = sys.argv[1:] if arguments is None else arguments
     parsed = make_parser(arguments, prog).parse_args(arguments)
+    errors, code = [], 1
     try:
         return _run(parsed)
     except BrokenPipeError:  # its reader has closed the pipe
@@ -73,19 +74,19 @@ def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
     except PermissionError as error:
         if error.filename is None:  # of no file: a fault of ours
             raise
-        sys.stderr.write(
-            f"{error.filename} cannot be used ({error.strerror}): run this as the user who serves\n"
-        )
-        return 1
+        errors = [
+            f"{error.filename} cannot be used ({error.strerror}): run this as the user who serves"
+        ]
     except SettingsError as error:
-        sys.stderr.writelines(f"{message}\n" for message in error.errors)
-        return 1 if parsed.command == "doctor" else 2  # what it is asked for, not how it is used
+        errors, code = error.errors, 2
     except StoreRefusal as refusal:
-        sys.stderr.write(f"{refusal}\n")
-        return 1
+        errors = [str(refusal)]
     except Problem as problem:
-        sys.stderr.write(f"{problem.message}\n")
-        return 2 if problem.code == "invalid" else 1
+        errors, code = [problem.message], 2 if problem.code == "invalid" else 1
+    if parsed.command == "doctor":  # it is what it is asked for
+        return int(_load("doctor").print_report(errors, as_json=parsed.json))
+    sys.stderr.writelines(f"{message}\n" for message in errors)
+    return code
 
 
 def make_parser(arguments: Sequence[str], prog: str = _PROG) -> argparse.ArgumentParser:

@@ -86,7 +86,7 @@ async def assemble(
     """Open the store and the current build, and assemble the service around them.
 
     `exclusive` locks a store in a file, and dispatches mail and webhooks. Without `create` a
-    missing store is refused. Raises StoreRefusal.
+    missing store is refused, and one of an older schema. Raises StoreRefusal.
     """
     async with AsyncExitStack() as stack:
         opened = _open_store(settings, clock, exclusive=exclusive, create=create)
@@ -215,6 +215,7 @@ async def _open_store(
             clock,
             exclusive=exclusive,
             create=create,
+            migrates=create,
             replicated=replication is not None,
         )
         stack.push_async_callback(store.close)

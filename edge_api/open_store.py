@@ -18,26 +18,32 @@ if TYPE_CHECKING:
     from edge_api.db.postgres.rate_limits import PostgresLimits
 
 
-async def open_store(
+async def open_store(  # noqa: PLR0913  each is a choice of its own
     url: str,
     clock: Clock,
     *,
     exclusive: bool = False,
     create: bool = True,
+    migrates: bool = False,
     replicated: bool = False,
 ) -> Store:
     """Open the store at `url` at the latest schema; the caller closes it. Raises StoreRefusal.
 
     `exclusive` locks a file for this process, which with `replicated` leaves the log of the file to
-    the replicator. Without `create` a missing store is refused.
+    the replicator. Without `create` a missing store is refused, without `migrates` an older one.
     """
     path = sqlite_file(url)
     if path is None:
         from edge_api.db.postgres import engine as postgres  # noqa: PLC0415
 
-        return await postgres.open_store(url, clock, create=create)
+        return await postgres.open_store(url, clock, create=create, migrates=migrates)
     return await sqlite.open_store(
-        path, clock, exclusive=exclusive, create=create, replicated=replicated
+        path,
+        clock,
+        exclusive=exclusive,
+        create=create,
+        migrates=migrates,
+        replicated=replicated,
     )
 
 
@@ -74,11 +80,16 @@ def require_unrestored(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def command_store(settings: Settings, *, create: bool = False) -> AsyncIterator[Store]:
-    """Open the store for as long as a command works. Raises StoreRefusal."""
+async def command_store(
+    settings: Settings, *, create: bool = False, migrates: bool = False
+) -> AsyncIterator[Store]:
+    """Open the store for as long as a command works. Raises StoreRefusal.
+
+    A backup comes before the schema changes under an edge: most commands refuse an older store.
+    """
     if create:
         require_unrestored(settings)
-    store = await open_store(settings.database_url, system_clock, create=create)
+    store = await open_store(settings.database_url, system_clock, create=create, migrates=migrates)
     try:
         yield store
     finally:

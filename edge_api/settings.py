@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
+
 from edge_api.db.email_address import check_mailbox, check_relay
 from edge_api.schema.environment import (
     BUILD,
@@ -309,7 +311,7 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
             errors.append(f"{name}: {error}")
     errors.extend(_contradictions(values))
     if errors:
-        raise SettingsError(errors)
+        raise SettingsError([*errors, *(_find_misspelt(dotenv) if dotenv else ())])
     values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
     values["mail_from"] = values["mail_from"] or values["owner_email"]
     return Settings(**values)
@@ -331,12 +333,8 @@ def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[str]:
-    """Yield a sentence for each valid value that is probably a mistake. Raises SettingsError."""
-    for name in read_dotenv(dotenv):
-        if name not in SETTINGS and not name.startswith(LITESTREAM_PREFIXES):
-            near = get_close_matches(name, SETTINGS, 1)
-            fix = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
-            yield f"{dotenv}: {name} is no setting; {fix}"
+    """Yield a sentence for each valid value that is probably a mistake."""
+    yield from _find_misspelt(dotenv)
     is_mailed = settings.smtp_url and settings.owner_email
     if settings.site_url.startswith("https:") and not settings.is_loopback and not is_mailed:
         yield "SMTP_URL and OWNER_EMAIL: without both nobody is notified of leads; set them"
@@ -355,6 +353,17 @@ def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[s
     off = [name for name in rates if getattr(settings, name.lower()) == "0"]
     if off and not settings.is_loopback:
         yield f"{', '.join(off)}: 0 is no limit, and everybody can reach SITE_URL: set a limit"
+
+
+def _find_misspelt(dotenv: Path) -> Iterator[str]:
+    """Yield a sentence for each name in `.env` that no setting has, or that has no value."""
+    for name, value in dotenv_values(dotenv).items():
+        if name not in SETTINGS and not name.startswith(LITESTREAM_PREFIXES):
+            near = get_close_matches(name, SETTINGS, 1)
+            fix = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
+            yield f"{dotenv}: {name} is no setting; {fix}"
+        elif value is None:
+            yield f"{dotenv}: {name} has no value; write it like {name}=value"
 
 
 def find_missing_folders(settings: Settings) -> Iterator[str]:

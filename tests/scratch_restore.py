@@ -111,6 +111,10 @@ def restore_wrongly(deploy: str, backup: Path) -> None:
     refuse("/srv/journal/edge.db", "others than root may write where /srv/journal/edge.db is: copy")
     (JOURNAL / "edge.db").unlink()
     refuse(backup.name, "holds no secret key: name a saved var/edge.key", " --key /etc/hostname")
+    other = HOME / "edge-other.key"
+    other.write_text("a" * 64, "ascii")
+    other.chmod(0o600)
+    refuse(backup.name, "this is not the key that the store was used with", f" --key {other}")
     refuse("file:///mnt/nowhere", "there is no folder /mnt/nowhere: copy the replica there first")
     refuse("file:///etc", "--replica: choose a folder below /srv, /mnt or /media")
     refuse("s4://bucket/journal", "LITESTREAM_REPLICA")

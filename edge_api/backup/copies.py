@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from edge_api.db.internal_tables import WEBHOOK_ENDPOINTS
 from edge_api.db.query import Order, Read, Store
+from edge_api.db.sqlite.copying import REPLACED_INFIX
 from edge_api.settings import Settings
 
 
@@ -22,6 +23,9 @@ async def list_copies(store: Store, settings: Settings, now: datetime) -> Sequen
         "elsewhere until you delete them; a restore beside the present store erases again"
         if settings.database_path
         else "the server's backups, standbys and log: as long as its operator keeps them",
+        settings.database_path
+        and f"{settings.database_path.name}{REPLACED_INFIX}… beside the store, former ones that "
+        "restore --force put aside: until you delete them",
         settings.litestream_replica
         and f"the replica, which holds every state of the last 7 days: until {until:%-d %b %Y}",
         settings.smtp_url

@@ -55,7 +55,9 @@ async def _copy(source: str, target: str) -> Sequence[CopiedTable]:
 
 async def _open(url: str, stack: AsyncExitStack, *, is_target: bool) -> Store:
     """Open a store; a target is created if it is missing, and locked if it is a file."""
-    store = await open_store(url, system_clock, exclusive=is_target, create=is_target)
+    store = await open_store(
+        url, system_clock, exclusive=is_target, create=is_target, migrates=is_target
+    )
     stack.push_async_callback(store.close)
     return store
 

@@ -6,12 +6,13 @@ import json
 import logging
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from ssl import cert_time_to_seconds, create_default_context
+from ssl import SSLCertVerificationError, cert_time_to_seconds, create_default_context
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -36,7 +37,7 @@ from edge_api.mail.messages import Refused
 from edge_api.mail.preparation import open_templates
 from edge_api.mail.transports import open_transport
 from edge_api.operation.model import VERSION
-from edge_api.schema.environment import BUILD, EDGE
+from edge_api.schema.environment import BUILD, EDGE, SettingsError
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
 from edge_api.settings import Settings, find_missing_folders, find_mistakes
@@ -72,10 +73,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
+    try:
+        templates, found = open_templates(settings), [*find_mistakes(settings)]
+    except SettingsError as error:  # with which nothing starts; the rest is looked at without them
+        settings = replace(settings, mail_templates=None)
+        templates, found = open_templates(settings), [*error.errors, *find_mistakes(settings)]
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # what it logs is printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report(settings, deep=arguments.deep)
-    found = [*find_mistakes(settings), *_check_files(settings), *service_errors]
+    found += [*_check_files(settings), *service_errors]
     found += [*replica_errors(settings), *backup_errors]
     found += [*_check_site(settings), *_check_machine(settings)]
     # A clock that is off has consequences, which others report.
@@ -84,23 +90,35 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         errors.pop(NO_BUILD, None)
     unknown = read_notes(settings.build_dir / CURRENT_LINK)["unknown"]
     unknown += [
-        f"MAIL_TEMPLATES: {file}:{line}: {about}"
-        for file, line, about in open_templates(settings).unknown
+        f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown
     ]
-    status, notes = "fail" if errors else "pass", [*service_notes, *backup_notes, *unknown]
-    if arguments.json:
-        result = {
-            "status": status,
+    notes = [*service_notes, *backup_notes, *unknown]
+    return print_report([*errors], notes, CHECKED, as_json=arguments.json)
+
+
+def print_report(
+    errors: Sequence[str],
+    notes: Sequence[str] = (),
+    checked: Sequence[str] = CHECKED[:1],
+    *,
+    as_json: bool,
+) -> int:
+    """Print what was found, and where. Returns 1 if there is an error.
+
+    By default only the settings were looked at, with which nothing else can be.
+    """
+    if as_json:
+        members = {
+            "status": "fail" if errors else "pass",
             "version": VERSION,
-            "errors": [*errors],
+            "errors": errors,
             "notes": notes,
-            "checked": CHECKED,
+            "checked": checked,
         }
-        print(json.dumps(result, indent=2, ensure_ascii=False))
-        return 1 if errors else 0
-    lines = [f"- {error}" for error in errors] or ["nothing is wrong"]
-    looked_at = [] if errors else [f"looked at: {', '.join(CHECKED)}"]
-    print(*lines, *notes, *looked_at, sep="\n")
+        print(json.dumps(members, indent=2, ensure_ascii=False))
+    else:
+        lines = [f"- {error}" for error in errors] or ["nothing is wrong"]
+        print(*lines, *notes, f"looked at: {', '.join(checked)}", sep="\n")
     return 1 if errors else 0
 
 
@@ -193,12 +211,16 @@ def _check_site(settings: Settings) -> Iterator[str]:
             if response.headers.get_content_type() != "application/json":
                 raise HTTPException(f"the status is {response.status}")  # noqa: TRY301
             checks = json.loads(response.read())["checks"].items()
-        except (OSError, HTTPException, ValueError, LookupError, TypeError) as error:
-            fix = "check that DNS leads here, that the proxy runs, and that the edge does"
-            if is_local := settings.is_loopback:
-                fix = "end what listens there (ss -ltnp names it), or set another PORT"
-            if not (is_local and isinstance(error, ConnectionRefusedError)):
-                yield f"{settings.site_url} is not answered by an edge ({error}): {fix}"
+            complaints = {name: str(each["error"]) for name, each in checks if "error" in each}
+        except (
+            OSError,
+            HTTPException,
+            ValueError,
+            LookupError,
+            TypeError,
+            AttributeError,
+        ) as error:
+            yield from _unanswered(settings, error)
             return
     if expiry and (days := int(cert_time_to_seconds(expiry) - time.time()) // 86400) < _MIN_DAYS:
         date = f"{datetime.fromtimestamp(cert_time_to_seconds(expiry), UTC):%Y-%m-%d}"
@@ -211,7 +233,26 @@ def _check_site(settings: Settings) -> Iterator[str]:
             yield f"{_CLOCK}here and that of {settings.site_url} differ by {hours} h: {_CLOCK_FIX}"
     # `report` says more of the others.
     if not settings.is_loopback:
-        yield from (each["error"] for name, each in checks if "error" in each and name not in PARTS)
+        yield from (each for name, each in complaints.items() if name not in PARTS)
+
+
+def _unanswered(settings: Settings, error: Exception) -> Iterator[str]:
+    """Yield what is wrong with the public address, if it is no local one that is silent."""
+    if isinstance(error, SSLCertVerificationError):
+        yield (
+            f"the certificate of {settings.site_url} is refused by those who check it "
+            f"({error.verify_message}): install one for its name, with its chain, as certbot does"
+        )
+    elif not (settings.is_loopback and isinstance(error, ConnectionRefusedError)):
+        is_told = isinstance(error, OSError | HTTPException | ValueError)
+        yield (
+            f"{settings.site_url} is not answered by an edge "
+            f"({error if is_told else 'its readiness has no checks'}): "
+        ) + (
+            "end what listens there (ss -ltnp names it), or set another PORT"
+            if settings.is_loopback
+            else "check that DNS leads here, that the proxy runs, and that the edge does"
+        )
 
 
 def _check_machine(settings: Settings) -> Iterator[str]:

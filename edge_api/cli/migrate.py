@@ -32,7 +32,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
             statements = (f"{convert(each)};" for each in create_all(TABLES.values(), search))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
-    async with command_store(settings, create=True):
+    async with command_store(settings, create=True, migrates=True):
         pass
     store = settings.database_path or redact_database(settings.database_url)
     print(f"{store} is at the present schema")

@@ -2,9 +2,10 @@
 
 import argparse
 import asyncio
+import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from edge_api.backup.files import (
 )
 from edge_api.backup.replica import fetch_replica, parse_instant
 from edge_api.backup.restoration import carry_over
-from edge_api.db.errors import StoreRefusal
+from edge_api.db.errors import OlderSchema, StoreRefusal
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.sqlite.copying import (
@@ -159,12 +160,17 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
     else:
         copy_backup(arguments.file, draft)
     contents = verify_copy(draft)
-    outcome = asyncio.run(_migrate_and_carry_over(draft, store if store.exists() else None))
-    require_no_wal(draft)
-    former = replaced_path(store, now) if store.exists() else None
     key_path = secret_key_path(require_sqlite_path(settings, "restore"))
     backup_key = backup_key_path(arguments.file) if arguments.file else None
     kept = None if settings.secret_key else arguments.key or backup_key
+    name, secret = "SECRET_KEY", (settings.secret_key or "").encode()
+    if not secret and (key := kept if kept and kept.is_file() else key_path).is_file():
+        name, secret = str(key), key.read_bytes()
+    outcome = asyncio.run(
+        _migrate_and_carry_over(draft, store if store.exists() else None, name, secret)
+    )
+    require_no_wal(draft)
+    former = replaced_path(store, now) if store.exists() else None
     with _staged_key(key_path, kept, "backup" if backup_key else "replica", now) as install:
         replace(store, draft, former or replaced_path(store, now))
         placed = (
@@ -192,21 +198,41 @@ def _draft(store: Path) -> Path:
     return store.with_name(f".{store.name}.restoring")
 
 
-async def _migrate_and_carry_over(draft: Path, former: Path | None) -> Mapping[str, int] | str:
-    """Migrate the draft, and carry over from the former store.
+async def _migrate_and_carry_over(
+    draft: Path, former: Path | None, name: str, secret: bytes
+) -> Mapping[str, int] | str:
+    """Migrate the draft, check the secret key, and carry over from the former store.
 
-    Raises StoreRefusal for the draft.
+    Raises StoreRefusal for the draft and the key.
     """
-    restored = await open_store(draft, system_clock, create=False)
-    try:
-        return await _carry_over(former, restored) if former else "there was no store before"
-    except StoreRefusal as refusal:
-        return f"nothing could be carried over from the former store: {refusal}"
-    except Problem as problem:
-        await _require_writable(restored)
-        return f"not all could be carried over from the former store: {problem.message}"
-    finally:
-        await restored.close()
+    async with AsyncExitStack() as stack:
+        restored = await open_store(draft, system_clock, create=False)
+        stack.push_async_callback(restored.close)
+        if secret:
+            await _require_key(restored, name, secret)
+        try:
+            return await _carry_over(former, restored) if former else "there was no store before"
+        except StoreRefusal as refusal:
+            return f"nothing could be carried over from the former store: {refusal}"
+        except Problem as problem:
+            await _require_writable(restored)
+            return f"not all could be carried over from the former store: {problem.message}"
+
+
+async def _require_key(restored: Store, name: str, secret: bytes) -> None:
+    """Raise StoreRefusal for a secret key that does not open what the store holds."""
+    # Slow to import, and not needed where a backup is refused.
+    from edge_api.auth.tokens import SecretBox, SigningKeys  # noqa: PLC0415
+    from edge_api.background import check_secret  # noqa: PLC0415
+    from edge_api.webhooks.endpoints import KEY_PURPOSE  # noqa: PLC0415
+
+    logging.getLogger("edge_api.auth").addHandler(logging.NullHandler())  # it is said below
+    keys = SigningKeys(restored, system_clock, secret)
+    if await check_secret(restored, keys, SecretBox(secret, KEY_PURPOSE)):
+        raise StoreRefusal(
+            f"this is not the key that the store was used with: {name}; name the right one (--key, "
+            "or SECRET_KEY where that is set); if it is lost, take this one away"
+        )
 
 
 async def _require_writable(draft: Store) -> None:
@@ -219,8 +245,14 @@ async def _require_writable(draft: Store) -> None:
 
 
 async def _carry_over(former: Path, restored: Store) -> Mapping[str, int]:
-    present = await open_store(former, system_clock, create=False)
-    try:
+    copy = former.with_name(f".{former.name}.former")
+    remove_draft(copy)
+    async with AsyncExitStack() as stack:
+        stack.callback(remove_draft, copy)
+        try:
+            present = await open_store(former, system_clock, create=False, migrates=False)
+        except OlderSchema:  # it is put aside as it is, for the version that made it
+            copy_backup(former, copy)
+            present = await open_store(copy, system_clock, create=False)
+        stack.push_async_callback(present.close)
         return await carry_over(present, restored, system_clock)
-    finally:
-        await present.close()

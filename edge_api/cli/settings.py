@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -22,12 +23,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    """Print the table, or only check. Returns 0; raises StoreRefusal."""
+    """Print the table, or only check. Returns 0; raises SettingsError and StoreRefusal."""
     is_draft = Path.cwd().name == ".deploy"  # where `deploy` checks a new .env
     missing = () if is_draft else find_missing_folders(settings)
     sys.stderr.writelines(f"{each}\n" for each in (*find_mistakes(settings), *missing))
     if arguments.check:
         make_replication(settings)
+        if settings.mail_templates:
+            from edge_api.mail.preparation import open_templates  # noqa: PLC0415  slow to import
+
+            folder = Path("../.." if is_draft else "", settings.mail_templates)
+            open_templates(replace(settings, mail_templates=folder))
         replica = urlsplit(settings.litestream_replica or "")
         print(Path(replica.path).resolve() if replica.scheme == "file" else "")
         return 0

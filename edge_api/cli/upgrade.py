@@ -27,7 +27,7 @@ async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
     make_replication(settings)  # this environment may lack Litestream, which serving needs
     if settings.database_path:
         await _rehearse(require_sqlite_path(settings, "upgrade"), settings)
-    async with command_store(settings):
+    async with command_store(settings, migrates=True):
         pass
     print("the store is at the schema of this version: restart the edge and the watcher")
     return 0
@@ -42,7 +42,7 @@ async def _rehearse(store: Path, settings: Settings) -> None:
     remove_draft(draft)
     try:
         copy_backup(backup.path, draft)
-        copy = await open_store(f"sqlite:///{draft}", system_clock, create=False)
+        copy = await open_store(f"sqlite:///{draft}", system_clock, create=False, migrates=True)
         await copy.close()
         verify_copy(draft)
     except (StoreRefusal, OSError) as error:

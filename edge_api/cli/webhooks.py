@@ -1,6 +1,7 @@
 """`webhooks`: the endpoints that are notified of events, and their undelivered events."""
 
 import argparse
+import re
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -135,7 +136,7 @@ def _open_sender(settings: Settings) -> "WebhookSender":
 
 
 def _hours(text: str) -> timedelta:
-    if not text.isascii() or not text.isdigit() or int(text[:9]) > _MAX_OVERLAP:
+    if re.fullmatch("[0-9]{1,9}", text) is None or int(text) > _MAX_OVERLAP:
         raise argparse.ArgumentTypeError(f"must be a number of hours from 0 to {_MAX_OVERLAP}")
     return timedelta(hours=int(text))
 

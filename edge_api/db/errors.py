@@ -11,6 +11,7 @@ from typing import Final
 from edge_api.db.migrations import MIGRATIONS
 from edge_api.db.problems import CANCELED, OUTCOME_UNKNOWN, Problem, is_unavailable
 from edge_api.db.table import Table
+from edge_api.schema.environment import EDGE
 
 PROBE_CACHE_SECONDS: Final = 2.0  # how long the result of a probe is reused
 PROBE_TIMEOUT_SECONDS: Final = 1.0
@@ -159,6 +160,16 @@ def refuse_newer(version: int, store: str) -> None:
         raise StoreRefusal(
             f"{store} has schema version {version} and this edge knows {len(MIGRATIONS)}: "
             "start the version that made it, or a later one"
+        )
+
+
+class OlderSchema(StoreRefusal):
+    """The store lacks steps of the schema, which this command does not take."""
+
+    def __init__(self, version: int, store: str, backup: str) -> None:
+        super().__init__(
+            f"{store}: the store has schema {version} and this version needs {len(MIGRATIONS)}: "
+            f"run {EDGE} upgrade, {backup}"
         )
 
 

@@ -184,7 +184,7 @@ def test_an_upgrade_from_a_publisher_without_heartbeat(journal: Journal) -> None
             assert journal.readiness()["status"] == "warn"
             sentence = complaint(journal, "watcher")
             assert sentence.startswith("the content has changed since the served build was made")
-            assert journal.run("edge_api", "doctor") == (1, f"- {sentence}\n")
+            assert journal.run("edge_api", "doctor") == (1, f"- {sentence}\n{LOOKED}")
             assert not journal.says("Written after the upgrade.")
 
     with journal.started("edge_api", "serve"), journal.started("site_build", "publish"):

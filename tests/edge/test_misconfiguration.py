@@ -19,10 +19,12 @@ from edge_api.background import WRONG_SECRET
 from edge_api.cli.doctor import CHECKED
 from edge_api.db.types import format_instant
 from edge_api.operation.model import VERSION
+from edge_api.schema.environment import SettingsError
 from edge_api.settings import find_missing_folders, find_mistakes, read_settings
 from tests.edge.certificates import write_certificate
 from tests.edge.edge_process import Installation, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.sizes import in_ci
 
 PUBLIC = {"SITE_URL": "https://journal.example"}
 MAILED = {**PUBLIC, "SMTP_URL": "smtp://relay.example", "OWNER_EMAIL": "owner@journal.example"}
@@ -84,6 +86,30 @@ def test_a_name_that_no_setting_has_is_told_with_the_nearest(tmp_path: Path) -> 
     ]
 
 
+def test_a_name_without_a_value_is_told(tmp_path: Path) -> None:
+    """A line without `=` sets nothing; an empty value is one that was meant."""
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("PORT\nexport SITE_URL\nOWNER_EMAIL=\nAWS_REGION\n")
+
+    assert mistakes({}, dotenv) == [
+        f"{dotenv}: {name} has no value; write it like {name}=value"
+        for name in ("PORT", "SITE_URL", "AWS_REGION")
+    ]
+
+
+def test_names_are_told_beside_bad_values(tmp_path: Path) -> None:
+    """A misspelt name is why another setting is missing."""
+    dotenv = tmp_path / ".env"
+    dotenv.write_text("OWNER_MAIL=ann@example.org\nSMTP_URL=smtp://relay.example\n")
+    with pytest.raises(SettingsError) as refused:
+        read_settings({}, dotenv)
+
+    assert refused.value.errors == [
+        "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender",
+        f"{dotenv}: OWNER_MAIL is no setting; did you mean OWNER_EMAIL?",
+    ]
+
+
 def test_folders_that_are_not_there_are_told(tmp_path: Path) -> None:
     """Each by its setting."""
     given = {"CONTENT_DIR": str(tmp_path / "nope"), "BUILD_DIR": str(tmp_path)}
@@ -140,6 +166,51 @@ def test_doctor_has_a_form_for_programs(installation: Installation) -> None:
         assert (len(found["errors"]), found["notes"], found["checked"]) == (count, [], [*CHECKED])
 
 
+@pytest.mark.size("test")
+@pytest.mark.parametrize("spoil", ["", *in_ci("{{ lead.name", "{{ 1 / 0 }}")])
+def test_templates_that_cannot_be_used_are_told(installation: Installation, spoil: str) -> None:
+    """As `serve` refuses them; `doctor` looks at everything else, too."""
+    folder = installation.folder / "templates"
+    if spoil:
+        folder.mkdir()
+        (folder / "lead_notification.txt").write_text(spoil)
+    ill = installation.changed(MAIL_TEMPLATES=str(folder), TRUSTED_PROXIES="::/0")
+    assert installation.run("migrate")[0] == 0
+    code, said, complained = ill.run("settings", "--check")
+    sentence = complained.splitlines()[-1]
+    assert (code, said, sentence.startswith("MAIL_TEMPLATES: ")) == (2, "", True)
+    assert ill.run("serve")[0] == 2
+    code, said, complained = ill.run("doctor", "--json")
+    errors = json.loads(said)["errors"]
+    assert (code, complained, sentence in errors) == (1, "", True)
+    assert [each for each in errors if each.startswith("TRUSTED_PROXIES trusts everybody")]
+    assert f"- {sentence}\n" in ill.run("doctor")[1]
+
+
+@pytest.mark.size("test")
+def test_a_draft_of_settings_has_its_templates_in_the_journal(installation: Installation) -> None:
+    """Where `deploy` checks a new `.env`, a path is one of the journal's folder."""
+    draft = Installation(installation.folder / "var" / ".deploy", installation.settings)
+    draft.folder.mkdir(parents=True)
+    (installation.folder / "templates").mkdir()
+    assert draft.changed(MAIL_TEMPLATES="templates").run("settings", "--check")[0] == 0
+    code, _, complained = draft.changed(MAIL_TEMPLATES="elsewhere").run("settings", "--check")
+    assert (code, complained.startswith("MAIL_TEMPLATES: ")) == (2, True)
+
+
+@pytest.mark.size("test")
+def test_doctor_has_its_form_where_settings_are_bad(installation: Installation) -> None:
+    """Every error of them, and that nothing else was looked at."""
+    (installation.folder / ".env").write_text("SMPT_URL=x\n")
+    ill = installation.changed(PORT="0", DESK="perhaps")
+    code, said, complained = ill.run("doctor", "--json")
+    found = json.loads(said)
+    assert (code, complained, found["status"], found["checked"]) == (1, "", "fail", [CHECKED[0]])
+    assert [each.partition(":")[0] for each in found["errors"]] == ["PORT", "DESK", ".env"]
+    code, said, complained = ill.run("doctor")
+    assert (code, complained, said.splitlines()[-1]) == (1, "", f"looked at: {CHECKED[0]}")
+
+
 @pytest.mark.parametrize("words", [("--version",), ("--version", "doctor")])
 @pytest.mark.size("test")
 def test_the_version_is_printed(installation: Installation, words: tuple[str, ...]) -> None:
@@ -186,7 +257,9 @@ def test_a_store_of_before_is_believed_unless_its_webhooks_show_another(
 
 
 @contextmanager
-def answering(certificate: tuple[Path, Path] | None, at: datetime) -> Iterator[int]:
+def answering(
+    certificate: tuple[Path, Path] | None, at: datetime, answer: bytes = b'{"checks": {}}'
+) -> Iterator[int]:
     """Answer as an edge that is ready, over TLS with a certificate, at an instant."""
 
     class Handler(BaseHTTPRequestHandler):
@@ -195,7 +268,7 @@ def answering(certificate: tuple[Path, Path] | None, at: datetime) -> Iterator[i
             self.send_header("Date", format_datetime(at, usegmt=True))
             self.send_header("Content-Type", "application/json")
             self.end_headers()
-            self.wfile.write(b'{"checks": {}}')
+            self.wfile.write(answer)
 
         def log_message(self, *_: Any) -> None:
             pass
@@ -236,6 +309,45 @@ def test_a_certificate_is_called_by_its_name(
     assert (sentence in said) is bool(words)
     assert ("certificate of" in said) is bool(words)
     assert "is not answered by an edge" not in said
+
+
+@pytest.mark.size("test")
+@pytest.mark.parametrize(
+    ("host", "reason"), [("localhost", "self-signed certificate"), ("127.0.0.1", "IP address mis")]
+)
+def test_a_certificate_that_is_not_trusted_is_told(
+    installation: Installation, tmp_path: Path, host: str, reason: str
+) -> None:
+    """Neither the port nor the proxy is wrong."""
+    certificate = write_certificate(tmp_path)
+    with answering(certificate, datetime.now(UTC)) as port:
+        url = f"https://{host}:{port}"
+        asked = installation.changed(SITE_URL=url)
+        if host != "localhost":
+            asked = asked.changed(SSL_CERT_FILE=str(certificate[0]))
+        assert asked.run("migrate")[0] == 0
+        said = asked.run("doctor")[1]
+
+    assert f"- the certificate of {url} is refused by those who check it ({reason}" in said
+    assert "is not answered by an edge" not in said
+    assert "another PORT" not in said
+
+
+@pytest.mark.size("test")
+@pytest.mark.parametrize(
+    "answer", [b"{}", b"[]", b'{"checks": []}', b'{"checks": {"store": null}}', b"nothing"]
+)
+def test_an_answer_that_is_no_readiness_is_told(installation: Installation, answer: bytes) -> None:
+    """In words, whatever it is."""
+    with answering(None, datetime.now(UTC), answer) as port:
+        url = f"http://127.0.0.1:{port}"
+        asked = installation.changed(SITE_URL=url)
+        assert asked.run("migrate")[0] == 0
+        code, said, complained = asked.run("doctor")
+
+    assert (code, complained) == (1, "")
+    why = "Expecting value" if answer == b"nothing" else "its readiness has no checks): "
+    assert f"- {url} is not answered by an edge ({why}" in said
 
 
 @pytest.mark.size("test")

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import asyncpg
 
 from edge_api.db.errors import (
+    OlderSchema,
     RecoveringStore,
     StoreRefusal,
     missing_store,
@@ -50,13 +51,18 @@ CREATE TABLE IF NOT EXISTS schema_steps (
 """
 
 
-async def migrate(url: str, now: str, *, create: bool) -> None:
-    """Check and migrate the database at `now`; `create` allows a new store. Raises StoreRefusal."""
+async def migrate(url: str, now: str, *, create: bool, migrates: bool = True) -> None:
+    """Check and migrate the database at `now`; `create` allows a new store.
+
+    Without `migrates` an older store is refused. Raises StoreRefusal.
+    """
     settings = {"lock_timeout": milliseconds(MIGRATION_SECONDS)}
     try:
         session = await connect(url, settings, None)
         try:
-            await _check(session, url, create=create)
+            version = await _check(session, url, create=create)
+            if not migrates and 0 < version < len(MIGRATIONS):
+                raise OlderSchema(version, describe_url(url), "once there is a backup (pg_dump)")
             await _apply_migrations(session, now)
         finally:
             await session.close(timeout=CONNECT_SECONDS)
@@ -72,7 +78,8 @@ async def schema_version(connection: Connection) -> int:
     return int(await connection.fetchval("SELECT max(number) FROM schema_steps") or 0)
 
 
-async def _check(session: PostgresConnection, url: str, *, create: bool) -> None:
+async def _check(session: PostgresConnection, url: str, *, create: bool) -> int:
+    """Return the number of migrations that the store has. Raises StoreRefusal."""
     number, encoding, mode = [
         await session.fetchval("SELECT current_setting($1)", name)
         for name in ("server_version_num", "server_encoding", "transaction_read_only")
@@ -81,7 +88,7 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> None
     version = await schema_version(session)
     refuse_newer(version, describe_url(url))
     if version:
-        return
+        return version
     if not create:
         raise missing_store(f"in {describe_url(url)}")
     foreign_tables = await session.fetchval(
@@ -93,6 +100,7 @@ async def _check(session: PostgresConnection, url: str, *, create: bool) -> None
             f"the schema {SCHEMA} of {describe_url(url)} belongs to another program: "
             "set DATABASE_URL to another database"
         )
+    return version
 
 
 def check_server(number: int, encoding: str, *, is_read_only: bool) -> None:
@@ -207,13 +215,14 @@ _READ_SNAPSHOT: Final = "SELECT pg_current_snapshot()::text"
 
 
 async def open_store(
-    url: str, clock: Callable[[], datetime], *, create: bool = True
+    url: str, clock: Callable[[], datetime], *, create: bool = True, migrates: bool = True
 ) -> "PostgresStore":
     """Open the store in the database at `url` (as libpq and asyncpg take it) at the latest schema.
 
-    Without `create` a missing store is refused. Raises StoreRefusal.
+    Without `create` a missing store is refused, without `migrates` an older one. Raises
+    StoreRefusal.
     """
-    await migrate(url, format_instant(clock()), create=create)
+    await migrate(url, format_instant(clock()), create=create, migrates=migrates)
     async with AsyncExitStack() as stack:
         try:
             readers = await Readers.open(url)

@@ -4,9 +4,10 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -35,26 +36,28 @@ TRIM_SECONDS: Final = 60.0  # between two attempts to do so
 _log = logging.getLogger(__name__)
 
 
-async def open_store(
+async def open_store(  # noqa: PLR0913  each is a choice of its own
     path: Path,
     clock: Callable[[], datetime],
     *,
     exclusive: bool = False,
     create: bool = True,
+    migrates: bool = True,
     replicated: bool = False,
 ) -> "SQLiteStore":
     """Open the store in the file at `path`, made where it is missing, at the latest schema.
 
     `exclusive` locks it for the one edge that serves it; commands work beside an edge without it.
     With `replicated` that edge leaves the log to the replicator that it starts. Without `create` a
-    missing file is refused: a command that only reads must not create the store.
-    Raises StoreRefusal.
+    missing file is refused: a command that only reads must not create the store. Without
+    `migrates` an older store is refused, and stays as it is. Raises StoreRefusal.
     """
     with ExitStack() as locks:
         file = await asyncio.to_thread(_lock_file, path, locks if exclusive else None, create)
         try:
             connections = await _open_with_retries(
-                file, format_instant(clock()), exclusive=exclusive, replicated=replicated
+                partial(migrate, file, format_instant(clock()), migrates=migrates),
+                partial(open_connections, file, exclusive=exclusive, replicated=replicated),
             )
         except sqlite3.Error as error:
             raise store_refusal(error, path) from None
@@ -84,7 +87,7 @@ def _lock_file(path: Path, locks: ExitStack | None, create: bool) -> Path:  # no
 
 
 async def _open_with_retries(
-    file: Path, now: str, *, exclusive: bool, replicated: bool
+    prepare: Callable[[], None], connect: Callable[[], Awaitable[StoreConnections]]
 ) -> StoreConnections:
     """Open the store; of several processes that open or close it at once, one after another.
 
@@ -93,8 +96,8 @@ async def _open_with_retries(
     ends_at = time.monotonic() + BUSY_SECONDS
     while True:
         try:
-            await asyncio.to_thread(migrate, file, now)
-            return await open_connections(file, exclusive=exclusive, replicated=replicated)
+            await asyncio.to_thread(prepare)
+            return await connect()
         except sqlite3.OperationalError as error:
             if primary_code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > ends_at:
                 raise

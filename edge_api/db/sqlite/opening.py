@@ -11,7 +11,7 @@ from typing import Final
 
 import psutil
 
-from edge_api.db.errors import StoreRefusal, missing_store, refuse_newer
+from edge_api.db.errors import OlderSchema, StoreRefusal, missing_store, refuse_newer
 from edge_api.db.migrations import MIGRATIONS, Migration
 from edge_api.db.sqlite.connection import connect
 from edge_api.db.sqlite.errors import primary_code
@@ -74,10 +74,15 @@ def create_file(path: Path) -> None:
     check_file_system(path.parent, file_system_type(path.parent))
 
 
-def migrate(path: Path, now: str) -> None:
-    """Check the file and migrate it to the latest schema. Raises StoreRefusal, sqlite3.Error."""
+def migrate(path: Path, now: str, *, migrates: bool = True) -> None:
+    """Check the file and migrate it to the latest schema; without `migrates` only an empty file.
+
+    Raises StoreRefusal, sqlite3.Error.
+    """
     with closing(connect(path, writes=True)) as connection:
         _check(connection, path)
+        if not migrates and 0 < (version := schema_version(connection)) < len(MIGRATIONS):
+            raise OlderSchema(version, str(path), "which makes a backup first")
         _apply_migrations(connection, path, now)
 
 

@@ -294,6 +294,44 @@ def test_a_secret_key_that_is_named_takes_its_place(
     assert f"the secret key is in its place: {key}; the former one is kept as" in output
 
 
+@pytest.mark.parametrize("source", ["--key", *in_ci("beside it", "in place", "SECRET_KEY")])
+def test_a_secret_key_of_another_store_is_refused(
+    installation: Installation, tmp_path: Path, source: str
+) -> None:
+    """Wherever it is, before anything is put in place; the right one or none is taken."""
+    key, wrong = installation.store.with_suffix(".key"), tmp_path / "wrong.key"
+    with installation.serving() as edge:  # which makes what only the right key opens
+        post(edge, "kept")
+    backup = Path(back_up(installation))
+    right = tmp_path / "right.key"
+    right.write_bytes(key.read_bytes())
+    wrong.write_text("b" * 64)
+    asked, words, name = installation, ["restore", str(backup), "--force"], str(wrong)
+    if source == "--key":
+        words += ["--key", str(wrong)]
+    elif source == "SECRET_KEY":
+        asked, name = installation.changed(SECRET_KEY="b" * 64), source
+    else:
+        backup.with_suffix(".key").unlink()
+        changed = backup.with_suffix(".key") if source == "beside it" else key
+        changed.write_text("b" * 64)
+        name = str(changed)
+    before = files_of(installation)
+    content = [installation.store.read_bytes(), key.read_bytes()]
+    code, output, complained = asked.run(*words)
+
+    sentence = f"this is not the key that the store was used with: {name}; "
+    assert (code, output, len(complained.splitlines())) == (1, "", 1), complained
+    assert complained.startswith(sentence)
+    assert files_of(installation) == before
+    assert [installation.store.read_bytes(), key.read_bytes()] == content
+    if source == "SECRET_KEY":
+        said(installation, *words)
+    else:
+        said(installation, *words[:3], "--key", str(right))
+    assert key.read_bytes() == right.read_bytes()
+
+
 @pytest.mark.size("ci")
 def test_a_restore_can_be_undone_with_its_key(installation: Installation) -> None:
     """What a restore has put aside is restored like a backup: the former key comes back too."""

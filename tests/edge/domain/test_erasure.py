@@ -369,6 +369,8 @@ async def test_what_an_erasure_does_not_reach_is_listed(
     database = {"DATABASE_URL": "postgresql://u@h/d", "SECRET_KEY": "s" * 32}
     remote = await list_copies(programs[0].store, read_settings(database, dotenv=None), moment)
     assert remote[0].startswith("the server's backups, standbys and log")
+    assert "edge.db.replaced-… beside the store" in text
+    assert "replaced" not in "".join(remote)
 
 
 LETTERS = ["k", "K", "\u212a", "i", "I", "\u0130", "i\u0307", "\u0131", "e\u0301", "\u00e9"]
