@@ -319,8 +319,8 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
 
 def _contradictions(values: Mapping[str, Any]) -> Iterator[str]:
     """Yield a sentence for each pair of settings that contradict each other, if both are valid."""
-    sender = values.keys() >= {"smtp_url", "mail_from", "owner_email"}
-    if sender and values["smtp_url"] and not (values["mail_from"] or values["owner_email"]):
+    senders = ("mail_from", "owner_email")
+    if values.get("smtp_url") and all(values.get(name, "faulty") is None for name in senders):
         yield "SMTP_URL: needs MAIL_FROM or OWNER_EMAIL as the sender"
     if values.get("metrics_socket") and values.get("metrics") == "off":
         yield "METRICS_SOCKET: needs METRICS=on"
@@ -339,18 +339,23 @@ def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[s
     if settings.site_url.startswith("https:") and not settings.is_loopback and not is_mailed:
         yield "SMTP_URL and OWNER_EMAIL: without both nobody is notified of leads; set them"
     networks = [ip_network(name, strict=False) for name in settings.trusted_proxies]
-    four = (each for each in networks if isinstance(each, IPv4Network))
-    six = (each for each in networks if isinstance(each, IPv6Network))
-    whole = {IPv4Network("0.0.0.0/0"), IPv6Network("::/0")}
-    if not whole.isdisjoint([*collapse_addresses(four), *collapse_addresses(six)]):
+    # Two halves of all addresses trust everybody too; the two families cannot be collapsed at once.
+    collapsed = [
+        *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
+        *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
+    ]
+    if any(each.prefixlen == 0 for each in collapsed):
         yield (
             "TRUSTED_PROXIES trusts everybody, so that anybody can make up the address that limits "
             "count by: name the addresses of your proxies, such as 127.0.0.1"
         )
     if settings.metrics_socket == settings.port:
         yield f"METRICS_SOCKET: {settings.port} is the port of PORT too; choose another one"
-    rates = [name for name, setting in SETTINGS.items() if setting.read is _rate]
-    off = [name for name in rates if getattr(settings, name.lower()) == "0"]
+    off = [
+        name
+        for name, setting in SETTINGS.items()
+        if setting.read is _rate and getattr(settings, name.lower()) == "0"
+    ]
     if off and not settings.is_loopback:
         yield f"{', '.join(off)}: 0 is no limit, and everybody can reach SITE_URL: set a limit"
 
@@ -359,9 +364,8 @@ def _find_misspelt(dotenv: Path) -> Iterator[str]:
     """Yield a sentence for each name in `.env` that no setting has, or that has no value."""
     for name, value in dotenv_values(dotenv).items():
         if name not in SETTINGS and not name.startswith(LITESTREAM_PREFIXES):
-            near = get_close_matches(name, SETTINGS, 1)
-            fix = f"did you mean {near[0]}?" if near else "remove it, or correct its name"
-            yield f"{dotenv}: {name} is no setting; {fix}"
+            fixes = [f"did you mean {near}?" for near in get_close_matches(name, SETTINGS, 1)]
+            yield f"{dotenv}: {name} is no setting; {(*fixes, 'remove it, or correct its name')[0]}"
         elif value is None:
             yield f"{dotenv}: {name} has no value; write it like {name}=value"
 

@@ -81,18 +81,24 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     logging.getLogger("edge_api").addHandler(logging.NullHandler())  # what it logs is printed below
     service_errors, service_notes = asyncio.run(_check_service(settings))
     backup_errors, backup_notes = report(settings, deep=arguments.deep)
-    found += [*_check_files(settings), *service_errors]
-    found += [*replica_errors(settings), *backup_errors]
-    found += [*_check_site(settings), *_check_machine(settings)]
+    found += [
+        *_check_files(settings),
+        *service_errors,
+        *replica_errors(settings),
+        *backup_errors,
+        *_check_site(settings),
+        *_check_machine(settings),
+    ]
     # A clock that is off has consequences, which others report.
     errors = dict.fromkeys(sorted(found, key=lambda each: not each.startswith(_CLOCK)))
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
-    unknown = read_notes(settings.build_dir / CURRENT_LINK)["unknown"]
-    unknown += [
-        f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown
+    notes = [
+        *service_notes,
+        *backup_notes,
+        *read_notes(settings.build_dir / CURRENT_LINK)["unknown"],
+        *(f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown),
     ]
-    notes = [*service_notes, *backup_notes, *unknown]
     return print_report([*errors], notes, CHECKED, as_json=arguments.json)
 
 

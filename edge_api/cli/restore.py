@@ -178,8 +178,13 @@ def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> 
             if settings.secret_key
             else install()
         )
-    total, version = contents.total, contents.schema_version
-    lines = [f"{store} is restored: {total:,} rows, from schema version {version}", placed]
+    lines = [
+        (
+            f"{store} is restored: {contents.total:,} rows, "
+            f"from schema version {contents.schema_version}"
+        ),
+        placed,
+    ]
     if former:
         lines.append(f"the former store is kept as {former}")
     if isinstance(outcome, str):

@@ -128,12 +128,9 @@ class Entries:
         schema = first["schema"]
         example = None if marks is REQUEST else first.get("example", self._example(schema))
         text = json.dumps(example, ensure_ascii=False, indent=2)
-        fields = tuple(self._fields(schema, marks))
-        deeper = self._fields(schema, marks, MAX_DEPTH + 1)
         return Body(
             media_types=tuple(content),
-            fields=fields,
-            is_truncated=sum(1 for _ in deeper) > len(fields),
+            fields=tuple(self._fields(schema, marks)),
             example=None if example is None else Code("json", text),
         )
 
@@ -312,8 +309,6 @@ def _body(body: Body) -> Iterator[str]:
         yield _table(
             ("Member", "Kind", "What"), ((_label(each), *_kind(each)) for each in body.fields)
         )
-    if body.is_truncated:
-        yield f"Deeper members are in [openapi.json]({OPENAPI})."
     if body.example:
         yield body.example.markdown
 

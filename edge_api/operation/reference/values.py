@@ -92,7 +92,6 @@ class Body:
 
     media_types: tuple[str, ...]
     fields: tuple[Field, ...]
-    is_truncated: bool  # whether deeper members are left out
     example: Code | None  # `None` for a request, which the languages show
 
 
