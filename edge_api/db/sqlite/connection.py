@@ -200,7 +200,10 @@ def connect(path: Path, *, writes: bool, wait: float = BUSY_SECONDS) -> sqlite3.
         connection.create_function(LIKE, 2, like, deterministic=True)
         connection.create_function(ILIKE, 2, ilike, deterministic=True)
         # For `keep_search`: the tokenizer itself cannot fold accents before SQLite 3.45.
-        connection.create_function("fold_accents", 1, fold_accents, deterministic=True)
+        # NULL comes where a rule is broken: the statement is refused for that, after its triggers.
+        connection.create_function(
+            "fold_accents", 1, lambda text: fold_accents(text or ""), deterministic=True
+        )
     except BaseException:
         connection.close()
         raise

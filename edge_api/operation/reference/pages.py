@@ -29,7 +29,7 @@ from edge_api.operation.reference.values import (
     ResponseEntry,
 )
 from edge_api.schema.credentials import SCOPES
-from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS, OPENAPI, Group
+from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS, Group
 
 Json = Mapping[str, Any]
 MAX_DEPTH: Final = 3
