@@ -94,6 +94,7 @@ class StreamLimit:
                 del self._open[key]
 
 
+_PING: Final = b": ping\n\n"
 Message = Mapping[str, Any]
 
 
@@ -194,7 +195,7 @@ class ResponseStream:
         self._is_ending = is_endless and self._is_draining()
         if self._idle_seconds >= PING_INTERVAL_SECONDS:
             self._idle_seconds = 0.0
-            await self._send(stack, b": ping\n\n")
+            await self._send(stack, _PING)
         return True
 
     async def _send(self, stack: ExitStack, data: bytes) -> None:

@@ -319,7 +319,7 @@ def test_a_form_in_a_post_presses_nothing(browser: Browser, tmp_path: Path) -> N
         page.goto(f"{url}/desk/access/")
         assert page.locator("main").inner_text() == before
         page.get_by_text("Issue a key").click()
-        page.get_by_label("Name").fill("Mine")
+        page.get_by_label("Name", exact=True).fill("Mine")
         press(page, "Issue")
         assert page.locator(".secret").count() == 1
 
