@@ -52,7 +52,9 @@ class Walker:
     async def decide(self, registration_id: str) -> None:
         """Approve, as the owner does; no call of the agent's."""
         decisions = AccessDecisions(self.edge.service.store, system_clock)
-        await decisions.approve(registration_id)
+        (row,) = [each for each in await decisions.all() if each["id"] == registration_id]
+        more = ("mcp",) if row["type"] == "access_token" else ()
+        await decisions.approve(registration_id, ("posts:read", "leads:read", *more))
 
     async def get_auth(self) -> str:
         """Return auth.md: the home page leads to llms.txt, and that to it."""

@@ -17,8 +17,8 @@ _RELOADS_MOST = 400
 
 
 def filled_in(form: LexborNode, api_key: str) -> list[tuple[str, str]]:
-    """Return what a browser sends of a form: as it stands, with the key, by the button `allow`."""
-    fields = form.css("input[type=hidden], input[type=checkbox][checked]")
+    """Return what a browser sends of a form: each box ticked, with the key, by the button `allow`."""
+    fields = form.css("input[type=hidden], input[type=checkbox]")
     pairs = [(field.attributes["name"], field.attributes["value"]) for field in fields]
     sent = [(name or "", value or "") for name, value in pairs]
     return [*sent, ("api_key", api_key), ("decision", "allow")]

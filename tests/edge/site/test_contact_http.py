@@ -500,7 +500,8 @@ async def test_the_two_leads_of_a_long_message_count_as_one(make_edge: Any) -> N
     """Where two an hour may be sent, another one may."""
     async with make_edge(RATE_LEADS="2/hour") as edge:
         long = {**GOOD, "message": "word " * 700, "rest": "second"}
-        sent = [(await send(edge, fields))[0].status for fields in (long, GOOD, GOOD)]
+        another = {**GOOD, "message": "Another message."}
+        sent = [(await send(edge, fields))[0].status for fields in (long, GOOD, another)]
 
         assert sent == [303, 303, 429]
         assert len(await leads(edge)) == 3
