@@ -59,9 +59,14 @@ _KEEP: Final = (
         "update",
         "BEFORE UPDATE OF {columns} ON {table}",
         _FORGET,
+        "UPDATE {table}_search_keys SET renewed = renewed + 1 WHERE row_id = old.id",
+    ),
+    _trigger(
+        "TEMP TRIGGER",
+        "updated",
+        "AFTER UPDATE OF {columns} ON {table}",  # not before: a value may be refused yet
         "INSERT INTO {table}_search (rowid, {columns}) "
-        "SELECT number, {new} FROM {table}_search_keys WHERE row_id = old.id",
-        "UPDATE {table}_search_keys SET renewed = 1 WHERE row_id = old.id",
+        "SELECT number, {new} FROM {table}_search_keys WHERE row_id = new.id",
     ),
     _trigger(
         "TEMP TRIGGER",
