@@ -17,7 +17,7 @@ _RELOADS_MOST = 400
 
 
 def filled_in(form: LexborNode, api_key: str) -> list[tuple[str, str]]:
-    """Return what a browser sends of a form: each box ticked, with the key, by the button `allow`."""
+    """Return what a browser sends of a form: every box ticked, the key, and the button `allow`."""
     fields = form.css("input[type=hidden], input[type=checkbox]")
     pairs = [(field.attributes["name"], field.attributes["value"]) for field in fields]
     sent = [(name or "", value or "") for name, value in pairs]
