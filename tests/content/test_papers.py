@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from site_build.content.library import ContentLibrary
+from site_build.markup.convert import HOUSE
+from site_build.progress import Request
 from tests.content.fences import find_strays, fits, read_fences
 from tests.content.workshop import ROOT, TAUGHT
 from tests.own_journal import IS_OWN, OWN_POSTS
-from tests.site_build.workbench import check_content
 
 POSTS = sorted(ROOT.glob("content/posts/*.md"))
 PAPERS = sorted([*ROOT.glob("docs/**/*.md"), *ROOT.glob("*.md")])
@@ -41,9 +43,10 @@ def leads_somewhere(path: Path, link: re.Match[str]) -> bool:
 @pytest.mark.own_posts
 def test_the_journal_is_clean() -> None:
     """No post and no page of the journal has an error or a warning."""
-    _, findings = check_content(ROOT / "content", datetime.now(UTC))
+    folder, now = ROOT / "content", datetime.now(UTC)
+    library = ContentLibrary(Request(folder, folder, folder, folder, None, now, 1), "", HOUSE)
 
-    assert [str(finding) for finding in findings] == []
+    assert [str(finding) for finding in library.check(now)] == []
     assert {path.stem for path in POSTS} >= {*OWN_POSTS}
 
 
