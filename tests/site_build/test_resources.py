@@ -24,7 +24,7 @@ def list_open_caches() -> list[str]:
         ("article.html", "{{ 1 / 0 }}"),
         ("article.html", "{% if %}"),
         ("journal.html", "{% extends 'nowhere.html' %}"),
-        ("contact_form.html", "{{ SITENAME }}"),
+        ("contact_form.html", "{{ 1 / 0 }}"),
     ],
 )
 def test_a_build_that_is_stopped_leaves_no_file_open(
