@@ -340,7 +340,7 @@ def find_mistakes(settings: Settings, dotenv: Path = Path(".env")) -> Iterator[s
         yield "SMTP_URL and OWNER_EMAIL: without both nobody is notified of leads; set them"
     networks = [ip_network(name, strict=False) for name in settings.trusted_proxies]
     # Two halves of all addresses trust everybody too; the two families cannot be collapsed at once.
-    collapsed = [
+    collapsed: list[IPv4Network | IPv6Network] = [
         *collapse_addresses(each for each in networks if isinstance(each, IPv4Network)),
         *collapse_addresses(each for each in networks if isinstance(each, IPv6Network)),
     ]
