@@ -43,10 +43,22 @@ from edge_api.schema.page_templates import read_notes
 from edge_api.settings import Settings, find_missing_folders, find_mistakes
 
 CHECKED: Final = (
-    *("settings and .env", "private files", "store", "secret key", "build", "watcher"),
-    *("installed code", "mail and its relay", "webhooks", "keys", "requests for access"),
-    *("replica and backups", "public address and certificate", "room on the disk"),
-    *("units of systemd", "clock"),
+    "settings and .env",
+    "private files",
+    "store",
+    "secret key",
+    "build",
+    "watcher",
+    "installed code",
+    "mail and its relay",
+    "webhooks",
+    "keys",
+    "requests for access",
+    "replica and backups",
+    "public address and certificate",
+    "room on the disk",
+    "units of systemd",
+    "clock",
 )
 """Everything that is looked at, where it exists."""
 _CLOCK: Final = "the clock "
