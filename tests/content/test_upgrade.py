@@ -250,8 +250,8 @@ def upgrade(folder: Path) -> None:
     The name's value is declared where both programs have their common declarations.
     """
     plant(folder / "edge_api/schema/reading.py", '\n\nPLANTED = {"word": "planted by new code"}\n')
-    line = 'generator.env.globals["choose_hue"] = choose_hue\n'
-    planted = f'{line}    generator.env.globals["planted"] = reading.PLANTED\n'
+    line = "        choose_hue=choose_hue,\n"
+    planted = f"{line}        planted=reading.PLANTED,\n"
     plugin = folder / "site_build/pelican_plugin/plugin.py"
     plant(plugin, planted, line)
     plant(plugin, "import gc\n\nfrom edge_api.schema import reading\n", "import gc\n")

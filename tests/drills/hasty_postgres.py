@@ -11,20 +11,20 @@ from edge_api.__main__ import main
 from edge_api.db.postgres import engine
 from edge_api.db.postgres.connection import Connection, execute
 from edge_api.db.postgres.writer import Writer
+from tests.drills.hasty import stores_lead
 
 
 class HastyWriter(Writer):
     """Answers when the statements have run, an instant before the commit."""
 
     async def run(self, work: Any) -> Any:
-        """Return what `work` returns, which nothing has made durable yet."""
+        """Return what `work` returns, which nothing has made durable yet, of a lead."""
+        if not stores_lead(work):
+            return await super().run(work)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
         async def answer_early(connection: Connection) -> Any:
-            if callable(work):
-                result = await work(connection)
-            else:
-                (result,) = await execute(connection, [work])
+            (result,) = await execute(connection, [work])
             if not answer.done():
                 answer.set_result(result)
             return result

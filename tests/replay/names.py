@@ -18,6 +18,7 @@ _PATTERNS = {
     "credential": r"\bfe_[a-z]{2}_[0-9A-Za-z]{40,}",
     "uuid": r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b",
     "instant": r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]00:?00)?",
+    "minute": r"\b\d\d? [A-Z][a-z]{2} \d{4}, \d\d:\d\d UTC",
     "day": r"\b20\d\d-\d\d-\d\d\b",
     "unix": r"\b[12]\d{9}\b",
     "coordinate": r'(?<="[xy]":")[\w-]{43}(?=")|(?<="[xy]": ")[\w-]{43}(?=")',
@@ -94,6 +95,7 @@ class Names:
             "credential": lambda value: self.learn(value[3:5], value),
             "uuid": lambda value: value if _CHOSEN_ID.match(value) else self.learn("uuid", value),
             "instant": self._instant,
+            "minute": self._minute,
             "day": self._day,
             "unix": self._unix,
             "jwt": self._jwt,
@@ -106,6 +108,13 @@ class Names:
         except ValueError:  # a day that no month has
             return text
         return self._term(moment if moment.tzinfo else moment.replace(tzinfo=UTC)) or text
+
+    def _minute(self, text: str) -> str:
+        try:
+            moment = datetime.strptime(text, "%d %b %Y, %H:%M UTC").replace(tzinfo=UTC)
+        except ValueError:
+            return text
+        return self._term(moment) or text
 
     def _unix(self, text: str) -> str:
         term = self._term(datetime.fromtimestamp(int(text), UTC))
