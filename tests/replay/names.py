@@ -30,6 +30,8 @@ _PATTERNS = {
 _ALL = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _PATTERNS.items()))
 _CHOSEN_ID = re.compile(r"[0-9a-f]0000000-")
 """How ids begin that a walk has chosen itself: they are kept."""
+_EXAMPLE = "T09:30:00.000000Z"
+"""How the instants of the reference's examples end. On some day they are now, or in a week."""
 _TERMS: Mapping[str, timedelta] = {
     "now": timedelta(),
     "now+10m": timedelta(minutes=10),
@@ -103,6 +105,8 @@ class Names:
         return makers[kind](text)
 
     def _instant(self, text: str) -> str:
+        if text.endswith(_EXAMPLE):
+            return text
         try:
             moment = datetime.fromisoformat(text.replace(" ", "T"))
         except ValueError:  # a day that no month has
