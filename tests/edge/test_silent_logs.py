@@ -58,7 +58,11 @@ def send_json(edge: ServedEdge) -> list[int]:
 def send_form(edge: ServedEdge) -> list[int]:
     """Send the form as a browser does, and as its script does."""
     # The same form is taken once, so the two differ.
-    doors = ((FORM, {}), ({**FORM, "Accept": "application/json"}, {"consent": "on"}))
+    script = {**FORM, "Accept": "application/json"}
+    doors: tuple[tuple[dict[str, str], dict[str, str]], ...] = (
+        (FORM, {}),
+        (script, {"consent": "on"}),
+    )
     return [
         edge.post("/contact/", urlencode({**lead, **own}).encode(), headers)[0]
         for lead in (GOOD, FAULTY, SPAM)
