@@ -51,6 +51,17 @@ def _log_each_line() -> None:
 
 
 @pytest.fixture(autouse=True)
+def _keep_loggers() -> Iterator[None]:
+    """Take back what a command does to loggers: its streams are closed after the test."""
+    loggers = [logging.getLogger(), logging.getLogger("edge_api.access")]
+    before = [([*each.handlers], each.level, each.propagate) for each in loggers]
+    yield
+    for logger, (handlers, level, propagates) in zip(loggers, before, strict=True):
+        logger.handlers[:], logger.propagate = handlers, propagates
+        logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
 def _log_in_words(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
     """Let no line of the log show an object's address, or a call in Python's own words."""
     yield

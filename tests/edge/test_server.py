@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import logging
 import os
 import re
 import shutil
@@ -741,17 +740,6 @@ def test_log_lines_are_json_where_that_is_set(installation: Installation) -> Non
     assert lines[-1]["message"].startswith("stopping: ")
 
 
-@pytest.fixture
-def root_logger() -> Iterator[logging.Logger]:
-    """Return the root logger, whose handlers and level come back after the test."""
-    logger = logging.getLogger()
-    handlers, level = [*logger.handlers], logger.level
-    yield logger
-    logger.handlers[:] = handlers
-    logger.setLevel(level)
-
-
-@pytest.mark.usefixtures("root_logger")
 async def test_a_fault_is_logged_with_the_id_of_its_request(
     make_edge: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
