@@ -163,7 +163,7 @@ class AccessDecisions:
         values = {
             "status": "approved",
             "scopes": " ".join(given),
-            "credential_expires_at": end,
+            "credential_expires_at": end or NO_END,
             # A credential that has ended cannot be fetched.
             "expires_at": min(row["expires_at"], end or "~"),
         }
@@ -203,6 +203,8 @@ class AccessDecisions:
         return result.rows[0]
 
 
+NO_END: Final = "9999-12-31T23:59:59.999999Z"
+"""The end of what an approval gives for good; former versions knew none, and left it out."""
 REQUEST_LIFETIME: Final = timedelta(days=14)  # the time for the decision and the claim
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 MAX_PENDING: Final = 1000
@@ -311,11 +313,17 @@ class AccessRequests:
 
     async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
-        now = self._clock()
-        given = (tuple(row["scopes"].split()), None, row["credential_expires_at"])
+        now, kinds, end = self._clock(), credential_types(row), row["credential_expires_at"]
+        scopes = tuple(row["scopes"].split())
+        if end is None:  # a former version approved it, with all that was asked for
+            scopes, end = default_scopes(kinds), read_end("", now)
         issued = tuple(
-            make_credential(NewKey(row["name"], kind, *given), now, derive(kind, self._key, token))
-            for kind in credential_types(row)
+            make_credential(
+                NewKey(row["name"], kind, scopes, None, None if end == NO_END else end),
+                now,
+                derive(kind, self._key, token),
+            )
+            for kind in kinds
         )
         ids = [each.row["id"] for each in issued]
         values = {

@@ -335,7 +335,13 @@ def _cell(value: Any) -> str:
 
 
 def _guard_line(line: re.Match[str]) -> str:
-    pattern = _WITHIN if _ACTIVE.search(line[0]) else _WITHIN_PLAIN
+    pattern = (
+        _WITHIN
+        if _ACTIVE.search(line[0])
+        # With another separator a cell's last line goes on in the next cells, whatever they hold.
+        or (line.end() == len(line.string) and not line[0].rstrip()[-1:].isalnum())
+        else _WITHIN_PLAIN
+    )
     return pattern.sub(r"\g<0>'", line[0])
 
 

@@ -156,7 +156,8 @@ class Keys:
             values = {
                 "rotated_at": None,
                 "former_expires_at": None,
-                "expires_at": row["former_expires_at"],
+                # A former version did not keep it, and a successor of a key ends as that did.
+                "expires_at": row["former_expires_at"] or new["expires_at"],
             }
             others = [
                 Update(

@@ -107,8 +107,6 @@ async def undo(
     current = {str(row[table.key]): row for row in there.rows}
     now = clock()
     for row in kept:
-        if check and row["former"]:
-            check(table, row["former"])
         now_there, changed = current.get(row["row_id"]), row["changed"]
         # A former version has kept only the columns that were there then.
         if (now_there and {name: now_there[name] for name in changed or now_there}) != changed:
@@ -118,6 +116,8 @@ async def undo(
                 row["former"], format_instant(now), partial(new_id, now)
             )
             row["former"] = {**new, **row["former"]}
+            if check:
+                check(table, row["former"])
         row["changed"] = now_there
     entry = audit_entry(actor, "undo", table, len(kept), now, table.key)
     back = _keep(table, entry.rows[0]["id"], now, ((row["changed"], row["former"]) for row in kept))

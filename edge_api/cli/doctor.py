@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLCertVerificationError, cert_time_to_seconds, create_default_context
+from textwrap import fill
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -61,6 +62,16 @@ CHECKED: Final = (
     "clock",
 )
 """Everything that is looked at, where it exists."""
+_IN_STORE: Final = (
+    "build",
+    "watcher",
+    "mail and its relay",
+    "webhooks",
+    "keys",
+    "requests for access",
+    "clock",
+)
+"""What of that is not looked at where the store cannot be opened."""
 _CLOCK: Final = "the clock "
 _CLOCK_FIX: Final = "run timedatectl set-ntp true"
 _MAX_CLOCK_ERROR: Final = timedelta(hours=1)
@@ -106,12 +117,13 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     if any(error.startswith("BUILD_DIR: ") for error in errors):
         errors.pop(NO_BUILD, None)
     notes = [
-        *service_notes,
+        *(service_notes or ()),
         *backup_notes,
         *read_notes(settings.build_dir / CURRENT_LINK)["unknown"],
         *(f"MAIL_TEMPLATES: {file}:{line}: {about}" for file, line, about in templates.unknown),
     ]
-    return print_report([*errors], notes, CHECKED, as_json=arguments.json)
+    checked = [each for each in CHECKED if service_notes is not None or each not in _IN_STORE]
+    return print_report([*errors], notes, checked, as_json=arguments.json)
 
 
 def print_report(
@@ -136,7 +148,8 @@ def print_report(
         print(json.dumps(members, indent=2, ensure_ascii=False))
     else:
         lines = [f"- {error}" for error in errors] or ["nothing is wrong"]
-        print(*lines, *notes, f"looked at: {', '.join(checked)}", sep="\n")
+        looked = fill(f"looked at: {', '.join(checked)}", 79, subsequent_indent="  ")
+        print(*lines, *notes, looked, sep="\n")
     return 1 if errors else 0
 
 
@@ -157,8 +170,11 @@ def _check_files(settings: Settings) -> Iterator[str]:
         yield "SITE_URL is http: put a proxy that speaks https before the service"
 
 
-async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
-    """Open the service's parts; return the errors of its readiness, and notes."""
+async def _check_service(settings: Settings) -> tuple[list[str], list[str] | None]:
+    """Open the service's parts; return the errors of its readiness, and notes.
+
+    No notes where the store cannot be opened: then nothing of the service was looked at.
+    """
     try:
         async with assemble(settings, create=False) as assembly:
             checks = (await assembly.service[Health].report())["checks"]
@@ -169,7 +185,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str]]:
             relay = await _check_relay(settings)
             clock = await _check_clock(assembly)
     except StoreRefusal as refusal:
-        return [str(refusal)], []
+        return [str(refusal)], None
     readiness_errors = [check["error"] for check in checks.values() if "error" in check]
     for words, fix in _FIXES.items():
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]

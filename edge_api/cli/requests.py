@@ -2,7 +2,7 @@
 
 import argparse
 
-from edge_api.access.service import AccessDecisions, requested_type
+from edge_api.access.service import NO_END, AccessDecisions, requested_type
 from edge_api.auth.actor import system_clock
 from edge_api.cli import (
     EXAMPLE_ID,
@@ -77,10 +77,11 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
             case "approve":
                 row = await decisions.approve(arguments.id, arguments.scopes, arguments.expires)
-                end = minute_column("credential_expires_at")(row)
+                end = row["credential_expires_at"]
                 print(
                     f"{row['id']} is approved with {row['scopes']}; its claim token fetches the "
-                    f"credential until {row['expires_at'][:16]}Z, and that ends {end}"
+                    f"credential until {row['expires_at'][:16]}Z, and that ends "
+                    f"{'never' if end == NO_END else end[:16]}"
                 )
                 if not arguments.scopes:
                     print("what it asked for beyond that is given only by name, with --scopes")

@@ -108,9 +108,11 @@ def _check_grant(visit: Visit, scopes: tuple[str, ...], expires_at: str | None) 
             f"Your key ends on {latest[:10]}, so it cannot grant "
             "what lasts longer: sign in with a key without an end, or by a link",
         )
-    in_a_year = format_instant(visit.service.clock() + timedelta(days=366))
-    opens_desk = any(scope.startswith("admin:") for scope in scopes)
-    if opens_desk or expires_at is None or expires_at > in_a_year:
+    if (
+        any(scope.startswith("admin:") for scope in scopes)
+        or expires_at is None
+        or expires_at > format_instant(visit.service.clock() + timedelta(days=366))
+    ):
         visit.require_fresh_sign_in()
 
 
@@ -160,9 +162,8 @@ async def issue(visit: Visit) -> OperationResult:
     try:
         issued = await _keys(visit).issue(new, typed.get("once", ""))
     except Problem as problem:
-        name, colon, sentence = problem.message.partition(": ")
-        if colon and name in ("name", "scopes", "tables", "expires"):
-            field = name.removesuffix("s") if name != "expires" else name
+        name, _, sentence = problem.message.partition(": ")
+        if field := {"scopes": "scope", "tables": "table"}.get(name, name if name in typed else ""):
             raise FormErrors({field: f"{sentence}."}) from None
         if problem.code != "conflict":
             raise

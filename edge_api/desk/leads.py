@@ -11,13 +11,12 @@ from typing import Final
 from edge_api.access.service import count_pending
 from edge_api.admin.filters import CSV_TYPE, parse_selection, stream_csv, to_csv
 from edge_api.admin.privacy import export_person
-from edge_api.admin.rows import Rows
 from edge_api.auth.erasure import Privacy
 from edge_api.auth.keys import Keys
 from edge_api.backup.copies import list_copies
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read, Where, fold_accents
+from edge_api.db.query import Filter, Order, Read, fold_accents
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
@@ -156,12 +155,7 @@ async def mark(visit: Visit) -> str:
         raise FormErrors({"form": "Tick at least one lead, then press the button again."})
     if status not in STATUSES:
         raise FormErrors({"form": "Choose the status that the leads are to have."})
-    if status != "spam":
-        await visit.service[Leads].accept(ids, status, visit.actor)
-    where: Where = (Filter("id", "in", ids), Filter("status", "neq", status))
-    (found,) = await visit.service.store.run(Read(LEADS, ("id",), where))
-    if changing := [row["id"] for row in found.rows]:  # none at a second press
-        await visit.service[Rows].update(LEADS, {"id": changing}, {"status": status}, visit.actor)
+    await visit.service[Leads].mark(ids, status, visit.actor)
     return safe_target(visit.typed.get("back") or INBOX_PATH)
 
 
@@ -222,9 +216,13 @@ async def save_lead(visit: Visit) -> str:
     if one := visit.typed.get("one"):
         visit = replace(visit, form={**visit.form, "status": one})
     was, status = visit.typed.get("was.status"), visit.typed.get("status", "")
-    if was == "spam" and status in STATUSES and status != "spam":
-        await visit.service[Leads].accept((visit.path["key"],), status, visit.actor)
+    row = await read_row(visit, LEADS, visit.path["key"])
+    is_freed = row["status"] == was == "spam" != status and status in STATUSES
+    if is_freed:  # the status comes last, so that undoing the last change hides it again
+        visit = replace(visit, form={**visit.form, "status": "spam"})
     await save_row(visit, LEADS, visit.path["key"])
+    if is_freed:
+        await visit.service[Leads].mark((visit.path["key"],), status, visit.actor)
     return safe_target(visit.typed.get("back") or f"{INBOX_PATH}{visit.path['key']}/")
 
 

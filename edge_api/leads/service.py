@@ -39,6 +39,7 @@ from edge_api.leads.input import (
     score_spam,
     split_message,
 )
+from edge_api.outbox import run_unless_conflict
 
 PUBLIC_MEMBERS: Final = ("id", "name", "email", "budget_tier", "message", "created_at")
 REPEAT_WINDOW: Final = timedelta(hours=24)
@@ -160,22 +161,26 @@ class Leads:
                 listener.wake()
         return answer
 
-    async def accept(self, ids: Sequence[str], status: str, actor: Actor) -> None:
-        """Give leads that are spam another status and no score; report those that were hidden.
+    async def mark(self, ids: Sequence[str], status: str, actor: Actor) -> None:
+        """Give leads another status, in one change; report those that were hidden as spam.
 
-        So they are as if they had just come, once. Raises Problem `conflict` where one has changed
-        at this moment.
+        Where one was spam they have no score afterwards. Raises Problem `conflict` where one has
+        changed at this moment.
         """
-        where = (Filter("id", "in", tuple(ids)), Filter("status", "eq", "spam"))
+        where = (Filter("id", "in", tuple(ids)), Filter("status", "neq", status))
         (found,) = await self._store.run(Read(LEADS, where=where))
         if not found.rows:  # as at a second press
             return
-        now = self._clock()
-        values = LEADS.new_values({"status": status, "spam_score": 0}, format_instant(now))
-        hidden = [{**row, **values} for row in found.rows if row["spam_score"] >= HIDDEN_FROM]
+        now, freed = self._clock(), [row for row in found.rows if row["status"] == "spam"]
+        values = LEADS.new_values(
+            {"status": status, **({"spam_score": 0} if freed else {})}, format_instant(now)
+        )
+        hidden = [{**row, **values} for row in freed if row["spam_score"] >= HIDDEN_FROM]
         change = Update(LEADS, values, where, at_least=len(found.rows))
         reports = (each.outbox_entries(row) for row in hidden for each in self._listeners)
-        await self._store.run(*audited(actor, "update", change, now), *chain.from_iterable(reports))
+        queries = *audited(actor, "update", change, now), *chain.from_iterable(reports)
+        if not await run_unless_conflict(self._store, *queries):
+            raise Problem("conflict", "A lead has changed this moment: look, and try again")
         for listener in self._listeners:
             listener.wake()
 

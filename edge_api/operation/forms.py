@@ -24,7 +24,7 @@ def _last_values(members: Mapping[str, Any]) -> Mapping[str, Any]:
 BODY: Final = Body(
     TypeAdapter(Annotated[FormFields, BeforeValidator(_last_values)]),
     {"type": "object", "additionalProperties": {"type": "string"}},
-    max_bytes=1024 * 1024,  # so that a text that is far too long comes back with its fault
+    max_bytes=128 * 1024,  # so that a text that is far too long comes back with its fault
     media_type=FORM,
 )
 

@@ -12,7 +12,7 @@ WHERE status = 'approved';
 UPDATE access_requests SET status = 'pending', decided_at = NULL, credential_expires_at = NULL
 WHERE status = 'approved' AND trim(replace(replace(scopes, 'posts:read', ''), 'mcp', '')) <> '';
 
-ALTER TABLE credentials ADD COLUMN needs_review bigint NOT NULL DEFAULT 0
+ALTER TABLE credentials ADD COLUMN needs_review bigint NOT NULL DEFAULT 1
     CHECK (needs_review BETWEEN 0 AND 1);
 
 WITH RECURSIVE given (id) AS (
@@ -27,8 +27,8 @@ WITH RECURSIVE given (id) AS (
     JOIN credentials successor ON successor.created_at = former.rotated_at
         AND successor.name = former.name
 )
-UPDATE credentials SET needs_review = 1
-WHERE expires_at IS NULL AND id IN (SELECT id FROM given);
+UPDATE credentials SET needs_review = 0
+WHERE expires_at IS NOT NULL OR id NOT IN (SELECT id FROM given);
 
 DELETE FROM former_rows WHERE table_name = 'access_requests';
 
@@ -36,8 +36,6 @@ ALTER TABLE desk_links ADD COLUMN asked_by text COLLATE "C" NOT NULL DEFAULT '';
 
 ALTER TABLE credentials ADD COLUMN former_expires_at text COLLATE "C"
     CHECK (former_expires_at LIKE '____-__-__T__:__:__.______Z');
-
-UPDATE credentials SET former_expires_at = expires_at WHERE rotated_at IS NOT NULL;
 
 CREATE TABLE write_marks (
     writer uuid NOT NULL PRIMARY KEY,

@@ -11,7 +11,7 @@ WHERE status = 'approved';
 UPDATE access_requests SET status = 'pending', decided_at = NULL, credential_expires_at = NULL
 WHERE status = 'approved' AND trim(replace(replace(scopes, 'posts:read', ''), 'mcp', '')) <> '';
 
-ALTER TABLE credentials ADD COLUMN needs_review INTEGER NOT NULL DEFAULT 0
+ALTER TABLE credentials ADD COLUMN needs_review INTEGER NOT NULL DEFAULT 1
     CHECK (needs_review BETWEEN 0 AND 1);
 
 WITH RECURSIVE given (id) AS (
@@ -26,8 +26,8 @@ WITH RECURSIVE given (id) AS (
     JOIN credentials successor ON successor.created_at = former.rotated_at
         AND successor.name = former.name
 )
-UPDATE credentials SET needs_review = 1
-WHERE expires_at IS NULL AND id IN (SELECT id FROM given);
+UPDATE credentials SET needs_review = 0
+WHERE expires_at IS NOT NULL OR id NOT IN (SELECT id FROM given);
 
 DELETE FROM former_rows WHERE table_name = 'access_requests';
 
@@ -35,8 +35,6 @@ ALTER TABLE desk_links ADD COLUMN asked_by TEXT NOT NULL DEFAULT '';
 
 ALTER TABLE credentials ADD COLUMN former_expires_at TEXT
     CHECK (former_expires_at GLOB '????-??-??T??:??:??.??????Z');
-
-UPDATE credentials SET former_expires_at = expires_at WHERE rotated_at IS NOT NULL;
 
 CREATE TABLE erased_rows (
     id TEXT NOT NULL PRIMARY KEY CHECK (id GLOB '????????-????-????-????-????????????'),

@@ -573,6 +573,31 @@ async def test_the_two_leads_of_a_long_message_show_each_other(owner: Browser) -
     assert "which is no longer here" in (await owner.get(path)).said
 
 
+async def test_one_press_is_one_change_and_one_undo(owner: Browser) -> None:
+    """Spam and others, marked together, are what they were again."""
+    hidden = await owner.lead(status="spam", spam_score=8)
+    fresh = await owner.lead(message="another", spam_score=2)
+    before = {row["id"]: row for row in await owner.rows(LEADS)}
+    ticked = [hidden["id"], fresh["id"]]
+    done = await owner.post("/desk/leads/mark/", id=ticked, status="contacted")
+    assert {row["status"] for row in await owner.rows(LEADS)} == {"contacted"}
+    assert "2 rows" in (await owner.get(done.to)).said
+    await owner.post(f"/desk/audit/{done.to.rpartition('=')[2]}/undo/")
+    after = {row["id"]: row for row in await owner.rows(LEADS)}
+    names = ("status", "spam_score")
+    assert all(after[key][name] == before[key][name] for key in before for name in names)
+
+
+async def test_a_lead_that_changed_meanwhile_is_not_freed(owner: Browser) -> None:
+    """The page said spam, and another window has won it."""
+    lead = await owner.lead(status="spam", spam_score=8)
+    path = f"/desk/leads/{lead['id']}/"
+    await owner.post("/desk/leads/mark/", one=f"{lead['id']} won")
+    answer = await owner.post(path, status="new", notes="x", **{"was.status": "spam"})
+    assert (answer.status, "Meanwhile this was changed to: won" in answer.said) == (400, True)
+    assert [row["status"] for row in await owner.rows(LEADS)] == ["won"]
+
+
 @pytest.mark.parametrize("way", ["inbox", "button", "select"])
 async def test_a_hidden_lead_is_taken_back_with_its_notice(make_edge: EdgeMaker, way: str) -> None:
     """Once, however often it is pressed; looking changes nothing; what was in the inbox had one."""

@@ -90,6 +90,20 @@ async def test_an_approval_gives_posts_whatever_was_asked_for(
     assert {each.row["scopes"] for each in issued} == {scopes}
 
 
+async def test_what_a_former_version_approved_gives_posts_and_ends(
+    requests: AccessRequests, store: Store, clock: Any
+) -> None:
+    """It runs until its restart, approves all that was asked for, and writes no end."""
+    filed = await requests.submit(order(scopes=ALL), "192.0.2.7")
+    now = format_instant(clock())
+    values = {"status": "approved", "decided_at": now, "scopes": "posts:read admin:write"}
+    await store.run(Update(ACCESS_REQUESTS, values, (Filter("id", "eq", filed.row["id"]),)))
+    _, (issued,) = await requests.claim(filed.claim_token)
+
+    assert issued.row["scopes"] == "posts:read"
+    assert issued.row["expires_at"] == format_instant(clock() + timedelta(days=90))
+
+
 @pytest.mark.parametrize("kind", ["api_key", "access_token", "both"])
 async def test_what_a_request_gets_ends_90_days_after_the_approval(
     requests: AccessRequests, decisions: AccessDecisions, clock: Any, kind: str
@@ -330,8 +344,13 @@ async def test_an_upgrade_marks_what_requests_got(
         await check_upgraded(store)
     finally:
         await store.close()
-    with closing(sqlite3.connect(path)) as connection:
+    with closing(sqlite3.connect(path)) as connection, connection:
         assert connection.execute("SELECT count(*) FROM former_rows").fetchone() == (0,)
+        # The former version goes on until its restart: what it makes is looked at as well.
+        made = rows_of_the_former_schema()[0].replace("-000000000001'", "-000000000009'")
+        connection.execute(made.replace(f"{1:064}", f"{9:064}"))
+        marked = "SELECT needs_review FROM credentials WHERE id LIKE '%-000000000009'"
+        assert connection.execute(marked).fetchone() == (1,)
 
 
 @pytest.mark.size("test")

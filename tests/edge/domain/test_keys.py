@@ -3,6 +3,7 @@ import json
 import sqlite3
 from collections.abc import Awaitable, Callable
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from edge_api.auth.credentials import Authenticator
 from edge_api.auth.keys import KEY_ROTATION_OVERLAP, IssuedKey, Keys, NewKey, key_state
 from edge_api.auth.secrets import hash_secret, is_well_formed
 from edge_api.db.problems import Problem
-from edge_api.db.query import Query, QueryResult, Store, Update
+from edge_api.db.query import Filter, Query, QueryResult, Store, Update
+from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
 from tests.edge.domain.doors import make_access
 from tests.edge.engines import ON_SQLITE
@@ -199,6 +201,21 @@ async def test_a_rotated_key_with_a_later_end_ends_after_seven_days(keys: Keys, 
 
     assert (await row_of(keys, old))["expires_at"] == format_instant(clock() + KEY_ROTATION_OVERLAP)
     assert new.row["expires_at"] == end
+
+
+async def test_a_rotation_by_a_former_version_is_taken_back(
+    keys: Keys, store: Store, clock: Any
+) -> None:
+    """It did not keep the end of the old key, which its successor has."""
+    ends = (format_instant(clock() + timedelta(days=60)), None)
+    for end in ends:
+        old = await keys.issue(NewKey(f"until {end}", expires_at=end))
+        await keys.rotate(old.row["id"])
+        here = (Filter("id", "eq", old.row["id"]),)
+        await store.run(Update(CREDENTIALS, {"former_expires_at": None}, here))
+        await keys.take_back(old.row["id"])
+        row = await row_of(keys, old)
+        assert (row["expires_at"], row["rotated_at"]) == (end, None)
 
 
 async def test_a_rotated_access_token_starts_a_new_life(keys: Keys, clock: Any) -> None:

@@ -277,7 +277,9 @@ async def test_what_a_former_version_kept_is_undone(
             del shape["other_part"]
         await store.run(Update(FORMER_ROWS, shapes, (Filter("id", "eq", row["id"]),)))
 
-    await undo(store, clock, ACTOR, entries[2])
+    seen = []
+    await undo(store, clock, ACTOR, entries[2], lambda _, row: seen.append(row["other_part"]))
+    assert seen == [None], "what judges a row has all of its columns"
     (back,) = await store.run(Read(LEADS, where=(Filter("id", "eq", ID),)))
     assert (back.rows[0]["status"], back.rows[0]["other_part"]) == ("won", None)
     clock.now += timedelta(seconds=1)
