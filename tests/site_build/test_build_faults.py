@@ -112,7 +112,7 @@ def test_pelican_stops_at_bad_content(desk: Desk, tmp_path: Path) -> None:
         *in_ci(
             ("base.html", "{{ embedded('face.woff2') }}", "which is for SVG pictures"),
             ("base.html", "{% if %}", "base.html:1"),
-            ("article.html", "{{ article.nothing.at.all }}", "article.html:1"),
+            ("article.html", "{{ article.nothing.at.all() }}", "article.html:1"),
             ("article.html", "{% include 'gone.html' %}", "gone.html"),
             ("page.html", "{{ 1 / 0 }}", "page.html:1"),
             ("article.html", "Words.\n{% endif %}", "article.html:2"),
