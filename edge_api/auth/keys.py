@@ -264,6 +264,7 @@ def make_credential(new: NewKey, now: datetime, secret: str = "", key_id: str = 
         "scopes": " ".join(new.scopes or DEFAULT_KEY_SCOPES[new.type]),
         "tables": None if new.tables is None else " ".join(new.tables),
         "expires_at": new.expires_at or expiry,
+        "needs_review": 0,
     }
     given |= {"id": key_id} if key_id else {}
     return IssuedKey(secret, CREDENTIALS.new_row(given, timestamp, partial(new_id, now)))

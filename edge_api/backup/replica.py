@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from signal import SIGKILL
 from typing import Final
 
 from edge_api.db.errors import StoreRefusal
@@ -79,21 +80,32 @@ SYNC_TIMEOUT_SECONDS: Final = 10.0  # for new commits to reach the replica
 MAX_LAG_SECONDS: Final = 60.0  # that the replica may be behind
 RESTART_DELAYS: Final = (1.0, 2.0, 5.0, 10.0, 30.0)
 """The pauses before a process is started again; the last one repeats."""
-_START: Final = """
+_START: Final = r"""
 umask 077
-echo $$ >"$0"
-edge=$1
+edge=$1 note='echo $$ >"$0"; exec "$@"'
 shift
 if setpriv --pdeathsig TERM true 2>/dev/null; then
-    exec setpriv --pdeathsig TERM /bin/sh -c '[ "$PPID" = "$0" ] && exec "$@"' "$edge" "$@"
+    exec setpriv --pdeathsig TERM /bin/sh -c '
+        end() { trap : TERM; asked=yes; [ -z "$child" ] || kill "$child"; }
+        asked= child= note=$1
+        trap end TERM
+        exec 3<&0
+        [ "$PPID" = "$2" ] || exit
+        shift 2
+        setpriv --pdeathsig TERM /bin/sh -c "$note" "$0" "$@" <&3 3<&- &
+        child=$!
+        [ -z "$asked" ] || kill "$child"
+        while wait "$child"; status=$?; kill -0 "$child" 2>/dev/null; do :; done
+        exit "$status"' "$0" "$note" "$edge" "$@"
 fi
-exec "$@"
+exec /bin/sh -c "$note" "$0" "$@"
 """
-"""Starts Litestream, which Linux asks to end when the edge has died, be it by SIGKILL.
+"""Starts Litestream, which stores its process id, and which Linux ends when the edge has died.
 
-An edge that died before that was arranged is no parent any more. Without such a `setpriv`, as on
-macOS, Litestream lives on until the next edge, or a restore, ends it by the process id that is
-stored first.
+The kernel sends its signal for each thread of a killed edge, and to Litestream a second one means
+that it must not sync any more: the shell between them passes on one. An edge that died before that
+was arranged is no parent any more. Without such a `setpriv`, as on macOS, Litestream lives on until
+the next edge, or a restore, ends it by the process id that is stored first.
 """
 
 _log = logging.getLogger(__name__)
@@ -328,5 +340,5 @@ async def _terminate(process: Process, seconds: float) -> None:
         await asyncio.wait_for(process.wait(), seconds)
     except TimeoutError:
         _log.warning("the last commits did not reach the replica")
-        process.kill()
+        os.killpg(process.pid, SIGKILL)  # the shell and Litestream
         await process.wait()

@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from ssl import SSLCertVerificationError, cert_time_to_seconds, create_default_context
-from textwrap import fill
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -148,8 +147,7 @@ def print_report(
         print(json.dumps(members, indent=2, ensure_ascii=False))
     else:
         lines = [f"- {error}" for error in errors] or ["nothing is wrong"]
-        looked = fill(f"looked at: {', '.join(checked)}", 79, subsequent_indent="  ")
-        print(*lines, *notes, looked, sep="\n")
+        print(*lines, *notes, f"looked at: {', '.join(checked)}", sep="\n")
     return 1 if errors else 0
 
 

@@ -141,7 +141,7 @@ class CredentialRow(RowModel):
     )
     last_used_at: Timestamp | None = None
     needs_review: Annotated[Integer, Field(ge=0, le=1)] = Field(
-        default=0,
+        default=1,  # for what a former version makes until its restart
         description="1 for a key that a request got before 1.0.1, unless its end was set since.",
     )
 

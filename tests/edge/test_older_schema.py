@@ -127,7 +127,6 @@ def test_doctor_tells_it_among_other_errors(older: Older) -> None:
     assert "- TRUSTED_PROXIES trusts everybody" in said
     assert "settings and .env" in said[said.index("looked at: ") :]
     assert "webhooks" not in said, "nobody looked, as the store is not open"
-    assert max(map(len, said[said.index("looked at: ") :].splitlines())) < 80
     found = json.loads(asked.run("doctor", "--json")[1])
     assert [each for each in found["errors"] if SENTENCE in each]
     assert len(found["errors"]) > 1
