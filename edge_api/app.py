@@ -114,6 +114,7 @@ async def assemble(
         health_checks: dict[str, HealthCheck] = {
             "mail": mailing.check,
             "webhooks": partial(check_webhooks, store),
+            "content": publishing.content,
             "watcher": publishing.watcher,
             "code": publishing.code,
             "secret_key": partial(check_secret, store, oauth.keys, box),
@@ -122,7 +123,7 @@ async def assemble(
         metrics = [Metrics()] if settings.metrics == "on" else []
         health = Health(store, builds, clock, VERSION, health_checks)
         parts = (
-            *(health, builds, oauth, analyst, *metrics),
+            *(health, publishing, builds, oauth, analyst, *metrics),
             *(mailing.links, mailing.outbox, mailing.desk_links),
             Leads(store, clock, limiter, secret, (mailing.outbox, webhooks)),
             AccessRequests(store, clock, limiter, secret, mailing.outbox),

@@ -1,8 +1,10 @@
 """Readiness: checks of the store, builds, watcher and other parts."""
 
 import asyncio
+import json
 import logging
 from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,7 +14,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import BuildManager
-from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, INDEX_FILE
+from edge_api.schema.index import BUILD_LOCK, CURRENT_LINK, HELD_FILE, INDEX_FILE
 from edge_api.schema.installed_code import BEAT_SECONDS, Heartbeat, InstalledCode, list_files
 
 _log = logging.getLogger(__name__)
@@ -146,6 +148,8 @@ class PublishingMonitor:
     installed: InstalledCode
     failure: str = ""
     """Why the watcher's last build failed, for the operator alone: it may name paths."""
+    held: list[str] = field(default_factory=list)
+    """What is wrong with files that the build does not show as they are, for the owner alone."""
     _watcher: Check = field(default_factory=lambda: Check("pass"))
     _code: Check = field(default_factory=lambda: Check("pass"))
 
@@ -161,8 +165,20 @@ class PublishingMonitor:
         """Return the last check that this process runs the installed code."""
         return self._code
 
+    async def content(self) -> Check | None:
+        """Return a warning while the build does not show all files as they are."""
+        count = len(self.held)
+        files = "1 file of the content has" if count == 1 else f"{count} files of the content have"
+        return Check("warn", f"{files} errors: doctor says which") if count else None
+
     def _refresh(self) -> None:
         self._code, self._watcher = _warn(self._check_code()), self._check_watcher()
+        found: list[str] = []
+        with suppress(OSError, ValueError):
+            found = json.loads((self.build_dir / CURRENT_LINK / HELD_FILE).read_bytes())
+        before, self.held = self.held, [f"not shown as it is: {each}" for each in found]
+        for each in self.held if self.held != before else ():
+            _log.warning("%s", each)
 
     def _check_code(self) -> Iterator[str]:
         try:

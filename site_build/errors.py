@@ -1,6 +1,7 @@
 """Defects of the content, and what stops a build, each in one plain sentence."""
 
 import errno
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 NO_ROOM: Final = "free some space on its disk, or raise its limits"
@@ -32,6 +33,31 @@ class Diagnostic(NamedTuple):
     def __str__(self) -> str:
         """Return the line that an editor's problem matcher understands."""
         return f"{self.path}:{self.line}:{self.column}  {self.severity}  {self.message}"
+
+
+class Held(NamedTuple):
+    """A file that is not shown as it is, for a fault."""
+
+    path: str
+    is_shown: bool
+    """Whether readers see it as the build before shows it."""
+    finding: Diagnostic
+    """The first of its faults; a warning where its author keeps the file from readers anyway."""
+
+
+HELD_STATUS: Final = 3
+"""The exit status of a build that is served, and not all of it is shown as it is."""
+_MOST_NAMED: Final = 10
+
+
+def describe_held(held: Sequence[Held]) -> str:
+    """Return a sentence about the files that a build holds back, at least one."""
+    named = ", ".join(each.path for each in held[:_MOST_NAMED])
+    more = f" and {len(held) - _MOST_NAMED} more" if len(held) > _MOST_NAMED else ""
+    former = sum(each.is_shown for each in held)
+    of_which = "it" if len(held) == 1 else f"{former} of them"
+    end = f"; what readers see of {of_which} is the version before" if former else ""
+    return f"published without {len(held)} file{'s' * (len(held) != 1)}: {named}{more}{end}"
 
 
 class BuildError(Exception):

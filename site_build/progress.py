@@ -8,7 +8,7 @@ from typing import Self
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-from site_build.errors import Diagnostic
+from site_build.errors import Diagnostic, Held
 
 
 class Observer:
@@ -72,6 +72,8 @@ class Request:
     jobs: int
     strict: bool = False
     observer: Observer = field(default_factory=Observer)
+    kept: Path | None = None
+    """The folder of the sources that builds keep; None: of a file with a fault nothing is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,4 +94,5 @@ class Report:
     next_instant: datetime | None
     """When the next scheduled post or page appears."""
     findings: tuple[Diagnostic, ...]
-    """Warnings."""
+    held: tuple[Held, ...] = ()
+    """Files that are not shown as they are, for an error."""

@@ -176,7 +176,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
     try:
         async with assemble(settings, create=False) as assembly:
             checks = (await assembly.service[Health].report())["checks"]
-            failure = assembly.publishing.failure
+            failure, held = assembly.publishing.failure, assembly.publishing.held
             keys = [] if settings.is_loopback else await _development_keys(assembly)
             opened = await _open_keys(assembly)
             notes = await _pending_requests(assembly)
@@ -188,7 +188,7 @@ async def _check_service(settings: Settings) -> tuple[list[str], list[str] | Non
     for words, fix in _FIXES.items():
         readiness_errors = [each.replace(words, f"{words}{fix}") for each in readiness_errors]
     builds = [f"the watcher's last build failed: {failure}"] if failure else []
-    return [*readiness_errors, *builds, *keys, *opened, *relay, *clock], notes
+    return [*readiness_errors, *builds, *held, *keys, *opened, *relay, *clock], notes
 
 
 _FIXES: Final = {

@@ -22,7 +22,7 @@ from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
-from edge_api.health import Health
+from edge_api.health import Health, PublishingMonitor
 from edge_api.leads.service import MAX_SEARCHED, MIN_INDEXED, LeadQuery, Leads, find_leads
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.operation.input import FormErrors
@@ -66,6 +66,7 @@ async def overview(visit: Visit) -> Values:
         waiting.append((dead.total or 0, "message{} given up", "/desk/mail/"))
     report = await visit.service[Health].report()
     found = [each["error"] for each in report["checks"].values() if "error" in each]
+    found += visit.service[PublishingMonitor].held if visit.may_use("") else []
     top = max((count for _, count in days), default=0)
     return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
 

@@ -56,6 +56,11 @@ class SearchHits(NamedTuple):
 INDEX_FORMAT = 2  # raised whenever a reader of the older format could misread the file
 
 INDEX_FILE = "posts.json"
+HELD_FILE = "held.json"
+"""In a build: a list of sentences, one for each file of the content that it does not show as it is.
+
+They name the file, its first fault and the fix, and are for the owner alone.
+"""
 INDEX_START, INDEX_SEPARATOR, INDEX_END = b'{"head":', b',"posts":[\n', b"]}\n"
 """The text before the head, between it and the posts (a line each, with a comma), and last."""
 SITE_FOLDER = "site"

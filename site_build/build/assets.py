@@ -6,7 +6,8 @@ names. It knows nothing of pages.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -15,15 +16,15 @@ from urllib.parse import quote, unquote
 
 from site_build import addresses
 from site_build.build.fingerprint import HOUSE_THEME, Style
-from site_build.build.targets import FileTarget, ImageTarget, Target
+from site_build.build.targets import FileTarget, ImageTarget, Target, TextTarget
 from site_build.cache import make_key
 from site_build.checks.facts import list_uses
-from site_build.content.sources import Content, show_path
+from site_build.content.sources import GONE, Content, read_bytes, show_path, stamp
 from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
 from site_build.images.encode import encode
 from site_build.images.lettering import Font, read_font
-from site_build.images.responsive import UNSHOWN, ImageSet
+from site_build.images.responsive import UNSHOWN
 from site_build.progress import Request
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
@@ -62,23 +63,28 @@ def list_cards(site: Site, font: Font) -> Iterator[Target]:
         yield ImageTarget(path, digest_card(card, font), partial(draw_card, card, font))
 
 
-def list_pictures(content: Path, image_set: ImageSet, site: Site) -> Iterator[Target]:
+def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:
     """Yield a task for each form that the site's pages offer of their pictures."""
     documents = (each.path for each in site.posts + site.pages)
-    for picture, form in image_set.list_forms(documents, site.identity.portrait):
-        make = partial(encode, content / picture.path, picture, form)
+    for picture, form in content.image_set.list_forms(documents, site.identity.portrait):
+        file = content.former.get(picture.path, folder / picture.path)
+        make = partial(encode, file, picture, form)
         yield ImageTarget(form.path, make_key(form.path), make)
 
 
-def list_files(content: Path, files: Mapping[str, str], image_set: ImageSet) -> Iterator[Target]:
-    """Yield a task for every file of the content folder that is published; `files` say where."""
-    for source in (each for each in files if not each.lower().endswith(UNSHOWN)):
-        path, picture = files[source], image_set.pictures.get(source)
-        if picture and picture.is_reduced:
-            make = partial(encode, content / picture.path, picture)
+def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iterator[Target]:
+    """Yield a task for every file of the content folder that is published."""
+    for source, path in content.files.items():
+        picture = content.image_set.pictures.get(source)
+        if path in withheld or source.lower().endswith(UNSHOWN):
+            continue
+        if former := content.former.get(source):
+            yield TextTarget(path, former.read_bytes)
+        elif picture and picture.is_reduced:
+            make = partial(encode, folder / picture.path, picture)
             yield ImageTarget(path, make_key(picture.reduced_key), make)
         else:
-            yield FileTarget(path, content / source)
+            yield FileTarget(path, folder / source)
 
 
 _NAMING = frozenset({".css", ".htm", ".html", ".js", ".json", ".svg", ".txt", ".xml"})
@@ -93,13 +99,20 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
     public = (*site.posts, *site.pages)
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
+    held = b""  # what these files use, which nobody has understood, waits with them
+    for path in (each.path for each in content.held):
+        if stamp(request.content / path, follows=False) != GONE:
+            with suppress(OSError):
+                held += read_bytes(request.content, path).replace(b"\0", b"")
+    said = held.decode(errors="ignore")
+    found |= {e for e in content.files.values() if said and PurePosixPath(e).name in said}
     found -= found and list_uses(public, content.facts, content.files)
     if not found:
         return found
     themes = {*map(Path.resolve, (*style.overrides, style.theme))} - {HOUSE_THEME}
     others = (
         *(path for folder in themes for path in folder.rglob("*")),
-        *(request.content / source for source in content.files),
+        *(content.former.get(each, request.content / each) for each in content.files),
     )
     words = [each.read_text(errors="ignore") for each in others if each.suffix in _NAMING]
     words += (f"{each.extra} {content.facts[each.path].outside}" for each in public)

@@ -11,9 +11,10 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+import orjson
 from jinja2 import Environment
 
-from edge_api.schema.index import INDEX_FORMAT
+from edge_api.schema.index import HELD_FILE, INDEX_FORMAT
 from edge_api.schema.page_templates import ACCESS_FORM, CONTACT_PAGE
 from site_build import addresses
 from site_build.build.assets import (
@@ -62,6 +63,7 @@ from site_build.build.text_targets import (
     list_records,
 )
 from site_build.cache import IMAGES, Cache, make_key
+from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources
 from site_build.content.sources import TEXTS, Content, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import develop
@@ -71,6 +73,7 @@ from site_build.related import Related, relating
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
+_FORMER = "; until then readers see the version before"
 _FEW = 100
 """Files that one process makes."""
 
@@ -109,11 +112,12 @@ class SiteBuild:
     def __init__(
         self, request: Request, identity: Identity, style: Style, known: KnownContent
     ) -> None:
-        """Check the content; raises ContentError, and BuildError for what the edge cannot show."""
+        """Check the content; raises ContentError if that is `strict`, and BuildError."""
         self.request = request
         self._cache = Cache(request.cache)
         self.content = known.content
         self._before, self._is_output_checked = known.manifest, known.is_output_checked
+        self._kept: KeptSources = {}
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
@@ -124,8 +128,15 @@ class SiteBuild:
             self.site = publish(identity, self.content.documents, request.now)
             with self._relate(code, known.related) as wait:
                 self.findings = known.check()
-                if any(request.strict or each.severity == "error" for each in self.findings):
+                named = {each.path for each in self.findings if each.severity == "error"}
+                errors = (e for e in self.content.held if e.finding.severity == "error")
+                self._held = tuple(errors)
+                self.findings += tuple(e.finding for e in self._held if e.path not in named)
+                if request.strict and self.findings:
                     raise ContentError(self.findings)
+                if request.kept:
+                    public = (*self.site.posts, *self.site.pages)
+                    self._kept = keep_sources(request.kept, request.content, public)
                 self._prepare(identity, style, code)
                 self.related = wait()
 
@@ -146,7 +157,7 @@ class SiteBuild:
         self.is_ours = self.theme == HOUSE_THEME and not style.overrides
         self._withheld = find_withheld(self.content, self.site, request, style)
         self.looked_up: dict[str, None] = {}
-        self.texts = Texts(request.content, self._cache, code, style.dialect)
+        self.texts = Texts(request, self._cache, code, style.dialect)
         self._output = OutputFolder(
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
@@ -264,6 +275,7 @@ class SiteBuild:
             hits=self.content.hits,
             next_instant=find_next_instant(self.content.documents, now),
             findings=self.findings,
+            held=self._held,
         )
 
     def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
@@ -289,12 +301,11 @@ class SiteBuild:
     def _list_others(self, now: datetime) -> Iterator[Target]:
         """Yield a task for everything that no template makes, as it is at `now` (UTC)."""
         folder, content, site = self.request.content, self.content, self.site
-        files = {source: e for source, e in content.files.items() if e not in self._withheld}
-        yield from list_files(folder, files, content.image_set)
+        yield from list_files(folder, content, self._withheld)
         for asset in (*self.assets.published.values(), *self.assets.plain):
             yield TextTarget(asset.path, asset.data)
         # Pictures first, since they take longest.
-        yield from list_pictures(folder, content.image_set, site)
+        yield from list_pictures(folder, content, site)
         yield from list_cards(site, self.font) if self.font else ()
         yield from list_records(site, content.minutes)
         has_leaves = site.identity.addresses.has_leaves and self._leaf_size
@@ -352,6 +363,12 @@ class SiteBuild:
             self.edge_templates.check_contact_page(page)
         unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
         self.edge_templates.write(request.state, unknown)
+        (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
+        held = [
+            f"{found.path}:{found.line}: {found.message}{_FORMER * is_shown}"
+            for _, is_shown, found in self._held
+        ]
+        (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
         stamp, placed = self._index.assemble(make_head(self.site, build_id, request.now), lines)
         self._index.discard()
         withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}

@@ -24,7 +24,6 @@ from site_build.content.library import ContentLibrary, list_changed
 from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
-from site_build.site import find_next_instant
 
 
 class BuildMemory:
@@ -69,15 +68,11 @@ class BuildMemory:
         identity, manifest = self._manifest
         is_known = identity == identify_manifest(request.before)
         return KnownContent(
-            self._library.collect(),
+            self._library.collect(request),
             check=partial(self._library.check, request.now),
             manifest=manifest if is_known else read_manifest(request.before),
             is_output_checked=is_known and self._is_output_checked,
         )
-
-    def find_next_instant(self, now: datetime) -> datetime | None:
-        """Return when a post or page that was read appears after `now` (UTC), if one does."""
-        return find_next_instant(self._library.collect().documents, now) if self._library else None
 
     def keep(self, build: SiteBuild) -> None:
         """Keep the manifest of a finished build."""

@@ -5,7 +5,7 @@ It works on facts alone, so it costs little and is done anew at every build.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from functools import lru_cache
@@ -102,6 +102,14 @@ def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[D
             yield Diagnostic(document.path, alias.line, alias.column, "error", message)
 
 
+def _find_conflicts(
+    documents: Sequence[Document], files: Collection[str], rules: SourceRules
+) -> tuple[UrlMap, list[Diagnostic]]:
+    urls = map_urls(documents, files, rules)
+    found = [*find_repeated_slugs(documents), *_find_hidden(documents)]
+    return urls, [*found, *_find_bad_aliases(documents, urls)]
+
+
 def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
     """Report names of series that differ from a more frequent one by blanks and signs alone."""
     spelled: dict[str, dict[str, list[Document]]] = defaultdict(lambda: defaultdict(list))
@@ -115,6 +123,33 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
             yield Diagnostic(document.path, *document.series_at, "warning", message)
 
 
+def find_losers(
+    documents: Iterable[Document], kept: Mapping[str, tuple[str, str]]
+) -> dict[str, str]:
+    """Return the paths of documents whose address, slug or alias another has, and that one's path.
+
+    Those come first whose digest `kept` has by their path, then those whose slug it has; drafts
+    come last.
+    """
+    taken: dict[tuple[str, str], str] = {}
+    losers = {}
+
+    def rank(document: Document) -> tuple[bool, bool, bool, str]:
+        digest, slug = kept.get(document.path, ("", ""))
+        is_new, is_moved = digest != document.digest, slug != document.slug
+        return document.draft, is_new, is_moved, document.path
+
+    for document in sorted(documents, key=rank):
+        names = [("address", document.address)]
+        names += [("slug", document.slug)] if document.kind == "post" else []
+        names += [("alias", alias.path) for alias in document.aliases]
+        if owner := next((taken[name] for name in names if name in taken), None):
+            losers[document.path] = owner
+        else:
+            taken.update(dict.fromkeys(names, document.path))
+    return losers
+
+
 class CrossCheck:
     """Checks documents against each other, and follows their links as a browser would.
 
@@ -122,6 +157,7 @@ class CrossCheck:
     """
 
     _urls: UrlMap
+    _conflicts: tuple[Diagnostic, ...]
     _near: "NearSlugs"
     _facts: Mapping[str, Facts]
     _now: datetime
@@ -129,14 +165,32 @@ class CrossCheck:
 
     def __init__(self, rules: SourceRules = _RULES) -> None:
         self._rules = rules
+        self._mapped: object = None
         self._basis: object = None
         self._found: dict[str, tuple[Facts, list[Diagnostic]]] = {}
+
+    def find_conflicts(
+        self, documents: Sequence[Document], files: Collection[str]
+    ) -> tuple[Diagnostic, ...]:
+        """Return what documents say of addresses that are taken.
+
+        It is a warning where drafts alone have them. A build asks twice for the same documents.
+        """
+        mapped = [*map(id, documents)], files
+        if mapped != self._mapped:
+            self._mapped, self._held = mapped, documents  # or an id would come again
+            self._urls, found = _find_conflicts(documents, files, self._rules)
+            if found and (public := [each for each in documents if not each.draft]) != documents:
+                serious = {each[:3] for each in _find_conflicts(public, files, self._rules)[1]}
+                found = [e if e[:3] in serious else e._replace(severity="warning") for e in found]
+            self._conflicts = tuple(found)
+        return self._conflicts
 
     def check(
         self,
         documents: Sequence[Document],
         facts: Mapping[str, Facts],
-        files: Iterable[str],
+        files: Collection[str],
         now: datetime,
         *,
         complete: bool = True,
@@ -147,13 +201,11 @@ class CrossCheck:
         decides what readers see. `complete` is False where a file could not be read: a post that is
         missed may be that one.
         """
-        urls = self._urls = map_urls(documents, files, self._rules)
+        findings = [*self.find_conflicts(documents, files), *_find_near_series(documents)]
+        urls = self._urls
         public = (slug for slug, at in urls.slugs.items() if not urls.documents[at].draft)
         self._near, self._facts, self._now = NearSlugs(public), facts, now
         self._complete = complete
-        findings = [*find_repeated_slugs(documents), *_find_near_series(documents)]
-        findings += _find_hidden(documents)
-        findings += _find_bad_aliases(documents, urls)
         basis = (
             (urls.others, urls.files, complete),
             [

@@ -1,4 +1,4 @@
-"""`build`: the site and its index, swapped in whole; bad content leaves the old site standing."""
+"""`build`: the site and its index, swapped in whole, of all files that are good."""
 
 import argparse
 import gc
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from site_build import options
 from site_build.cli.terminal import count, open_console, print_findings
-from site_build.errors import BusyError, ContentError
+from site_build.errors import HELD_STATUS, BusyError, ContentError, describe_held
 from site_build.parallel import count_processors
 from site_build.progress import Observer, Report
 from site_build.releases.release import BuildOptions, build
@@ -24,7 +24,10 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Build and print the outcome; return 1 for bad content. Raises BuildError for all else."""
+    """Build and print the outcome; return 3 where files have errors. Raises BuildError.
+
+    Returns 1 for content that `--strict` refuses.
+    """
     began = time.monotonic()
     console = open_console()
     # This process ends with its build: the search through all that it made, after the build and at
@@ -45,7 +48,9 @@ def run(arguments: argparse.Namespace) -> int:
         f"{report.size / 1_000_000:.1f} MB in {time.monotonic() - began:.1f} s; "
         f"{report.hits:,} of {count(report.sources, 'source')} from the cache"
     )
-    return 0
+    if report.held:
+        console.print(describe_held(report.held))
+    return HELD_STATUS if report.held else 0
 
 
 def _build_in_turn(order: BuildOptions) -> Report:

@@ -16,7 +16,7 @@ from site_build import options
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_order
 from site_build.cli.terminal import count, open_console, print_findings
-from site_build.errors import BuildError, ContentError
+from site_build.errors import BuildError, ContentError, describe_held
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer, Report
 from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, publish
@@ -65,6 +65,8 @@ def _print_news(console: Console, content: Path, news: ReleaseEvent) -> None:
         case ReleaseEvent("served", Report() as report):
             print_findings(console, content, report.findings)
             console.print(f"{report.build_id} is served, with {count(report.posts, 'post')}")
+            if report.held:
+                console.print(describe_held(report.held))
         case ReleaseEvent("prepared", Report() as report):
             console.print(f"{report.build_id} is ready for {write_instant(report.built_for)}")
         case ReleaseEvent(error=BuildError() as error):

@@ -1,18 +1,21 @@
 """The content folder held in memory: only files that changed are read again.
 
-A file that cannot be used keeps what it said before, so that the rest of the site can be looked at
-while its author fixes it. It knows no pages.
+A file with a fault never holds up the others: what the build before shows of it is shown again, or
+nothing. It knows no pages.
 """
 
 import os
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from functools import partial
 from itertools import chain
 from pathlib import Path
 
 from site_build.cache import Cache
-from site_build.checks.cross import CrossCheck, find_repeated_slugs
+from site_build.checks.cross import CrossCheck, find_losers, find_repeated_slugs
 from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
+from site_build.content.choice import Choice
+from site_build.content.kept import KeptSources, read_kept
 from site_build.content.sources import (
     GONE,
     Content,
@@ -25,7 +28,7 @@ from site_build.content.sources import (
     stamp,
 )
 from site_build.errors import Diagnostic
-from site_build.images.responsive import ImageSet, MeasuredImages
+from site_build.images.responsive import ImageSet, Measured, MeasuredImages, is_picture, measure
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
 from site_build.site import Document
@@ -42,14 +45,15 @@ class ContentLibrary:
         self._request = request
         self._code, self._dialect = code, dialect
         self._cache, self._cross = Cache(request.cache), CrossCheck(dialect.rules)
-        self._texts = Texts(request.content, self._cache, code, dialect)
+        self._texts = Texts(request, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
         with self._cache:
             self._readings, self._hits = self._texts.examine_all(self._listing.sources, request)
-            self._good = {path: r for path, r in self._readings.items() if _is_usable(r)}
             self._album = self._measure(self._listing)
         self._stamps |= self._list_unread()
+        self._former: dict[str, Reading] = {}
+        """What was shown last in a preview; else what was read of earlier builds' sources."""
         self._paths: Mapping[str, str] = {}
         """The addresses of source files by which `_links` were found."""
         self._links: dict[str, tuple[Facts, Mapping[str, str]]] = {}
@@ -90,8 +94,6 @@ class ContentLibrary:
                 self._album = self._measure(listing)
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
-        good = {**self._good, **{path: r for path, r in fresh.items() if _is_usable(r)}}
-        self._good = {path: reading for path, reading in good.items() if path in self._readings}
         stamps |= self._list_unread()
         is_changed = (listing, stamps) != (self._listing, self._stamps)
         self._listing, self._stamps = listing, stamps
@@ -104,7 +106,7 @@ class ContentLibrary:
         return dict.fromkeys((*sources, *pictures), GONE)
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
-        """Return what would stop a build, sorted by place."""
+        """Return why files are not shown as they are, sorted by place."""
         found = [each for each in self._listing.findings if each.severity == "error"]
         usable = []
         for reading in self._readings.values():
@@ -118,7 +120,8 @@ class ContentLibrary:
     def check(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC).
 
-        What is wrong with each file, and what only all together show, sorted by place.
+        What is wrong with each file, and what only all together show, sorted by place. In what its
+        author keeps from readers nothing is an error.
         """
         files = self._listing.files
         readings = self._readings.values()
@@ -127,35 +130,113 @@ class ContentLibrary:
         complete, paths = len(documents) == len(readings), self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, complete=complete)
         findings += judge_pictures(documents, facts, self._album, paths)
-        return tuple(sorted(findings))
+        drafts = {path for path, each in self._readings.items() if each.is_draft}
+        found = (e._replace(severity="warning") if e.path in drafts else e for e in findings)
+        return tuple(sorted(found))
 
-    def collect(self) -> Content:
-        """Return what can be shown; of files that want the same address, the first."""
-        shown: dict[tuple[str, str], Reading] = {}
-        for _, reading in sorted(self._good.items()):
-            if document := reading.document:
-                shown.setdefault((document.kind, document.slug), reading)
-        rules, files = self._dialect.rules, self._listing.files
-        documents, facts = _list_facts(shown.values())
+    def collect(self, request: Request | None = None) -> Content:
+        """Return what can be shown; of files with faults, what the build before `request` shows.
+
+        Without a request, as in a preview, that is what was returned last.
+        """
+        rules = self._dialect.rules
+        before = {e.path: (e.digest, e.slug) for e in _list_facts(self._former.values())[0]}
+        kept = read_kept(request.before) if request else before
+        recall = partial(self._recall, kept)
+        choice = Choice(self._readings, kept, recall, request.now if request else None)
+        for each in self._listing.findings:
+            if each.severity == "error":
+                choice.refuse(each.path, each)
+        for path, reading in self._readings.items():
+            if errors := _list_errors(reading):
+                choice.refuse(path, errors[0])
+        former = self._take_former(choice, request.site_folder) if request else {}
+        while wrong := self._find_wrong(choice, kept, is_build=bool(request)):
+            for path, error in wrong.items():
+                choice.refuse(path, error)
+        if not request:
+            self._former = choice.shown
+        files = tuple(sorted({*self._listing.files, *former}))
+        album = {**self._album, **{path: each for path, (_, each) in former.items() if each}}
+        documents, facts = _list_facts(choice.list_readings())
         paths = list_targets(documents, files, rules)
         if paths != self._paths:
             self._paths, self._links = paths, {}
-        for each in documents:
-            own = facts[each.path]
-            if each.path not in self._links or self._links[each.path][0] is not own:
-                self._links[each.path] = own, link_sources(each, own, paths)
+        for document in documents:
+            own = facts[document.path]
+            if document.path not in self._links or self._links[document.path][0] is not own:
+                self._links[document.path] = own, link_sources(document, own, paths)
         links = {each.path: self._links[each.path][1] for each in documents}
-        pictures = {path: each.picture for path, each in self._album.items() if each.picture}
+        pictures = {path: each.picture for path, each in album.items() if each.picture}
         return Content(
             tuple(documents),
-            {each.path: self._good[each.path].minutes for each in documents},
-            {each.path: self._good[each.path].terms for each in documents},
+            {path: each.minutes for path, each in choice.shown.items()},
+            {path: each.terms for path, each in choice.shown.items()},
             rules.list_paths(files),
             facts,
-            ImageSet(pictures, list_shown(documents, facts, self._album, paths), links),
+            ImageSet(pictures, list_shown(documents, facts, album, paths), links),
             len(self._readings),
             self._hits,
+            tuple(choice.list_held(former)),
+            {path: file for path, (file, _) in former.items()},
         )
+
+    def _recall(self, kept: KeptSources, path: str) -> Reading | None:
+        """Return what a source that is kept says, if it can be used."""
+        digest, reading = kept[path][0], self._former.get(path)
+        if reading is None or reading.digest != digest:
+            with self._cache:
+                reading = self._former[path] = self._texts.examine(path, digest)
+        return reading if not _list_errors(reading) else None
+
+    def _take_former(self, choice: Choice, site: Path) -> dict[str, tuple[Path, Measured | None]]:
+        """Return files of the build before that stand for faulty ones, pictures with measures.
+
+        New texts that show a picture without one are refused.
+        """
+        rules, former = self._dialect.rules, dict[str, tuple[Path, Measured | None]]()
+        lost = {path: each for path, each in self._album.items() if each.fault}
+        faulty = tuple(path for path in (*choice.errors, *lost) if rules.is_static(path))
+        for path, public in rules.list_paths(faulty).items():
+            if (file := site.absolute() / public).is_file():
+                measured = measure(path, file.read_bytes()) if is_picture(path) else None
+                if not (measured and measured.fault):
+                    former[path] = file, measured
+        documents, facts = _list_facts(choice.list_readings())
+        open_ones = [each for each in documents if not each.draft] if lost else []
+        paths = list_targets(open_ones, self._listing.files, rules)
+        for path, pictures in list_shown(open_ones, facts, lost, paths).items():
+            for picture in pictures:
+                place = picture if picture in former else path
+                message = f"the picture {picture} {lost[picture].fault}"
+                error = Diagnostic(place, 1, 1, "error", message)
+                if place == path and choice.is_fresh(path):
+                    choice.refuse(path, error)
+                else:
+                    choice.errors.setdefault(place, error)
+        return former
+
+    def _find_wrong(
+        self, choice: Choice, kept: KeptSources, *, is_build: bool
+    ) -> dict[str, Diagnostic]:
+        """Return what is wrong between the texts that are shown, of those that have to make way.
+
+        Others lose the alias that is wrong.
+        """
+        documents, _ = _list_facts(choice.list_readings())
+        conflicts = self._cross.find_conflicts(documents, self._listing.files)
+        found = {each.path: each for each in conflicts if each.severity == "error"}
+        if conflicts and (losers := find_losers(documents, kept)):
+            message = "the address is that of {}; choose another slug"
+            return {
+                path: found.get(path) or Diagnostic(path, 1, 1, "error", message.format(owner))
+                for path, owner in losers.items()
+            }
+        fresh = {path: e for path, e in found.items() if is_build and choice.is_fresh(path)}
+        for each in conflicts if not fresh else ():
+            if each.severity == "error":
+                choice.drop_alias(each)
+        return fresh
 
     def _measure(self, listing: Listing) -> MeasuredImages:
         request = self._request
@@ -183,10 +264,6 @@ def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | N
 def _list_errors(reading: Reading) -> list[Diagnostic]:
     notes = reading.facts.notes if reading.facts else ()
     return [each for each in (*reading.findings, *notes) if each.severity == "error"]
-
-
-def _is_usable(reading: Reading) -> bool:
-    return reading.document is not None and not _list_errors(reading)
 
 
 def _list_facts(readings: Iterable[Reading]) -> tuple[list[Document], dict[str, Facts]]:

@@ -20,7 +20,8 @@ from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
 from site_build.content.document import LARGEST_FILE, read_document
-from site_build.errors import BuildError, Diagnostic, find_fix
+from site_build.content.kept import find_slug, is_withdrawn
+from site_build.errors import BuildError, Diagnostic, Held, find_fix
 from site_build.images.responsive import LARGEST_PICTURE, ImageSet, Measured, is_picture, measure
 from site_build.markup.convert import Conversion, Dialect
 from site_build.parallel import map_unordered
@@ -149,6 +150,8 @@ def _find_fault(entry: os.DirEntry[str], home: Path) -> str | None:
             return "the link leads out of the content folder; put the file itself here"
         if target.is_dir():
             return "a linked folder is not followed; put its files here"
+    if entry.is_file() and not os.access(entry.path, os.R_OK, effective_ids=True):
+        return "the file cannot be read (Permission denied); fix its permissions"
     return None if entry.is_file() or entry.is_dir() else "this is no plain file; take it away"
 
 
@@ -199,6 +202,15 @@ class Reading(NamedTuple):
     minutes: int = 0
     """Whole minutes that the text takes to read."""
     terms: Terms = NO_TERMS
+    slug: str = ""
+    """Of a file without a document, what its head seems to say."""
+    is_withdrawn: bool = False
+    """Whether such a file seems to say that nobody may read it."""
+
+    @property
+    def is_draft(self) -> bool:
+        """Whether the author keeps the file from readers."""
+        return self.document.draft if self.document else self.is_withdrawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,8 +224,8 @@ class Text:
 class Texts:
     """Source files and their texts, read through the cache."""
 
-    def __init__(self, content: Path, cache: Cache, code: str, dialect: Dialect) -> None:
-        self._content = content
+    def __init__(self, request: Request, cache: Cache, code: str, dialect: Dialect) -> None:
+        self._content, self._kept = request.content, request.kept
         self._cache = cache
         self._code = code
         self._dialect = dialect
@@ -245,15 +257,21 @@ class Texts:
         self._cache.keep_only(_READINGS, kept)
         return {path: readings[path] for path in paths}, len(known)
 
-    def examine(self, path: str) -> Reading:
-        """Read and examine one file; its text goes into the cache, where pages look for it."""
+    def examine(self, path: str, kept: str = "") -> Reading:
+        """Read and examine one file; its text goes into the cache, where pages look for it.
+
+        `kept` is the digest of the source to be taken instead, of those that builds keep.
+        """
         try:
-            raw = read_bytes(self._content, path)
+            folder, name = (self._kept, kept) if kept and self._kept else (self._content, path)
+            raw = read_bytes(folder, name)
         except OSError as refusal:
             return Reading(None, None, (explain_refusal(path, refusal),))
         document, findings = read_document(path, raw, self._dialect.rules)
         if document is None:
-            return Reading(None, None, tuple(findings), hashlib.sha256(raw).hexdigest())
+            said = find_slug(raw), is_withdrawn(raw)
+            digest = hashlib.sha256(raw).hexdigest()
+            return Reading(None, None, tuple(findings), digest, 0, NO_TERMS, *said)
         facts, conversion = analyse(document, self._dialect)
         if conversion:
             text = Text(document.markdown, conversion)
@@ -270,8 +288,9 @@ class Texts:
     def _convert(self, document: Document) -> Text:
         path = document.path
         try:
-            raw = (self._content / path).read_bytes()
-            whole, _ = read_document(path, raw, self._dialect.rules)
+            kept = self._kept / document.digest if self._kept else None
+            file = kept if kept and kept.exists() else self._content / path
+            whole, _ = read_document(path, file.read_bytes(), self._dialect.rules)
         except OSError as error:
             raise BuildError(f"{path}: {explain_refusal(path, error).message}") from error
         if whole is None or whole.digest != document.digest:
@@ -300,3 +319,7 @@ class Content:
     sources: int
     hits: int
     """Source files that the cache knew."""
+    held: tuple[Held, ...]
+    """Files with faults."""
+    former: Mapping[str, Path]
+    """Published files that stand for those of the content with a fault, by the paths of these."""

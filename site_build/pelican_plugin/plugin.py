@@ -51,7 +51,16 @@ from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_setting
 from site_build.build.memory import BuildMemory, PreviewBuild
 from site_build.build.targets import explain_syntax
 from site_build.content.front_matter import parse_instant
-from site_build.errors import NO_ROOM, BuildError, ContentError, Diagnostic, find_fix
+from site_build.content.kept import KEPT_FOLDER, prune_sources
+from site_build.errors import (
+    HELD_STATUS,
+    NO_ROOM,
+    BuildError,
+    ContentError,
+    Diagnostic,
+    describe_held,
+    find_fix,
+)
 from site_build.images.card import choose_hue
 from site_build.images.responsive import resolve
 from site_build.parallel import count_processors
@@ -127,7 +136,7 @@ def _equip(generator: Any) -> None:
 def _show_portrait(build: SiteBuild) -> Markup:
     """Return the image of AUTHOR_PICTURE, or of the page `about`, small. Raises BuildError."""
     given, images = build.site.identity.portrait, build.content.image_set
-    if given and given not in images.pictures:
+    if given and given not in {*images.pictures, *build.content.files}:  # it may be damaged
         raise BuildError(f"AUTHOR_PICTURE is {given!r}; name a picture of the content folder")
     of_about = (resolve(e.path, e.image) for e in build.site.pages if e.slug == "about" and e.image)
     path = given or next(of_about, "")
@@ -167,15 +176,22 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
     """Pelican with this site's generators; `pelicanconf.py` names it as PELICAN_CLASS."""
 
     def run(self) -> None:
-        """Read, check and build for Pelican's command; raises BuildError, no file half written."""
+        """Read, check and build for Pelican's command; raises BuildError, no file half written.
+
+        It is raised after the build, too, where files were left out of it.
+        """
         logging.getLogger(pelican.__name__).addFilter(_hide_trace)
+        request = make_request(self.settings)
         with plain_errors(Path(self.settings["OUTPUT_PATH"])):
             try:
-                self.build(make_request(self.settings), BuildMemory())
+                report = self.build(request, BuildMemory())
             except ContentError as error:
                 _log_findings(error.findings)
                 raise
-            _log_findings(find_build(self.settings).findings)
+            prune_sources(request.state / KEPT_FOLDER, [request.state])
+            _log_findings(report.findings)
+        if report.held:
+            raise BuildError(describe_held(report.held), HELD_STATUS)
 
     def build(self, request: Request, memory: BuildMemory) -> Report:
         """Build what is asked for; raises BuildError and OSError."""
@@ -322,6 +338,7 @@ def make_request(settings: dict[str, Any]) -> Request:
         now=parse_instant(now) if now else datetime.now(UTC),
         jobs=settings.get("BUILD_JOBS") or count_processors(),
         strict=settings.get("BUILD_STRICT", False),
+        kept=state / KEPT_FOLDER,
     )
 
 

@@ -22,6 +22,7 @@ from edge_api.schema.shares import list_shares
 from site_build.build.manifest import MANIFEST_FILE, Entry, parse_rows, read_rows, remove_file
 from site_build.build.memory import BuildMemory
 from site_build.cache import locate_cache
+from site_build.content.kept import KEPT_FOLDER, prune_sources
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.pelican_plugin.plugin import plain_errors, run_pelican
 from site_build.progress import Observer, Report, Request
@@ -120,6 +121,7 @@ def _make(order: BuildOptions, memory: BuildMemory) -> Report:
             jobs=order.jobs,
             strict=order.strict,
             observer=order.observer,
+            kept=output / KEPT_FOLDER,
         )
         report = run_pelican(request, order.site_url, memory)
         _settle(staging, output / report.build_id)
@@ -182,6 +184,7 @@ def _prune(output: Path) -> None:
                     shutil.rmtree(path, ignore_errors=True)
                 else:
                     path.rename(spare)
+        prune_sources(output / KEPT_FOLDER, (output / each for each in wanted if each))
         list_shares(output, datetime.now(UTC))  # which deletes those that have expired
         if current := _follow(output, CURRENT_LINK):
             update_spare(spare, output / current, SITE_FOLDER)

@@ -1,8 +1,8 @@
 """Follows the content and publishes what changes, and reports that it lives.
 
 Whatever changes is built; the release of the next scheduled instant is made ahead and swapped in
-when its time has come. Content that must not be published leaves the served release standing until
-it is fixed; whatever else stops a build may be over soon, so that is tried again.
+when its time has come. Whatever stops a build, such as an error with `--strict`, leaves the served
+release standing, and may be over soon: it is tried again.
 """
 
 import os
@@ -143,30 +143,19 @@ class Watcher:
             news = self._step(now)
         except BusyError:
             return  # Somebody builds by hand; that may be over at the next glance.
-        except ContentError as error:
-            # Rest until the content changes, or until the next instant, if there is one: what
-            # a check finds depends on it too, since a link to a scheduled post is broken before.
-            self._stale = False
-            self._due = self._memory.find_next_instant(now)
-            self._withdraw()
-            self._pause(now)
-            self._refuse(error, error.findings)
         except BuildError as error:
             if self._stale:
                 self._withdraw()
-            self._pause(now, timedelta(seconds=30))
-            self._refuse(error, str(error))
+            # Not beyond the next scheduled instant. What stops a strict build may be over by then.
+            due = self._due if self._due and self._due > now else _NEVER
+            self._resume_at = min(due, now + timedelta(seconds=30))
+            self._refuse(error, error.findings if isinstance(error, ContentError) else str(error))
         else:
             if news:
                 self._resume_at = None
                 self._told = None
                 self.failure = ""
                 self._tell(news)
-
-    def _pause(self, now: datetime, length: timedelta | None = None) -> None:
-        """Try nothing for a time, or for good, but not beyond the next scheduled instant."""
-        due = self._due if self._due and self._due > now else _NEVER
-        self._resume_at = min(due, now + length) if length else due
 
     def _look(self, now: datetime) -> None:
         """Look at every file, since a file system may forget a change, and end a pause."""

@@ -51,21 +51,21 @@ def list_left(desk: Desk) -> list[str]:
     return sorted(path.name for path in desk.output.iterdir() if not path.name[0].isdigit())
 
 
-def test_bad_content_leaves_the_old_build(desk: Desk) -> None:
+def test_a_strict_build_of_bad_content_leaves_the_old_one(desk: Desk) -> None:
     """All findings are listed, the status is 1, and not a byte of the served site changes."""
     desk.build()
     before = serve(desk)
     desk.write("posts/bad.md", BAD)
     desk.write("posts/worse.md", "no front matter")
 
-    done = run_build(desk)
+    done = run_build(desk, "--strict")
 
     assert done.returncode == 1
     assert "posts/bad.md:1:1  error" in done.stdout
     assert "posts/worse.md:1:1  error" in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
     assert compare(before, serve(desk)) == []
-    assert list_left(desk) == [".cache", ".lock", ".spare", "current"]
+    assert list_left(desk) == [".cache", ".lock", ".sources", ".spare", "current"]
 
 
 def test_bad_content_writes_nothing_at_first(desk: Desk) -> None:
@@ -73,7 +73,7 @@ def test_bad_content_writes_nothing_at_first(desk: Desk) -> None:
     desk.write("posts/bad.md", BAD)
 
     with pytest.raises(ContentError) as refusal:
-        build(desk.order())
+        build(desk.order(strict=True))
 
     assert [finding.path for finding in refusal.value.findings] == ["posts/bad.md"]
     assert not (desk.output / "current").exists()
@@ -92,16 +92,21 @@ def test_warnings_stop_a_strict_build_alone(desk: Desk) -> None:
         assert "posts/broken.md:7:8  warning" in done.stdout
 
 
-def test_pelican_stops_at_bad_content(desk: Desk, tmp_path: Path) -> None:
-    """Pelican's own command lists the findings too, ends with 1 and writes nothing."""
+def test_pelican_says_what_it_leaves_out(desk: Desk, tmp_path: Path) -> None:
+    """Pelican's own command builds the rest too, and ends with 3; strict, it writes nothing."""
     desk.write("posts/bad.md", BAD)
 
+    strict = run_pelican(desk.content, tmp_path / "output", setting="BUILD_STRICT=true")
+    assert strict.returncode == 1
+    assert not (tmp_path / "output").exists()
     done = run_pelican(desk.content, tmp_path / "output")
 
-    assert done.returncode == 1
-    assert "posts/bad.md:1:1" in done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    assert not (tmp_path / "output").exists()
+    assert done.returncode == 3
+    said = done.stdout + done.stderr
+    assert "posts/bad.md:1:1" in said
+    assert "published without 1 file:" in said
+    assert "Traceback" not in said
+    assert (tmp_path / "output" / "index.html").is_file()
 
 
 @pytest.mark.parametrize(
@@ -203,7 +208,7 @@ def test_a_killed_build_leaves_the_old_one(desk: Desk, share: float) -> None:
     assert (
         "Other" in (build_when_free(desk) / "site" / "journal" / "p-7" / "index.html").read_text()
     )
-    assert list_left(desk) == [".cache", ".lock", ".spare", "current", "previous"]
+    assert list_left(desk) == [".cache", ".lock", ".sources", ".spare", "current", "previous"]
 
 
 def kill_at_work(desk: Desk, wanted: int) -> None:
@@ -291,7 +296,7 @@ def test_a_disk_that_refuses_is_told_in_a_sentence(desk: Desk) -> None:
     assert done.stderr.endswith("; free some space on its disk, or raise its limits\n")
     assert done.stderr.count("\n") == 1
     assert compare(before, serve(desk)) == []
-    assert list_left(desk) == [".cache", ".lock", "current"]
+    assert list_left(desk) == [".cache", ".lock", ".sources", "current"]
 
 
 @pytest.mark.parametrize("output", ["/proc/nowhere/build", "/dev/null/build"])

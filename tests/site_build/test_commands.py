@@ -278,15 +278,19 @@ def test_build_takes_settings_from_the_environment(content: Path, run: Run) -> N
 
 
 def test_build_of_bad_content(content: Path, run: Run) -> None:
-    """An error stops a build, a warning one with --strict; what was built before stays."""
+    """An error holds its file back, and stops a build with --strict, as a warning does then."""
     assert build(run, content).status == 0
-    before = read_index(content)["build_id"]
     spoil(content, GOOD.format("b").replace("title", "titel"))
     told = build(run, content)
 
-    assert told.status == 1
-    assert told.err == "nothing was built: 1 error and 1 warning in the content\n"
+    assert (told.status, told.err) == (3, "")
     assert f"{content}/posts/b.md:2:1  warning  `titel` is no key" in told.out
+    assert told.out.splitlines()[-1] == "published without 1 file: posts/b.md"
+    assert read_index(content)["slugs"] == ["a"]
+    before = read_index(content)["build_id"]
+    refused = build(run, content, "--strict")
+    assert refused.status == 1
+    assert refused.err == "nothing was built: 1 error and 1 warning in the content\n"
     spoil(content, GOOD.format("b").replace("Words.", "[a](/x/y)"))
     strict = build(run, content, "--strict")
     assert strict.status == 1

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from edge_api.schema.index import HELD_FILE
 from edge_api.schema.installed_code import Heartbeat, InstalledCode
 from site_build.content import library
 from site_build.errors import BuildError, ContentError
@@ -151,8 +152,9 @@ def test_nothing_happens_without_a_reason(watchman: Watchman) -> None:
     assert watchman.act(DAWN + timedelta(days=1), times=9) == []
 
 
-def test_bad_content_leaves_what_is_served(watchman: Watchman) -> None:
+def test_bad_content_leaves_what_a_strict_watcher_serves(desk: Desk) -> None:
     """The findings are told once, the old edition stays, and the fixed content is built."""
+    watchman = Watchman(desk, strict=True)
     watchman.act(DAWN)
     served = watchman.served
     bad = watchman.desk.write("posts/bad.md", "no front matter")
@@ -168,8 +170,10 @@ def test_bad_content_leaves_what_is_served(watchman: Watchman) -> None:
     assert watchman.act(DAWN) == ["served", "prepared"]
 
 
-def test_what_was_prepared_is_withdrawn_with_bad_content(watchman: Watchman) -> None:
+@pytest.mark.parametrize("strict", [False, True])
+def test_what_was_prepared_is_withdrawn_with_bad_content(desk: Desk, *, strict: bool) -> None:
     """An author who reschedules a post amid other faults does not see it published."""
+    watchman = Watchman(desk, strict=strict)
     watchman.act(DAWN)
     watchman.desk.write("posts/bad.md", "no front matter")
     (watchman.desk.content / "posts" / "later.md").unlink()
@@ -228,8 +232,9 @@ def test_a_build_by_hand_keeps_what_is_prepared(watchman: Watchman) -> None:
 
 
 @pytest.mark.size("ci")
-def test_bad_content_is_tried_again_at_the_known_instant(watchman: Watchman) -> None:
-    """At the scheduled instant broken content is built in vain, which is not told a second time."""
+def test_bad_content_is_tried_again_at_the_known_instant(desk: Desk) -> None:
+    """At that instant broken content is refused anew, which is not told a second time."""
+    watchman = Watchman(desk, strict=True)
     watchman.act(DAWN)
     bad = watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()
@@ -273,7 +278,7 @@ def test_a_change_that_no_watch_has_seen_is_found_by_a_look(watchman: Watchman) 
 
 @pytest.mark.parametrize("part", ["current", "build", "site"])
 def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: str) -> None:
-    """At the next glance; bad content is not built again and again for it."""
+    """At the next glance, beside bad content too."""
     watchman.act(DAWN)
     if part == "current":
         (watchman.desk.output / "current").unlink()
@@ -286,13 +291,13 @@ def test_a_served_edition_that_is_gone_is_made_again(watchman: Watchman, part: s
 
     watchman.desk.write("posts/bad.md", "no front matter")
     watchman.edit()
-    assert watchman.act(DAWN + SECOND) == ["refused"]
+    assert watchman.act(DAWN + SECOND) == ["served", "prepared"]
     shutil.rmtree(watchman.served)
-    assert watchman.act(DAWN + 2 * SECOND) == []
+    assert watchman.act(DAWN + 2 * SECOND)[0] == "served"
 
 
 def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchman) -> None:
-    """A file that such a link replaces is refused as a plain build refuses it."""
+    """Readers keep the file that such a link replaces."""
     (secret := watchman.desk.output.with_name("secret.txt")).write_text("secret")
     notes = watchman.desk.write("images/notes.txt", "public")
     watchman.act(DAWN)
@@ -300,8 +305,11 @@ def test_a_link_that_leads_out_of_the_content_is_not_published(watchman: Watchma
     notes.symlink_to(secret)
     watchman.publisher.note_changes([str(notes.absolute())])
 
-    assert watchman.act(DAWN) == ["refused"]
-    assert "1 error" in watchman.publisher.failure
+    assert watchman.act(DAWN)[0] == "served"
+    assert watchman.publisher.failure == ""
+    report = watchman.news[-1].report
+    assert report
+    assert [(each.path, each.is_shown) for each in report.held] == [("images/notes.txt", True)]
     assert (watchman.served / "site" / "images" / "notes.txt").read_text() == "public"
 
 
@@ -389,11 +397,12 @@ def test_a_change_ends_the_pause(watchman: Watchman) -> None:
 
 
 @pytest.mark.size("ci")
-def test_each_error_is_reported_once_until_a_build_succeeds(watchman: Watchman) -> None:
+def test_each_error_is_reported_once_until_a_build_succeeds(desk: Desk) -> None:
     """A change that leaves an error as it was adds nothing to the log; another error does.
 
     So does one that brings back the error of before.
     """
+    watchman = Watchman(desk, strict=True)
     place = block(watchman, "current")
     assert watchman.act(DAWN) == ["refused"]
     for _ in range(3):
@@ -468,7 +477,8 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
         assert beat is not None
         assert (beat.pid, beat.failure, beat.code_changed) == (process.pid, "", False)
         desk.write("posts/bad.md", "no front matter")
-        wait_until(lambda: "nothing was built" in (desk.output / ".watcher").read_text("utf-8"))
+        held = desk.output / "current" / HELD_FILE
+        wait_until(lambda: "posts/bad.md:1: " in held.read_text("utf-8"))
         process.send_signal(signal.SIGTERM)
         said, _ = process.communicate(timeout=PATIENCE)
     finally:

@@ -48,7 +48,7 @@ def test_bad_content_leaves_no_file_open(desk: Desk, tmp_path: Path) -> None:
     desk.write("posts/bad.md", "no front matter")
 
     with pytest.raises(BuildError) as held:
-        run_journal(desk.content, tmp_path / "output")
+        run_journal(desk.content, tmp_path / "output", BUILD_STRICT=True)
 
     assert list_open_caches() == []
     assert held.value.__traceback__

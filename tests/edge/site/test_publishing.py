@@ -1,5 +1,6 @@
 """What readiness and doctor say of the watcher, of unpublished content and of changed code."""
 
+import json
 import os
 import shutil
 from datetime import UTC, datetime, timedelta
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.health import PublishingMonitor
+from edge_api.schema.index import HELD_FILE
 from edge_api.schema.installed_code import (
     HEARTBEAT_FILE,
     Heartbeat,
@@ -95,6 +97,29 @@ async def test_a_dead_watcher_that_failed_says_both(publishing: PublishingMonito
     beat(age=3600 * SECOND, why="no room", changed=True).write(publishing.build_dir)
 
     assert (await ask(publishing))[1].count(";") == 2
+
+
+async def test_files_that_are_held_back_are_counted_and_named_to_the_owner(
+    publishing: PublishingMonitor, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Readiness names none; the log names each once; a build without the file holds none back."""
+    await publishing.refresh()
+    assert (await publishing.content(), publishing.held) == (None, [])
+    held = publishing.build_dir / "current" / HELD_FILE
+    for count, files in ((1, "1 file of the content has"), (2, "2 files of the content have")):
+        names = [f"posts/{number}.md:1: no title" for number in range(count)]
+        held.write_text(json.dumps(names))
+        caplog.clear()
+        for _ in range(2):
+            await publishing.refresh()
+            check = await publishing.content()
+            assert check
+            assert (check.state, check.message) == ("warn", f"{files} errors: doctor says which")
+            assert publishing.held == [f"not shown as it is: {name}" for name in names]
+        assert [each.message for each in caplog.records] == publishing.held
+    held.write_text("[")
+    await publishing.refresh()
+    assert await publishing.content() is None
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b'{"at": "soon"}', b"\xff"])
