@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from site_build.errors import BuildError
-from site_build.options import Parser, read_settings
+from site_build.options import Parser, choose_settings, read_settings
 
 _PROG = "python -m site_build"
 Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
@@ -89,6 +89,8 @@ def make_parser(
     parser = Parser(prog=prog, description="Write, check, build, preview and publish a journal.")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     named = next((word for word in words if word in commands), None)
+    if named != "schema":  # its option of this name is another
+        choose_settings(words)
     for name, (module, summary, example) in commands.items():
         command = subparsers.add_parser(
             name,

@@ -31,6 +31,8 @@ OPENSEARCH = "opensearch.xml"
 SECURITY = ".well-known/security.txt"
 
 
+SUFFIXES = (".md", ".markdown", ".mkd", ".mdown")
+"""Of Markdown files, as Pelican reads them."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -59,9 +61,12 @@ class Addresses(NamedTuple):
         if kind == "page" and f"{slug}/" == CONTACT and self.has_form:
             return CONTACT
         form: str = getattr(self, kind)
-        return form.format(
+        path = form.format(
             **{"lang": "", "category": "", "author": "", **more, "slug": slug, "date": date}
         )
+        # An address such as `v1.0` would be that of a file without the suffix of a page.
+        is_bare = "." in slug and not re.search("[./]", form.partition("{slug}")[2])
+        return f"{path}.html" if is_bare else path
 
     def find_slug(self, path: str) -> str:
         """Return the slug of the post that would stand at `path`; empty where none would."""
@@ -69,7 +74,7 @@ class Addresses(NamedTuple):
             re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(part))
             for part in self.post.partition("{slug}")
         )
-        found = re.fullmatch(f"{before}([a-z0-9][a-z0-9-]*){after}", path)
+        found = re.fullmatch(f"{before}([^/]+){after}", path)
         return found[1] if found else ""
 
     def has_bare_pages(self) -> bool:

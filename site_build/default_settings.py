@@ -48,7 +48,9 @@ ARTICLE_URL, ARTICLE_SAVE_AS = "journal/{slug}/", "journal/{slug}/index.html"
 PAGE_URL, PAGE_SAVE_AS = "{slug}/", "{slug}/index.html"
 TAG_URL, TAG_SAVE_AS = "tags/{slug}/", "tags/{slug}/index.html"
 AUTHOR_URL, AUTHOR_SAVE_AS = "authors/{slug}/", "authors/{slug}/index.html"
-CATEGORY_SAVE_AS = ""  # This journal has no pages of categories.
+# For themes of Pelican's: the default theme has no pages of categories, and makes none.
+CATEGORY_URL, CATEGORY_SAVE_AS = "categories/{slug}/", "categories/{slug}/index.html"
+INDEX_URL = ""
 PAGE_TEMPLATES = {"contact": "contact"}  # Pages whose template is not `page`.
 # Posts on one leaf of a list, and where its further leaves are.
 DEFAULT_PAGINATION = 20

@@ -8,7 +8,8 @@ import argparse
 import os
 import re
 from argparse import ArgumentTypeError
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any, NoReturn
 
 from edge_api.schema import environment as origin
 from edge_api.schema.environment import SettingsError, read_dotenv
-from site_build.content.front_matter import parse_instant
+from site_build.content.dates import parse_instant
 from site_build.errors import BuildError
 
 
@@ -44,9 +45,14 @@ def add(
     known: dict[str, dict[str, Any]] = {
         "content": {
             "type": read_folder,
-            "default": settings.get("CONTENT_DIR", "content"),
+            "default": settings.get("CONTENT_DIR") or _find_content(settings),
             "metavar": "DIR",
-            "help": "folder of the content (default: CONTENT_DIR, or content)",
+            "help": "folder of the content (default: CONTENT_DIR, the setting PATH, or content)",
+        },
+        "settings": {
+            "type": Path,
+            "metavar": "FILE",
+            "help": "the site's settings (default: PELICAN_SETTINGS, or pelicanconf.py)",
         },
         "output": {
             "type": Path,
@@ -72,8 +78,27 @@ def add(
             "help": "processes (default: one for each core)",
         },
     }
+    if "content" in names and not changes:  # what is read is read by the site's settings
+        names += ("settings",)
     for name in names:
         parser.add_argument(f"--{name}", **known[name] | changes)
+
+
+def choose_settings(words: Sequence[str]) -> None:
+    """Let the file behind `--settings` be the site's, before a module reads where it is."""
+    early = Parser(add_help=False, allow_abbrev=False)
+    early.add_argument("--settings")
+    if file := early.parse_known_args(words)[0].settings:
+        os.environ["PELICAN_SETTINGS"] = file
+
+
+def _find_content(settings: Mapping[str, str]) -> str:
+    """Return PATH of the site's settings where they give it as plain text; they are not run."""
+    named = os.environ.get("PELICAN_SETTINGS") or settings.get("PELICAN_SETTINGS")
+    file, found = Path(named or "pelicanconf.py"), list[str]()
+    with suppress(OSError, ValueError):
+        found = re.findall(r"(?m)^PATH *= *[\"'](.+)[\"']", file.read_text(encoding="utf-8"))
+    return os.path.relpath(file.parent / found[-1]) if found else "content"
 
 
 def read_folder(text: str) -> Path:

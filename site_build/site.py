@@ -9,8 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from string import punctuation
 from types import MappingProxyType
 from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 from edge_api.schema.environment import read_boolean
 from site_build.addresses import HOUSE, Addresses
@@ -57,6 +59,7 @@ class Document:
     lang: str
     """BCP 47 tag of the text's language; empty: the site's."""
     draft: bool
+    """Whether it is kept out of everything public."""
     markdown: str
     """The body, without front matter, with `\\n` line ends."""
     body_line: int
@@ -79,6 +82,8 @@ class Document:
     """Keys and values of the front matter that the site's settings declare."""
     aliases: tuple[Alias, ...] = ()
     """Its former addresses, in the author's order."""
+    hidden: bool = False
+    """Whether its page is public, and no list, feed or search has it."""
 
     def is_public_at(self, now: datetime) -> bool:
         """Return whether readers may see the document at the instant `now` (UTC)."""
@@ -146,6 +151,7 @@ class Tag:
     slug: str
     posts: tuple[Document, ...]
     address: str
+    """Empty: it has no page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +180,8 @@ class Identity:
     """The author's picture, by its path in the content folder; empty: none."""
 
     def absolute(self, path: str) -> str:
-        """Return the absolute URL of a path of the site."""
-        return f"{self.url}/{path}"
+        """Return the absolute URL of a path of the site, in ASCII."""
+        return f"{self.url}/{quote(path, safe=punctuation)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +193,8 @@ class Site:
     """Newest first, by slug where the instants are equal."""
     pages: tuple[Document, ...]
     """By slug."""
+    hidden: tuple[Document, ...]
+    """Posts and pages whose own pages alone are public, by slug."""
     tags: tuple[Tag, ...]
     """By name, regardless of case."""
     authors: tuple[Tag, ...]
@@ -196,10 +204,15 @@ class Site:
     parts: Mapping[str, Part]
     """Places in series by path; what has one public post alone is no series."""
 
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        """Every document that has a page."""
+        return self.posts + self.pages + self.hidden
+
 
 def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
     """Yield each former address, the present one, and the public document that they are of."""
-    for each in (*site.posts, *site.pages):
+    for each in site.documents:
         yield from ((alias.path, each.address, each) for alias in each.aliases)
 
 
@@ -218,8 +231,9 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     """Return the site that readers see at `now` (UTC)."""
     public = [document for document in documents if document.is_public_at(now)]
     public.sort(key=lambda document: document.slug)
-    pages = [document for document in public if document.kind == "page"]
-    posts = [document for document in public if document.kind == "post"]
+    hidden = tuple(document for document in public if document.hidden)
+    pages = [each for each in public if each.kind == "page" and not each.hidden]
+    posts = [each for each in public if each.kind == "post" and not each.hidden]
     posts.sort(key=lambda post: post.published, reverse=True)
     slugs = {name: make_slug(name) for name in {name for post in posts for name in post.tags}}
     tags = _collect("tag", ((post, post.tags) for post in posts), slugs, identity.addresses)
@@ -227,7 +241,8 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     names = {name: make_slug(name) for _, found in named for name in found}
     has_pages = bool(identity.addresses.author)
     authors = _collect("author", named, names, identity.addresses) if has_pages else ()
-    return Site(identity, tuple(posts), tuple(pages), tags, authors, slugs, _find_parts(posts))
+    parts = _find_parts(posts)
+    return Site(identity, tuple(posts), tuple(pages), hidden, tags, authors, slugs, parts)
 
 
 def split_authors(byline: str) -> list[str]:
@@ -249,7 +264,12 @@ def _collect(
             members[slug].append(post)
             spellings[slug][name] += 1
     tags = [
-        Tag(_choose(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug))
+        Tag(
+            _choose(spellings[slug]),
+            slug,
+            tuple(found),
+            addresses.locate(kind, slug) if getattr(addresses, kind) else "",
+        )
         for slug, found in members.items()
     ]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from functools import cached_property
 from html import unescape
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from jinja2.runtime import Context
@@ -48,7 +49,7 @@ class Tag(PelicanTag):  # type: ignore[misc]
     def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
         super().__init__(tag.name, settings)
         self.slug, self.url, self.uses = tag.slug, tag.address, len(tag.posts)
-        self.save_as = addresses.name_file(self.url)
+        self.save_as = addresses.name_file(self.url) if self.url else ""
         forms = (addresses.FEED, addresses.FEED_JSON)
         self.feeds = tuple(addresses.locate_feed(self.url, each) for each in forms)
         self.page_name = self.save_as.removesuffix("/index.html").removesuffix(".html")
@@ -110,7 +111,7 @@ def make_neighbour(post: Document, tags: Mapping[str, Tag], zone: tzinfo = UTC) 
     """Return what a link to the post shows; `tags` are by every spelling of their names."""
     published, updated = post.published.astimezone(zone), post.updated.astimezone(zone)
     own = tuple(tags[name] for name in post.tags if name in tags)
-    return Neighbour(post.title, post.address, post.description, published, updated, own)
+    return Neighbour(post.title, quote(post.address), post.description, published, updated, own)
 
 
 def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
@@ -132,7 +133,7 @@ class _Light:
         self._texts, self._gallery = context.texts, context.image_set
         self.source_path = self.relative_source_path = document.path
         self.slug, self.title = document.slug, document.title
-        self.url, self.save_as = document.address, addresses.name_file(document.address)
+        self.url, self.save_as = quote(document.address), addresses.name_file(document.address)
         self.twin_url = f"/{addresses.name_alternate(self.url)}"
         self.description, self.excerpt = document.description, document.excerpt
         self.published = document.published.astimezone(context.zone)
@@ -144,7 +145,7 @@ class _Light:
         names = split_authors(self.byline) or [next(iter(context.authors))]
         self.authors = [context.authors[name] for name in names]
         self.author = self.authors[0]
-        self.status, self.in_default_lang = "published", True
+        self.status, self.in_default_lang = "hidden" if document.hidden else "published", True
         self.translations: list[object] = []
         self.metadata = {
             "title": self.title,
@@ -172,8 +173,9 @@ class _Light:
         self._digest_parts = (
             (self.source_path, self.slug, self.title, self.description, self.excerpt, self.lang),
             (self.published.isoformat(), self.updated.isoformat(), self.reading_minutes),
-            (self.byline, self.image, document.category, document.extra),
+            (self.byline, self.image, self.status, document.category, document.extra),
             [(tag.name, tag.slug) for tag in self.tags],
+            document.hidden and [author.url for author in self.authors],
             self._gallery.list_digests(self.source_path),
             more,
         )
@@ -197,7 +199,7 @@ class _Light:
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
         html = self._texts.read(self.document).conversion.html
-        return self._gallery.make_responsive(html, self.url, self.source_path)
+        return self._gallery.make_responsive(html, self.document.address, self.source_path)
 
     @_content.setter
     def _content(self, html: str) -> None:
@@ -212,7 +214,9 @@ class _Light:
     def picture(self) -> Markup:
         """The picture of its front matter, without a word: it stands beside the title."""
         image = f'<img src="{escape(self.image)}" alt="">' if self.image else ""
-        return Markup(self._gallery.make_responsive(image, self.url, self.source_path))  # noqa: S704
+        return Markup(  # noqa: S704
+            self._gallery.make_responsive(image, self.document.address, self.source_path)
+        )
 
     @property
     def opening(self) -> Markup:

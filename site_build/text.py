@@ -4,6 +4,7 @@ import re
 from bisect import bisect_right
 from datetime import UTC, datetime
 from functools import lru_cache
+from unicodedata import normalize
 
 from unidecode import unidecode
 
@@ -23,6 +24,11 @@ def make_slug(title: str) -> str:
             break
         slug = longer
     return slug
+
+
+def fold(text: str) -> str:
+    """Return what two names have in common that are one to the disks of macOS and Windows."""
+    return normalize("NFC", text.casefold())
 
 
 # XML 1.0 (section 2.2) has no way to write these, so a feed that quotes them is not well-formed.

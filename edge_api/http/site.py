@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
+from unicodedata import normalize
 from urllib.parse import quote, urlsplit
 
 from aiohttp import web
@@ -107,6 +108,7 @@ class SitePages:
 
     def redirect_target(self, path: str) -> str | None:
         """Return the address that another name of a page redirects to."""
+        path = normalize("NFC", path)  # browsers of macOS may send the letters apart
         return self._moved.get(path) or _ALIASES.get(path) or canonical_address(self.files, path)
 
     def _choose(self, file: SiteFile, status: int, request: Request) -> _Choice:

@@ -129,7 +129,12 @@ def list_redirects(
 
 
 def canonical_address(files: Mapping[str, SiteFile], path: str) -> str | None:
-    """Return the address of a page, given its path without the slash or with `index.html`."""
+    """Return the address of a page, given its path without the slash or with `index.html`.
+
+    A path that is an address itself was sent with letters apart.
+    """
+    if path in files:
+        return quote(path)
     folder = path.removesuffix(INDEX_HTML) if path.endswith(f"/{INDEX_HTML}") else f"{path}/"
     return quote(folder) if folder in files else None
 

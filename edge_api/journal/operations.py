@@ -30,14 +30,14 @@ from edge_api.operation.model import (
     output_schema,
 )
 from edge_api.operation.service import Document, OperationResult, Service
-from edge_api.schema.index import MAX_QUERY_LENGTH, PostRecord, PostSummary
+from edge_api.schema.index import MAX_QUERY_LENGTH, SLUG_FORM, PostRecord, PostSummary
 from edge_api.schema.paths import PREFIX
 
 PATH: Final = f"{PREFIX}/posts"
 MAX_LIMIT: Final = 1000
 
 _CURSOR: Final = (
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z_[a-z0-9][a-z0-9-]*"
+    rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}\.[0-9]{{6}}Z_{SLUG_FORM}"
 )
 _NO_NUL: Final = {"pattern": f"^{PATTERNS[ColumnType.TEXT]}$"}
 

@@ -113,7 +113,7 @@ class Posts:
     def document(self, slug: str) -> Document:
         """Return the post called `slug`. Raises Problem `not_found`."""
         try:
-            return self._by_slug[slug].document
+            return self._by_slug[normalize("NFC", slug)].document
         except KeyError:
             now = f" now: it is `{self._renamed[slug]}`" if slug in self._renamed else ""
             raise Problem("not_found", f"No post has this slug{now}") from None

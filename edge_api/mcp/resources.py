@@ -54,7 +54,7 @@ def find_slug(template: str, path: str) -> str:
     page = {"slug": "(?P<slug>[^/]+)"}
     named = re.sub(r"\\{(\w+)\\}", lambda found: page.get(found[1], "[^/]+"), re.escape(template))
     found = re.fullmatch(named, path)
-    return found["slug"] if found else ""
+    return found["slug"] if found and template else ""
 
 
 Context = ServerRequestContext[Any, Any]
@@ -242,6 +242,7 @@ class Journal:
                     "The posts with one tag, newest first, as a list in Markdown.",
                 ),
             )
+            if name == "post" or self.build.head.tag_path
         ]
         return ListResourceTemplatesResult(resource_templates=templates)
 

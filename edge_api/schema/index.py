@@ -71,13 +71,20 @@ PREVIOUS_LINK = "previous"
 """`BUILD_DIR/current` points at `BUILD_DIR/<build id>/`: site, index, and the edge's templates."""
 
 
+SLUG_FORM: Final = r"[^\x00-,.\/:-@\[-\^`{-}\x7f-\xa9][^\x00-,\/:-@\[-\^`{-}\x7f-\xa9]{0,199}"
+"""A slug of letters, digits and `-_.~`, which does not begin with a dot.
+
+It names the signs that are refused, as JSON Schema has no name for letters that all programs know.
+"""
+
+
 class PostSummary(BaseModel):
     """A post as lists carry it; it serves both published field sets at once."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     slug: str = Field(
-        min_length=1, max_length=200, pattern=r"^[a-z0-9][a-z0-9-]*$", description="In its URL."
+        min_length=1, max_length=200, pattern=f"^{SLUG_FORM}$", description="In its URL."
     )
     title: str = Field(min_length=1, description="Plain text.")
     description: str = Field(description="One or two sentences of plain text.")

@@ -42,7 +42,7 @@ def find_font(theme: Path) -> Font | None:
 def find_card(font: Font | None, slug: str = "") -> CardPlace | None:
     """Return where a post's card stands, or the site's; None where the theme has none."""
     path = addresses.locate_card(slug) if slug else addresses.SITE_CARD
-    return CardPlace(path) if font else None
+    return CardPlace(quote(path)) if font else None
 
 
 def design_card(identity: Identity, post: Document) -> Card:
@@ -57,7 +57,7 @@ def list_cards(site: Site, font: Font) -> Iterator[Target]:
     tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
     hues = tuple(choose_hue(tag.slug) for tag in tags[:7])  # those that most posts carry
     cards = {addresses.SITE_CARD: Card(site.identity.name, hues=hues)}
-    for post in site.posts:
+    for post in (each for each in site.documents if each.kind == "post"):
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
     for path, card in cards.items():
         yield ImageTarget(path, digest_card(card, font), partial(draw_card, card, font))
@@ -65,7 +65,7 @@ def list_cards(site: Site, font: Font) -> Iterator[Target]:
 
 def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:
     """Yield a task for each form that the site's pages offer of their pictures."""
-    documents = (each.path for each in site.posts + site.pages)
+    documents = (each.path for each in site.documents)
     for picture, form in content.image_set.list_forms(documents, site.identity.portrait):
         file = content.former.get(picture.path, folder / picture.path)
         make = partial(encode, file, picture, form)
@@ -96,7 +96,7 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
 
     What the theme, the settings or another published file may name counts as used.
     """
-    public = (*site.posts, *site.pages)
+    public = site.documents
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
     held = b""  # what these files use, which nobody has understood, waits with them

@@ -280,7 +280,7 @@ class SiteBuild:
 
     def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
         """Keep only this site's texts in the cache, and the pictures of these tasks."""
-        texts = map(self.texts.key, self.site.posts + self.site.pages)
+        texts = map(self.texts.key, self.site.documents)
         self._cache.keep_only(TEXTS, texts, slack)
         images = (each.key for each in targets if isinstance(each, ImageTarget))
         self._cache.keep_only(IMAGES, images, slack)

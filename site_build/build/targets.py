@@ -59,7 +59,7 @@ def make_head(site: Site, build_id: str, now: datetime) -> IndexHead:
         moved={f"/{former}": f"/{present}" for former, present, _ in list_moves(site)},
         is_bare=identity.addresses.has_bare_pages(),
         post_path=_name_form(identity.addresses.post),
-        tag_path=_name_form(identity.addresses.tag),
+        tag_path=identity.addresses.tag and _name_form(identity.addresses.tag),
         renamed={old: post.slug for post in site.posts for old in list_former_slugs(post)},
     )
 

@@ -27,6 +27,7 @@ from site_build.outputs.feed import (
     render_json_feed,
 )
 from site_build.site import Document, Identity, Policy, Site, list_former_slugs, list_moves
+from site_build.text import fold
 
 _MOST_GONE = 10
 """Addresses that are named; of a folder that got other content there may be thousands."""
@@ -43,11 +44,12 @@ def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarge
 def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:
     """Yield a task for every text of the site; `size` is how many posts a page of a list has."""
     identity, lists = site.identity, site.identity.addresses
-    for document in site.posts + site.pages:
+    for document in site.documents:
         yield _make_alternate(site, document, image_set, texts)
     for former, present, document in list_moves(site):
-        moved = markdown.render_moved(identity, document.title, present)
-        yield TextTarget(addresses.name_file(former), moved)
+        if fold(former) != fold(present):  # on some disks both are one file
+            moved = markdown.render_moved(identity, document.title, present)
+            yield TextTarget(addresses.name_file(former), moved)
     overviews: dict[str | None, Callable[[], str]] = {
         addresses.HOME: partial(markdown.render_home, site),
         lists.tags: partial(markdown.render_tags, identity, site.tags),
@@ -61,7 +63,7 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     yield TextTarget(addresses.LLMS, partial(agents.render_llms, site))
     if lists.journal:
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
-    for tag in site.tags + site.authors:
+    for tag in (each for each in site.tags + site.authors if each.address):
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
     yield TextTarget(addresses.SITEMAP, agents.render_sitemap(site))
 
@@ -186,7 +188,7 @@ def list_full_texts(
     )
     journal = open_journal(site, has_cards=has_cards)
     yield from _list_feeds(journal, select(site.posts[: journal.most]))
-    for tag in site.tags:
+    for tag in site.tags if identity.addresses.tag else ():
         channel = open_tag(identity, tag, has_cards=has_cards)
         yield from _list_feeds(channel, select(tag.posts[: channel.most]))
 

@@ -26,7 +26,7 @@ from site_build.checks.facts import (
 )
 from site_build.errors import Diagnostic
 from site_build.site import Document
-from site_build.text import make_slug, shorten
+from site_build.text import fold, make_slug, shorten
 
 _MOST_COMPARED = 200
 """Anchors of a page that are compared with a misspelt one."""
@@ -34,7 +34,7 @@ _MOST_COMPARED = 200
 _SLIP = 3
 """Signs by which a misspelt slug may be longer or shorter."""
 
-_DOCUMENT = re.compile(r"(?:[a-z0-9-]+/)*[a-z0-9-]+(?:/|\.html)?")
+_DOCUMENT = re.compile(r"(?:[^/]+/)+|(?:[^/]+/)*[^/.]+(?:\.html)?")
 """An address that a document could have."""
 _RULES = SourceRules()
 
@@ -44,37 +44,43 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
     sharing: dict[str, list[Document]] = defaultdict(list)
     slugs: dict[str, list[Document]] = defaultdict(list)
     for document in documents:
-        sharing[document.address].append(document)
+        sharing[fold(document.address)].append(document)
         if document.kind == "post":
-            slugs[document.slug].append(document)
+            slugs[fold(document.slug)].append(document)
     # The API, feeds and cards know a post by its slug, wherever its page stands.
-    apart = (group for group in slugs.values() if len({each.address for each in group}) > 1)
+    apart = (group for group in slugs.values() if len({fold(e.address) for e in group}) > 1)
     message = "another post has this slug, which names it in feeds and in the API; change one"
     findings = [
         Diagnostic(each.path, *each.slug_at, "error", message) for group in apart for each in group
     ]
-    for address, group in sharing.items():
+    for group in sharing.values():
         for each in group if len(group) > 1 else ():
-            others = sorted(other.path for other in group if other is not each)
+            others = sorted((other.path, other.address) for other in group if other is not each)
             more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-            does = f"as {others[0]}{more} does; change one of them"
-            message = f"the slug gives the address /{address}, {does}"
+            path, address = others[0]
+            does = f"as {path}{more} does"
+            if address != each.address:
+                does = f"which some disks cannot tell from /{address} of {path}{more}"
+            message = f"the slug gives the address /{each.address}, {does}; change one of them"
             findings.append(Diagnostic(each.path, *each.slug_at, "error", message))
     return findings
 
 
-def _find_hidden(documents: Iterable[Document]) -> list[Diagnostic]:
-    """Report every file at whose address readers would see a page of the edge."""
+def _find_covered(documents: Iterable[Document], urls: UrlMap) -> list[Diagnostic]:
+    """Report every file at whose address something of the edge or of the build is."""
     return [
         Diagnostic(
             each.path,
             *each.slug_at,
             "error",
-            f"the slug gives the address /{each.address}, where the edge has a page of its own; "
-            "choose another",
+            f"the slug gives the address /{each.address}, where the "
+            f"{'site' if each.address.rstrip('/') in urls.others - EDGE else 'edge'} has a page of "
+            "its own; choose another",
         )
         for each in documents
-        if is_of_edge(each.address) or each.address.rstrip("/") in EDGE
+        if is_of_edge(each.address)
+        or each.address.rstrip("/") in EDGE
+        or (each.address.endswith("/") and each.address.rstrip("/") in urls.others)
     ]
 
 
@@ -106,7 +112,7 @@ def _find_conflicts(
     documents: Sequence[Document], files: Collection[str], rules: SourceRules
 ) -> tuple[UrlMap, list[Diagnostic]]:
     urls = map_urls(documents, files, rules)
-    found = [*find_repeated_slugs(documents), *_find_hidden(documents)]
+    found = [*find_repeated_slugs(documents), *_find_covered(documents, urls)]
     return urls, [*found, *_find_bad_aliases(documents, urls)]
 
 
@@ -140,8 +146,8 @@ def find_losers(
         return document.draft, is_new, is_moved, document.path
 
     for document in sorted(documents, key=rank):
-        names = [("address", document.address)]
-        names += [("slug", document.slug)] if document.kind == "post" else []
+        names = [("address", fold(document.address))]
+        names += [("slug", fold(document.slug))] if document.kind == "post" else []
         names += [("alias", alias.path) for alias in document.aliases]
         if owner := next((taken[name] for name in names if name in taken), None):
             losers[document.path] = owner
@@ -203,7 +209,11 @@ class CrossCheck:
         """
         findings = [*self.find_conflicts(documents, files), *_find_near_series(documents)]
         urls = self._urls
-        public = (slug for slug, at in urls.slugs.items() if not urls.documents[at].draft)
+        public = (
+            slug
+            for slug, at in urls.slugs.items()
+            if not (urls.documents[at].draft or urls.documents[at].hidden)
+        )
         self._near, self._facts, self._now = NearSlugs(public), facts, now
         self._complete = complete
         basis = (
@@ -211,7 +221,7 @@ class CrossCheck:
             [
                 (
                     *(each.path, each.address, each.slug, each.aliases, facts[each.path].anchors),
-                    *(each.draft, each.published, each.published > now),
+                    *(each.draft, each.hidden, each.published, each.published > now),
                     *(each.tags, each.category, each.author),
                 )
                 for each in documents

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
+from unicodedata import normalize
 from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.addresses import SourceRules
+from site_build.addresses import SUFFIXES, SourceRules
 from site_build.errors import Diagnostic
 from site_build.images.responsive import MeasuredImages, resolve
 from site_build.site import Document
@@ -61,6 +62,7 @@ _FIXED = frozenset(
         addresses.SITE_CARD,
     }
 )
+_SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
 _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders that are the edge's, but for a few files that the build makes."""
 
@@ -91,7 +93,7 @@ class UrlMap:
 
     def canonical(self, path: str) -> str:
         """Return the address that `path` leads to: without file name, `.md` or leaf number."""
-        path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", path)
+        path = re.sub(r"(?:^|(?<=/))index\.(?:html|md)$", "", normalize("NFC", path))
         known = (self.documents, self.others, self.aliases)
         if not any(path in each for each in known):
             folder = f"{path}/"
@@ -130,7 +132,7 @@ def map_urls(documents: Iterable[Document], files: Iterable[str], rules: SourceR
     found: dict[str, Document] = {}
     for document in documents:
         found.setdefault(document.address, document)
-    public = list_targets((each for each in found.values() if not each.draft), (), rules)
+    public = list_targets((e for e in found.values() if not (e.draft or e.hidden)), (), rules)
     tags = {address for name, address in public.items() if name.startswith("{tag}")}
     forms = (addresses.FEED, addresses.FEED_JSON)
     feeds = {addresses.locate_feed(tag, form) for tag in tags for form in forms}
@@ -163,14 +165,14 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     `paths` has the addresses by source files, those of pictures and other files among them.
     """
     address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
-    is_page = ".md" in address and not reference.shown
+    is_page = bool(_SOURCE.search(address)) and not reference.shown
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
     if address.startswith(("/", "#", "?")) and not is_page:
         return None
     source = find_source(base, address)
     # A file beside the source, or above it, is what a code host shows.
-    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(".md")
+    is_file = not address.startswith(("/", "#", "?")) and not source.endswith(SUFFIXES)
     names_source = is_page or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
     if not names_source or source not in paths:
         return None

@@ -10,6 +10,7 @@ from string import Template
 from typing import NamedTuple
 
 from site_build import options
+from site_build.addresses import SUFFIXES
 from site_build.cli import run as run_command
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
@@ -79,7 +80,7 @@ def _make(folder: Path, site: PelicanSite | None) -> list[str]:
     files = _FILES | ({} if site else _CONTENT)
     if site and folder.resolve().is_relative_to(site.content):
         raise BuildError(f"{folder} is within the content of the site; choose another folder")
-    if site and not any(site.content.rglob("contact.md")):
+    if site and not any(each.suffix in SUFFIXES for each in site.content.rglob("contact.*")):
         files[f"content/{site.pages}/contact.md"] = "contact.md"
     names = ["content", *files] if site else list(files)
     if taken := [name for name in names if os.path.lexists(folder / name)]:

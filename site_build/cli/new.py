@@ -17,11 +17,11 @@ from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
-from site_build.text import make_slug
+from site_build.text import fold, make_slug
 
 FOLDER = "posts"
 _CHOOSE = "choose another title"
-_SLUG = re.compile(rb"^slug:[ \t]*[\"']?([a-z0-9-]+)", re.MULTILINE)
+_SLUG = re.compile(rb"^ {0,3}slug:[ \t]*[\"']?([^\s\"']+)", re.MULTILINE | re.IGNORECASE)
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:
     """Return the post that has `slug`, whatever its file's name."""
     for path in list_folder(content, rules).sources:
         found = _SLUG.search(read_bytes(content, path)[:4_096])  # within the head
-        if found and found[1].decode() == slug and not rules.is_page(path):
+        if found and fold(found[1].decode(errors="replace")) == slug and not rules.is_page(path):
             return path
     return None
 

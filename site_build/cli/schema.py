@@ -29,20 +29,19 @@ MODELS: dict[Kind, type[PageFrontMatter]] = {"post": PostFrontMatter, "page": Pa
 _CONTROL = r"\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\ufffe\uffff"
 _TEXT = rf"^[^{_CONTROL}]*[^\s{_CONTROL}][^{_CONTROL}]*$"
 
+_ANY = {"type": ["string", "number", "boolean"]}
+"""What YAML takes for a number or a boolean is read as it is written."""
+
 _DAY = (
     "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
     "|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)|02-(?:0[1-9]|[12][0-9]))"
 )
 _TIME = r"(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:\.[0-9]{1,6})?)?"
 _ZONE = "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])"
-_YAML_INSTANT = (
-    r"[0-9]{4}-(?:0?[1-9]|1[0-2])-(?:0?[1-9]|[12][0-9]|3[01])(?:[Tt]|[ \t]+)"
-    r"(?:[01]?[0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]*)?"
-    r"(?:[ \t]*(?:Z|[-+](?:[01]?[0-9]|2[0-3])(?::[0-5][0-9])?))?"
-)
-"""What YAML 1.1 itself takes for an instant (the type `timestamp` of its repository)."""
+_OTHER = "(?![0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:|$))(?=.*[0-9]).{6,60}"
+"""Whatever else may be a date to dateutil."""
 
-_INSTANT = rf"^\s*(?:{_DAY}(?:[Tt ]{_TIME}{_ZONE}?)?|{_YAML_INSTANT})\s*$"
+_INSTANT = rf"^\s*(?:{_DAY}(?:[Tt ]{_TIME}{_ZONE}?)?|{_OTHER})\s*$"
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -74,30 +73,43 @@ class _Generator(GenerateJsonSchema):
     """Says of instants and texts what their validators take, which the types alone do not say."""
 
     def datetime_schema(self, _schema: core_schema.DatetimeSchema) -> Schema:
-        """Return the form of an instant: YAML gives it as text where the editor reads YAML 1.2."""
-        return {"type": "string", "pattern": _INSTANT}
+        """Return the form of an instant, which may be a number such as 20260301."""
+        return {"type": ["string", "integer"], "pattern": _INSTANT, "minimum": 1_000_000}
 
     def str_schema(self, schema: core_schema.StringSchema) -> Schema:
         """Return the form of a text; whitespace around it is taken off before it is judged."""
         form = schema.get("pattern")
         if not isinstance(form, str):
-            return {"type": "string", "pattern": _TEXT}
+            return {**_ANY, "pattern": _TEXT}
         longest = schema.get("max_length")
         limit = rf"(?!\s*\S{{{longest + 1}}})" if longest else ""
-        return {"type": "string", "pattern": rf"^{limit}\s*{form.strip('^$')}\s*$"}
+        return {**_ANY, "pattern": rf"^{limit}\s*{form.strip('^$')}\s*$"}
+
+    def literal_schema(self, schema: core_schema.LiteralSchema) -> Schema:
+        """Return the words of a status, in any case."""
+        words = "|".join(
+            "".join(f"[{sign.upper()}{sign}]" for sign in str(word))
+            for word in (*schema["expected"], "skip")
+        )
+        return {"type": "string", "pattern": rf"^\s*(?:{words})\s*$"}
 
 
 def describe_front_matter(kind: Kind) -> Schema:
     """Return the schema of the front matter of a post or a page."""
     model = MODELS[kind]
     schema = model.model_json_schema(schema_generator=_Generator)
-    required = set(schema["required"])
+    required = {*schema["required"]} - {"slug"}  # it is made of the title
     properties = {
         name: each if name in required else _allow_nothing(each)
         for name, each in schema["properties"].items()
     }
     reserved = "|".join(map(re.escape, sorted(RESERVED_SLUGS[kind])))
-    properties["slug"]["not"] = {"pattern": rf"^\s*(?:{reserved})\s*$"}
+    properties["slug"]["not"] = {"type": "string", "pattern": rf"^\s*(?:{reserved})\s*$"}
+    for name in ("tags", "aliases", "author"):  # a list, or a text that is parted
+        properties[name]["anyOf"].append(
+            {"type": "array", "items": _ANY} if name == "author" else _ANY
+        )
+    properties["lang"]["anyOf"][0]["type"] = ["string", "boolean"]  # `no` is Norwegian
     for alias, name in ALIASES.items():
         properties[alias] = {**properties[name], "description": f"Another name for `{name}`."}
     return {
@@ -134,7 +146,7 @@ def _describe_settings(content: Path) -> Schema:
         "frontMatter.content.draftField": {
             "name": "status",
             "type": "choice",
-            "choices": ["draft", "published"],
+            "choices": ["draft", "hidden", "published"],
         },
         "frontMatter.preview.host": f"http://127.0.0.1:{DEFAULT_PORT}",
         "frontMatter.taxonomy.contentTypes": [
@@ -166,4 +178,4 @@ def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:
     field = model.model_fields[name]
     about = {"name": name, "title": name.title(), "description": field.description}
     form = _FORMS.get(name, {"type": "string", "single": False})
-    return {**about, **form, "required": field.is_required()}
+    return {**about, **form, "required": field.is_required() and name != "slug"}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
+from unicodedata import normalize
 from zoneinfo import ZoneInfo
 
 from selectolax.lexbor import LexborHTMLParser
@@ -18,14 +19,16 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.addresses import SourceRules
 from site_build.checks.analyse import convert
 from site_build.checks.raw_markup import find_excess
-from site_build.content.front_matter import KEYS, LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.content.front_matter import ALIASES, KEYS, LONGEST_DESCRIPTION, PageFrontMatter
 from site_build.content.head import (
     HANDLER,
+    SECOND_COLON,
     Entry,
     Fault,
     YamlFaultError,
     find_members,
     find_value,
+    make_entry,
     read_entries,
     read_head,
     read_pelican_head,
@@ -72,6 +75,8 @@ LARGEST_FILE = 2 * 1024 * 1024
 """Bytes; some three hundred thousand words."""
 
 _RULES = SourceRules()
+_SIGN = re.compile(r"^[^:\n]*:[ \t]*[\[{\"'|>&*!%@`#-]", re.MULTILINE)
+"""A line whose value means something else to YAML than it says."""
 
 
 class _Parts(NamedTuple):
@@ -127,19 +132,20 @@ def _read_text(
     path: str, text: str, digest: str, rules: SourceRules
 ) -> tuple[Document | None, list[Fault]]:
     try:
-        parts = _split(path, text, rules)
+        parts = _split(text)
     except YamlFaultError as fault:
         return None, [Fault(fault.offset, f"the front matter {fault}")]
     if isinstance(parts, Fault):
         return None, [parts]
     kind: Kind = "page" if rules.is_page(path) else "post"
-    extra = tuple((each.key, each.value) for each in parts.entries if each.key in rules.extra)
-    entries = [each for each in parts.entries if each.key not in rules.extra]
+    declared = {name.lower(): name for name in rules.extra}
+    extra = tuple((declared[e.key], e.typed) for e in parts.entries if e.key in declared)
+    entries, places = parts.entries, Places(text)
     entries += _read_name(path, entries, rules)
-    head, faults = read_head(kind, parts.fence_at, entries, rules)
+    entries += _choose_slug(path, entries, rules)
+    head, faults = read_head(kind, parts.fence_at, entries, rules, places)
     if head is None or any(fault.severity == "error" for fault in faults):
         return None, faults
-    places = Places(text)
     body = f"{parts.body}\n" if parts.body else "", places.locate(parts.body_at)[0]
     image_at = places.locate(find_value(entries, "image"))[0]
     document = _make_document(path, head, body, digest, rules)
@@ -163,50 +169,57 @@ def _read_text(
 def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
     """Yield what the name of the file says and its head does not."""
     found = re.match(rules.name_pattern, PurePosixPath(path).stem)
-    named = {each.key for each in entries}
+    named = {ALIASES.get(each.key, each.key) for each in entries}
     for key, value in (found.groupdict() if found else {}).items():
         if value and key in KEYS and key not in named:
-            yield Entry(key, value, 0, 0)
+            yield make_entry(key, value, 0, 0)
 
 
 def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
     """Return the one path of a former address."""
+    alias = normalize("NFC", alias)
     if not alias.startswith("/"):
         return _locate(replace(document, slug=alias), rules)
     path = re.sub("(?:^|(?<=/))index[.]html$", "", alias.removeprefix("/"))
     return path if not path or path.endswith(("/", ".html")) else f"{path}/"
 
 
-def _split(path: str, text: str, rules: SourceRules) -> _Parts | Fault:
+def _split(text: str) -> _Parts | Fault:
     """Split a text; python-frontmatter's parts begin with a line end. Raises YamlFaultError."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):
-        entries, body_at = found
-        entries += _read_name(path, entries, rules)
-        entries += _choose_slug(path, entries, rules)
-        return _Parts(entries, 0, body_at, text[body_at:].rstrip())
+        return _Parts(found[0], 0, found[1], text[found[1] :].rstrip())
     if opening is None:
         what = "the file is empty" if start == len(text) else "the file has no front matter"
-        fix = "begin it with `---`, the keys title, slug and date, and `---` again"
+        fix = "begin it with `---`, the keys title and date, and `---` again"
         return Fault(0 if start == len(text) else start, f"{what}; {fix}")
     try:
         head, body = (part.removeprefix("\n") for part in HANDLER.split(text))
     except ValueError:
         return Fault(start, "the front matter is never closed; add a line `---` below its keys")
-    entries = read_entries(head, opening.end() + 1)
+    head_at = opening.end() + 1
+    try:
+        entries = read_entries(head, head_at)
+    except YamlFaultError as fault:
+        found = read_pelican_head(head, head_at)
+        # Plain lines `Key: value` say what they mean with a second colon, too.
+        is_other = SECOND_COLON not in str(fault) or _SIGN.search(head)
+        if is_other or found is None or found[1] < len(head):
+            raise
+        entries = found[0]
     return _Parts(entries, start, len(text) - len(body), body.rstrip())
 
 
 def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
     """Yield the slug of a file that names none, as Pelican makes it."""
-    values = {each.key: each for each in entries}
-    title = values.get("title")
-    if "slug" in values or title is None:
+    title = next((each for each in entries if each.key == "title"), None)
+    if title is None or any(each.key == "slug" and each.value for each in entries):
         return
     source = title.value if rules.slug_source == "title" else PurePosixPath(path).stem
     if slug := make_slug(str(source)):
-        yield Entry("slug", slug, title.key_at, title.value_at)
+        entries[:] = [each for each in entries if each.key != "slug"]
+        yield make_entry("slug", slug, title.key_at, title.value_at)
 
 
 def _make_document(
@@ -232,6 +245,7 @@ def _make_document(
         category=head.category or folder or rules.category if kind == "post" else "",
         lang=head.lang,
         draft=head.status == "draft",
+        hidden=head.status == "hidden",
         markdown=markdown,
         body_line=line,
         digest=digest,

@@ -5,8 +5,9 @@ Only values come in here; where they stand in the file is `site_build.content.do
 
 import re
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, tzinfo
+from datetime import UTC, datetime
 from typing import Annotated, Literal
+from unicodedata import category, normalize
 
 from pydantic import (
     AfterValidator,
@@ -14,14 +15,13 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
-    ValidationError,
     ValidationInfo,
     field_validator,
 )
 from pydantic_core import PydanticCustomError
 
-from edge_api.schema.index import PostSummary
+from edge_api.schema.index import SLUG_FORM, PostSummary
+from site_build.content.dates import DATE_FORMS, read_instant, read_moment
 from site_build.text import find_control_characters, make_slug, shorten
 
 LONGEST_SERIES = 100
@@ -30,22 +30,16 @@ LONGEST_SERIES = 100
 LONGEST_DESCRIPTION = 160
 """Code points; search engines and cards cut what is longer."""
 
-DATE_FORMS = "2026-03-01 or 2026-03-01T09:30:00Z"
-
-_INSTANT = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-    r"(?:[Tt ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|z|[+-][0-9]{2}:[0-9]{2})?)?"
-)
-
 _LANGUAGE = "[A-Za-z]{2,3}(?:-[A-Za-z0-9]{2,8})*"
 
-_SLUG: TypeAdapter[str] = TypeAdapter(Annotated[str, PostSummary.model_fields["slug"]])
+_SLUG_BYTES = 200
+"""In UTF-8; a file's name has 255 at most, and some are longer than their slug."""
 
 
 _PART = r"[^\s/?#%\\\"<>.\x00-\x1f\x7f]"
 _PARTS = rf"{_PART}(?:{_PART}|\.){{0,199}}"
 _ALIAS = (
-    rf"(?:[a-z0-9][a-z0-9-]{{0,199}}"
+    rf"(?:{SLUG_FORM}"
     rf"|/(?:{_PARTS}/)*(?:{_PARTS}/|{_PART}{{1,200}}|{_PARTS}\.html))"
 )
 """A former slug, or a path of folders, the last of which may lack its slash or end in `.html`."""
@@ -55,26 +49,15 @@ def _fault(sentence: str) -> PydanticCustomError:
     return PydanticCustomError("front_matter", "{sentence}", {"sentence": sentence})
 
 
-def name_kind(value: object) -> str:
-    """Return what a YAML value is, as a person would call it."""
-    names: tuple[tuple[type | tuple[type, ...], str], ...] = (
-        (str, "text"),
-        (bool, "true or false"),
-        ((int, float), "a number"),
-        (date, "a date"),
-        (list, "a list"),
-        (dict, "a mapping"),
-    )
-    if value is None:
-        return "empty"
-    return next((name for kind, name in names if isinstance(value, kind)), "no plain value")
+def _name_kind(value: object) -> str:
+    """Return what a value that is no text is, as a person would call it."""
+    return "empty" if value is None else "a list" if isinstance(value, list) else "a mapping"
 
 
 def _require_text(value: object) -> str:
-    """Return `value` on one line and trimmed; refuse what YAML does not take for text."""
+    """Return `value` on one line and trimmed; refuse what is no text."""
     if not isinstance(value, str):
-        fix = "put it in quotes" if isinstance(value, int | float | date) else "write it as text"
-        raise _fault("is empty; fill it in" if value is None else f"is {name_kind(value)}; {fix}")
+        raise _fault(f"is {_name_kind(value)}; {'write it as text' if value else 'fill it in'}")
     for at in find_control_characters(value):
         raise _fault(f"holds the control character U+{ord(value[at]):04X}; take it out")
     text = " ".join(value.split())
@@ -83,51 +66,23 @@ def _require_text(value: object) -> str:
     return text
 
 
-def _require_slug(value: object) -> object:
-    text = _require_text(value)
-    try:
-        return _SLUG.validate_python(text)
-    except ValidationError as refusal:
-        first = refusal.errors()[0]
-    if first["type"] == "string_too_long":
-        longest = first["ctx"]["max_length"]
-        raise _fault(f"has {len(text)} characters; shorten it to {longest} at most")
-    fix = f"`slug: {make_slug(text) or 'my-post'}`"
-    raise _fault(f"is {text[:40]!r}; use a-z, 0-9 and hyphens, such as {fix}")
-
-
-def parse_instant(value: object, zone: tzinfo = UTC) -> datetime:
-    """Return the UTC instant of a date, a date with a time, or text; `zone` where it names none.
-
-    Raises ValueError with the fix.
-    """
-    match value:
-        case datetime():
-            instant = value
-        case date():
-            instant = datetime.combine(value, time())
-        case str() if _INSTANT.fullmatch(value.strip()):
-            instant = _parse_iso(value.strip())
-        case str():
-            raise ValueError(f"is {value[:40]!r}; write it as {DATE_FORMS}")
-        case _:
-            raise ValueError(f"is {name_kind(value)}; write it as {DATE_FORMS}")
-    try:
-        return (instant if instant.tzinfo else instant.replace(tzinfo=zone)).astimezone(UTC)
-    except OverflowError:
-        raise ValueError("lies outside the years 1 to 9999; fix the year") from None
-
-
-def _parse_iso(text: str) -> datetime:
-    try:
-        return datetime.fromisoformat(text.upper())
-    except ValueError:
-        raise ValueError(f"is {text!r}, which is on no calendar; fix the day or time") from None
+def _require_slug(value: object) -> str:
+    """Return a slug in Unicode's composed form, which file systems and browsers agree on."""
+    text = normalize("NFC", _require_text(value))
+    if (count := len(text.encode("utf-8", "replace"))) > _SLUG_BYTES:
+        raise _fault(f"has {count} bytes; shorten it to {_SLUG_BYTES} at most")
+    kinds = [category(sign)[0] for sign in text if not sign.isascii()]
+    if re.fullmatch(SLUG_FORM, text) and category(text[0])[0] != "M" and set(kinds) <= set("LMN"):
+        return text
+    fix = f"use letters, digits and - _ . ~, such as `slug: {make_slug(text) or 'my-post'}`"
+    raise _fault(f"is {text[:40]!r}; {fix}")
 
 
 def _require_instant(value: object, info: ValidationInfo) -> datetime:
+    if not isinstance(value, str):
+        raise _fault(f"is {_name_kind(value)}; write it as {DATE_FORMS}")
     try:
-        return parse_instant(value, info.context or UTC)
+        return read_instant(value, info.context or UTC)
     except ValueError as fault:
         raise _fault(str(fault)) from None
 
@@ -141,25 +96,16 @@ def _require_revision(value: object, info: ValidationInfo) -> datetime:
     published: datetime | None = info.data.get("date")
     zone = info.context or UTC
     days = {each.astimezone(zone).date() for each in (revised, published or revised)}
-    if published and _is_day(value) and len(days) == 1:
+    if published and len(days) == 1 and not isinstance(read_moment(str(value)), datetime):
         return max(revised, published)
     return revised
-
-
-def _is_day(value: object) -> bool:
-    if isinstance(value, str):
-        return len(value.strip()) == len("2026-03-01")
-    return not isinstance(value, datetime)
 
 
 def _require_list(value: object, info: ValidationInfo) -> object:
     if value is None:
         return ()
-    if isinstance(value, str):
-        names = ", ".join(part.strip() for part in value.split(",") if part.strip())
-        raise _fault(f"is text, not a list; write `{info.field_name}: [{shorten(names)}]`")
     if not isinstance(value, list):
-        raise _fault(f"is {name_kind(value)}, not a list; write `{info.field_name}: [one, two]`")
+        raise _fault(f"is {_name_kind(value)}, not a list; write `{info.field_name}: [one, two]`")
     return tuple(value)
 
 
@@ -183,11 +129,12 @@ def _drop_repeated(tags: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(kept.values())
 
 
-def _require_status(value: object) -> object:
-    if not isinstance(value, str) or value not in {"published", "draft"}:
-        said = repr(value[:40]) if isinstance(value, str) else name_kind(value)
-        raise _fault(f"is {said}; write `status: draft` or `status: published`")
-    return value
+def _require_status(value: object) -> str:
+    """Return the status in small letters; Pelican's `skip` keeps a text out as `draft` does."""
+    text = _require_text(value).lower()
+    if text not in {"published", "hidden", "draft", "skip"}:
+        raise _fault(f"is {text[:40]!r}; write `status: draft`, `hidden` or `published`")
+    return text.replace("skip", "draft")
 
 
 Text = Annotated[str, BeforeValidator(_require_text)]
@@ -222,7 +169,7 @@ Picture = Annotated[
         ),
     ),
 ]
-Status = Annotated[Literal["published", "draft"], BeforeValidator(_require_status)]
+Status = Annotated[Literal["published", "hidden", "draft"], BeforeValidator(_require_status)]
 Series = Annotated[
     str,
     Field(max_length=LONGEST_SERIES),
@@ -247,8 +194,13 @@ class PageFrontMatter(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     title: Text = Field(description="The heading, as plain text.", examples=["Hello, world"])
-    slug: Slug = Field(description="The last part of the address.", examples=["hello-world"])
-    date: Instant | None = Field(None, description="When it appears; UTC unless it has a zone.")
+    slug: Slug = Field(
+        description="The last part of the address; made of the title if it is left out.",
+        examples=["hello-world"],
+    )
+    date: Instant | None = Field(
+        None, description="When it appears; in TIMEZONE unless it has a zone."
+    )
     updated: Revision | None = Field(None, description="When it was last revised.")
     tags: Tags = Field((), description="What it is about, in the author's order.")
     series: Series = Field("", description="The series of posts that it is a part of.")
@@ -256,7 +208,10 @@ class PageFrontMatter(BaseModel):
         "", description="One or two sentences for lists, search engines and feeds."
     )
     excerpt: Text = Field("", description="Shown in lists in place of the description.")
-    status: Status = Field("published", description="A draft is kept out of everything public.")
+    status: Status = Field(
+        "published",
+        description="A draft is kept out of everything public; what is hidden is in no list.",
+    )
     lang: Language = Field("", description="The language of the text, as a BCP 47 tag.")
     author: Text = Field("", description="Who wrote it, where that is not the site's author.")
     category: Text = Field("", description="The one category that it is in, for Pelican's themes.")
@@ -277,12 +232,13 @@ class PostFrontMatter(PageFrontMatter):
     """What the head of a post may say."""
 
     date: Instant = Field(
-        description="When it appears; UTC unless it has a zone.", examples=["2026-03-01T09:30:00Z"]
+        description="When it appears; in TIMEZONE unless it has a zone.",
+        examples=["2026-03-01T09:30:00Z"],
     )
 
 
-ALIASES = {"summary": "description"}
-"""Other names for a key, as other generators have them."""
+ALIASES = {"summary": "description", "modified": "updated", "authors": "author"}
+"""Other names for a key, as Pelican has them."""
 
 KEYS = tuple(sorted({*PageFrontMatter.model_fields, *ALIASES}))
 

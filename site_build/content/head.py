@@ -6,22 +6,20 @@ have lines `Key: value`, up to the first empty one. It knows nothing of the text
 """
 
 import re
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import yaml
-from dateutil.parser import ParserError  # type: ignore[import-untyped]
-from dateutil.parser import parse as parse_date
 from frontmatter.default_handlers import YAMLHandler
 from pydantic import ValidationError
 from yaml.constructor import ConstructorError
 
 from site_build import addresses
 from site_build.addresses import SourceRules
+from site_build.content.dates import explain_doubt
 from site_build.content.front_matter import (
     ALIASES,
     EXAMPLES,
@@ -31,7 +29,7 @@ from site_build.content.front_matter import (
     PostFrontMatter,
 )
 from site_build.site import Kind
-from site_build.text import make_slug, shorten
+from site_build.text import Places, shorten
 
 HANDLER = YAMLHandler()
 """Of python-frontmatter: finds the front matter of a text, and loads it."""
@@ -44,12 +42,13 @@ DEEPEST_NESTING = 8
 _UNPRINTABLE = re.compile(
     "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
 )
+SECOND_COLON = "a second colon"
 _LIST = "separate the members with commas and close the bracket"
 _SINGLE = "use single quotes, where a backslash stands for itself"
 _YAML_FAULTS = {
     "tab character": "a tab stands where only blanks may; indent with spaces",
     "mapping values are not allowed": (
-        "a second colon stands in one line; put a value that holds a colon in quotes"
+        f"{SECOND_COLON} stands in one line; put a value that holds a colon in quotes"
     ),
     "cannot start any token": (
         "a value begins with a sign that means something else here; "
@@ -86,12 +85,32 @@ class Entry:
     """One key with its value; offsets count code points, from 0."""
 
     key: str
+    """In small letters."""
     value: object
-    """As YAML means it; the bare text where YAML knows the kind but not such a value."""
+    """Text, None, a list of these, or a mapping: numbers, dates and booleans are as written."""
     key_at: int
     value_at: int
     members_at: tuple[int, ...] = ()
     """Offsets of a list's members."""
+    typed: object = None
+    """The value as YAML means it, for keys that the settings declare."""
+
+
+def make_entry(
+    key: str, value: object, key_at: int, value_at: int, members_at: tuple[int, ...] = ()
+) -> Entry:
+    """Return an entry; semicolons, or else commas, part a text into tags and the like."""
+    if key in _LISTS and isinstance(value, str):
+        members = value.split(";" if ";" in value else ",")
+        value = [member.strip() for member in members if member.strip()]
+        members_at = (value_at,) * len(value)
+    if (
+        key in {"author", "authors"}
+        and isinstance(value, list)
+        and all(isinstance(e, str) for e in value)
+    ):
+        value = "; ".join(value) or None
+    return Entry(key, value, key_at, value_at, members_at, value)
 
 
 def read_entries(text: str, start: int = 0) -> list[Entry]:
@@ -131,13 +150,22 @@ class _EntryLoader(yaml.CSafeLoader):
         if not isinstance(key, yaml.ScalarNode):
             raise YamlFaultError(_offset(key), f"has a key that is no word; {_ANY_FIX}")
         members = value.value if isinstance(value, yaml.SequenceNode) else ()
-        return Entry(
-            key=key.value,
-            value=self._construct(value),
-            key_at=self._start + _offset(key),
-            value_at=self._start + _offset(value),
-            members_at=tuple(self._start + _offset(member) for member in members),
+        places = tuple(self._start + _offset(member) for member in members)
+        entry = make_entry(
+            key.value.lower(),
+            self._read_text(value),
+            self._start + _offset(key),
+            self._start + _offset(value),
+            places,
         )
+        return replace(entry, typed=self._construct(value))
+
+    def _read_text(self, node: yaml.Node) -> object:
+        """Return a value with its numbers, dates and booleans as the author wrote them."""
+        if isinstance(node, yaml.SequenceNode):
+            return [self._read_text(member) for member in node.value]
+        value = self._construct(node)
+        return value if value is None or not isinstance(node, yaml.ScalarNode) else node.value
 
     def _construct(self, node: yaml.Node) -> object:
         try:
@@ -183,15 +211,11 @@ def _explain(fault: yaml.MarkedYAMLError, text: str) -> tuple[int, str]:
     return offset, f"cannot be read: {said}"
 
 
-_LINE = re.compile(r"([A-Za-z][\w-]*):[ \t]*(.*)")
-_NAMES = {"modified": "updated", "authors": "author"}
-"""Keys of Pelican, with the one that means the same here."""
-_LONGEST_DATE = 60
-"""Characters; the parser takes a time with the square of what is longer."""
-_DEFAULTS = (datetime(2001, 1, 1), datetime(2002, 2, 2))  # noqa: DTZ001 - only compared
+_LINE = re.compile(r" {0,3}([A-Za-z0-9_-]+):\s*(.*)")
+_LISTS = frozenset({"tags", "aliases", "authors"})
 
 
-def read_pelican_head(text: str) -> tuple[list[Entry], int] | None:
+def read_pelican_head(text: str, start: int = 0) -> tuple[list[Entry], int] | None:
     """Return the entries at the head of a text and the offset of its body; None without any.
 
     An indented line goes on with the value above, as in Python-Markdown's `meta` extension.
@@ -201,48 +225,22 @@ def read_pelican_head(text: str) -> tuple[list[Entry], int] | None:
     for line in text.splitlines(keepends=True):
         if match := _LINE.match(line):
             found.append((match[1].lower(), at, at + match.start(2), [match[2].strip()]))
-        elif found and line.strip() and line.startswith("    "):
+        elif found and line.strip() and line.expandtabs(4).startswith("    "):
             found[-1][3].append(line.strip())
         else:
+            at += len(line) if found and re.fullmatch(r"-{3}|\.{3}", line.strip()) else 0
             break
         at += len(line)
     entries = [
-        _read(key, " ".join(lines).strip(), key_at, value_at)
+        make_entry(key, " ".join(lines).strip() or None, start + key_at, start + value_at)
         for key, key_at, value_at, lines in found
     ]
     return (entries, at) if entries else None
 
 
-def _read(key: str, text: str, key_at: int, value_at: int) -> Entry:
-    """Return one entry; a list is parted by commas, or by semicolons where it has any."""
-    name = _NAMES.get(key, key)
-    if key in {"tags", "aliases", "authors"}:
-        sign = ";" if ";" in text else ","
-        members = [member.strip() for member in text.split(sign) if member.strip()]
-        if key == "authors":
-            return Entry(name, "; ".join(members) or None, key_at, value_at)
-        return Entry(name, members, key_at, value_at, (value_at,) * len(members))
-    value = _read_date(text) if key in {"date", "modified", "updated"} else text
-    return Entry(name, value or None, key_at, value_at)
-
-
-def _read_date(text: str) -> date | str:
-    """Return the date, or the text where it names no whole day: the check of the head tells why."""
-    if len(text) > _LONGEST_DATE:
-        return text
-    try:
-        first: datetime = parse_date(text, default=_DEFAULTS[0])
-        second: datetime = parse_date(text, default=_DEFAULTS[1])
-    except (ParserError, OverflowError):
-        return text
-    if first != second:
-        return text
-    return first if ":" in text else first.date()
-
-
 RESERVED_SLUGS: dict[Kind, frozenset[str]] = {
-    "post": frozenset({"page"}),
-    "page": frozenset({"api"})
+    "post": frozenset({"page", "index.html", "index.md"}),
+    "page": frozenset({"api", "index.html", "index.md"})
     | {
         folder.rstrip("/")
         for folder in (
@@ -262,16 +260,19 @@ OTHER_NAMES = {
     "subtitle": "description",
     "abstract": "description",
     "permalink": "slug",
-    "url": "slug",
     "language": "lang",
     "created": "date",
     "publishdate": "date",
-    "modified": "updated",
     "lastmod": "updated",
-    "authors": "author",
     "redirect_from": "aliases",
 }
 """Keys of other generators, with the one that means the same here."""
+_WITHOUT_EFFECT = {
+    "translation": "a translation is a text of its own; give it a slug of its own",
+    "template": "PAGE_TEMPLATES says which pages have a template of their own",
+    **dict.fromkeys(("url", "save_as"), "the settings say addresses; `slug` is the last part"),
+}
+"""Keys of Pelican that a text may keep."""
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
 
 
@@ -284,13 +285,14 @@ class Fault(NamedTuple):
 
 
 def read_head(
-    kind: Kind, fence_at: int, entries: list[Entry], rules: SourceRules
+    kind: Kind, fence_at: int, entries: list[Entry], rules: SourceRules, places: Places
 ) -> tuple[PageFrontMatter | None, list[Fault]]:
     """Return the checked front matter, or None where errors forbid it, with all faults.
 
-    `fence_at` is the offset of the opening fence, where faults of missing keys stand.
+    `fence_at` is the offset of the opening fence, where faults of missing keys stand; `places` are
+    those of the file.
     """
-    known, faults = _sort_out(entries)
+    known, faults = _sort_out(entries, rules.extra, places)
     model = PostFrontMatter if kind == "post" else PageFrontMatter
     required = {name for name, field in model.model_fields.items() if field.is_required()}
     values = {
@@ -302,9 +304,9 @@ def read_head(
         head = model.model_validate(values, context=ZoneInfo(rules.timezone))
     except ValidationError as refusal:
         return None, faults + _explain_refusal(refusal, known, fence_at)
-    places = (rules.addresses, addresses.HOUSE)
-    forms, usual = ((each.post, each.page, each.list_overviews()) for each in places)
-    is_reserved = forms == usual and head.slug in RESERVED_SLUGS[kind]
+    both = (rules.addresses, addresses.HOUSE)
+    forms, usual = ((each.post, each.page, each.list_overviews()) for each in both)
+    is_reserved = forms == usual and head.slug.casefold() in RESERVED_SLUGS[kind]
     return head, faults + _check_values(kind, head, known, is_reserved=is_reserved)
 
 
@@ -319,21 +321,23 @@ def find_members(entries: list[Entry], name: str) -> tuple[int, ...]:
     return next((each.members_at for each in entries if each.key == name), ())
 
 
-def _sort_out(entries: list[Entry]) -> tuple[dict[str, Entry], list[Fault]]:
+def _sort_out(
+    entries: list[Entry], extra: tuple[str, ...], places: Places
+) -> tuple[dict[str, Entry], list[Fault]]:
     """Part the keys that mean something from those that do not, or say it twice."""
-    known: dict[str, Entry] = {}
-    faults = []
+    seen: dict[str, Entry] = {}
+    faults, declared = [], {name.lower() for name in extra}
     for entry in entries:
         name = ALIASES.get(entry.key, entry.key)
-        if name not in PageFrontMatter.model_fields:
+        if first := seen.get(name):
+            says = "is given twice" if entry.key == first.key else f"says the same as `{first.key}`"
+            line = places.locate(first.key_at)[0]
+            message = f"`{shorten(entry.key)}` {says}, which line {line} has; keep one of them"
+            faults.append(Fault(entry.key_at, message))
+        elif name not in declared and name not in PageFrontMatter.model_fields:
             faults.append(_explain_unknown(entry))
-        elif name in known:
-            first = known[name].key
-            says = "is given twice" if entry.key == first else f"says the same as `{first}`"
-            faults.append(Fault(entry.key_at, f"`{entry.key}` {says}; keep one of them"))
-        else:
-            known[name] = entry
-    return known, faults
+        seen.setdefault(name, entry)
+    return {name: e for name, e in seen.items() if name in PageFrontMatter.model_fields}, faults
 
 
 def _explain_unknown(entry: Entry) -> Fault:
@@ -341,7 +345,9 @@ def _explain_unknown(entry: Entry) -> Fault:
     if entry.key in DRAFT_KEYS:
         fix = "write `status: draft` or `status: published`"
         return Fault(entry.key_at, f"`{entry.key}` is no key of the front matter; {fix}")
-    key = entry.key[:40].casefold()
+    if why := _WITHOUT_EFFECT.get(entry.key):
+        return Fault(entry.key_at, f"`{entry.key}` has no effect: {why}", "warning")
+    key = entry.key[:40]
     near = OTHER_NAMES.get(key) or next(iter(get_close_matches(key, KEYS, n=1)), None)
     fix = (
         f"did you mean `{near}`?"
@@ -361,10 +367,9 @@ def _explain_refusal(
         name, member = str(complaint["loc"][0]), complaint["loc"][1:2]
         entry = known.get(name)
         if entry is None:
-            title = known.get("title")
-            slug = make_slug(title.value) if title and isinstance(title.value, str) else ""
-            example = slug if name == "slug" and slug else EXAMPLES[name]
-            fault = Fault(fence_at, f"`{name}` is missing; add a line `{name}: {example}`")
+            if name == "slug" and any(key == ("title",) for key in faults):
+                continue  # it is made of the title
+            fault = Fault(fence_at, f"`{name}` is missing; add a line `{name}: {EXAMPLES[name]}`")
         elif member and isinstance(member[0], int):
             noun = "an alias" if name == "aliases" else "a tag"
             fault = Fault(entry.members_at[member[0]], f"{noun} {complaint['msg']}")
@@ -377,7 +382,11 @@ def _explain_refusal(
 def _check_values(
     kind: Kind, head: PageFrontMatter, known: dict[str, Entry], *, is_reserved: bool
 ) -> list[Fault]:
-    faults = []
+    faults = [
+        Fault(known[name].value_at, f"`{known[name].key}` {doubt}", "warning")
+        for name in ("date", "updated")
+        if getattr(head, name) and (doubt := explain_doubt(str(known[name].value)))
+    ]
     if is_reserved:
         message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
         faults.append(Fault(known["slug"].value_at, message))

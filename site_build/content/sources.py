@@ -15,7 +15,7 @@ from stat import S_ISREG
 from typing import NamedTuple
 
 from edge_api.schema.reading import reading_minutes
-from site_build.addresses import SourceRules
+from site_build.addresses import SUFFIXES, SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
@@ -29,9 +29,9 @@ from site_build.progress import Request
 from site_build.related import NO_TERMS, Terms, count_terms
 from site_build.site import Document
 
-_FOREIGN_SUFFIXES = frozenset({".md", ".markdown", ".mdown", ".mkd", ".mkdn", ".mdwn"})
+_FOREIGN_SUFFIXES = frozenset({*SUFFIXES, ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
-"""Of texts that Pelican builds."""
+"""Of texts that other programs build, in small letters."""
 
 Stamp = tuple[int, int, int, int]
 GONE: Stamp = (0, 0, 0, 0)
@@ -62,7 +62,7 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
         has_links |= is_link
         if fault:
             findings.append(Diagnostic(show_path(path), 1, 1, "error", fault))
-        elif path.endswith(".md"):
+        elif path.endswith(SUFFIXES):
             if rules.is_source(path):
                 sources.append(path)
         elif rules.is_static(path):

@@ -306,7 +306,7 @@ def _list_rows(site: Site) -> Iterator[tuple[str, datetime]]:
         yield path, latest
     for page in site.pages:
         yield page.address, page.updated
-    for tag in site.tags + site.authors:
+    for tag in (each for each in site.tags + site.authors if each.address):
         yield tag.address, _find_latest(tag.posts)
     for post in site.posts:
         yield post.address, post.updated

@@ -6,6 +6,7 @@ The records come from the posts index, so feed and API say the same of a post.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
 import orjson
@@ -75,9 +76,9 @@ class Item:
     @property
     def id(self) -> str:
         """Where it was read first: readers of feeds show what has a new id as new."""
-        slug = self.record.slug
+        slug = quote(self.record.slug)
         before, _, after = self.url.rpartition(slug)
-        return f"{before}{self.first_slug or slug}{after}"
+        return f"{before}{quote(self.first_slug) or slug}{after}"
 
 
 def open_journal(site: Site, *, has_cards: bool = False) -> Channel:

@@ -157,7 +157,11 @@ def render_leaf(identity: Identity, leaf: Leaf) -> str:
 
 def render_tags(identity: Identity, tags: Sequence[Tag]) -> str:
     """Return the alternate of the list of tags."""
-    lines = [f"- {_link(identity, tag.name, tag.address)} ({len(tag.posts)})" for tag in tags]
+    named = ((tag, escape_text(tag.name)) for tag in tags)
+    lines = [
+        f"- {_link(identity, tag.name, tag.address) if tag.address else name} ({len(tag.posts)})"
+        for tag, name in named
+    ]
     return _join("# Tags", "\n".join(lines) or "No tags yet.")
 
 

@@ -5,7 +5,7 @@ generators that take a time with the square of the number of posts.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partialmethod
 from pathlib import Path
 from shutil import copyfile
@@ -136,7 +136,12 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         build = find_build(self.settings)
         site, context = build.site, _make_context(self.settings)
         self.articles = _make_articles(site, build.related, context)
-        _tell_plugins(self, signals.article_generator_context, self.articles)
+        self.hidden_articles = [
+            Article(each, context, earlier=None, later=None, series=None, related=())
+            for each in site.hidden
+            if each.kind == "post"
+        ]
+        _tell_plugins(self, signals.article_generator_context, self.articles + self.hidden_articles)
         signals.article_generator_pretaxonomy.send(self)
         # They are newest first already.
         self.dates = (
@@ -161,7 +166,7 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
 
     def _write_lists(self, kind: str, groups: str, write: Callable[..., None]) -> None:
         """Note the pages of each group; its posts are in the order of their dates already."""
-        if not self.settings[f"{kind.upper()}_SAVE_AS"]:
+        if not getattr(find_build(self.settings).site.identity.addresses, kind):
             return
         template = self.get_template(kind)
         for group, articles in dict(getattr(self, groups)).items():
@@ -190,12 +195,16 @@ class Pages(_AlreadyRead, PagesGenerator):  # type: ignore[misc]
     def generate_context(self) -> None:
         """Make the pages from what was read, instead of reading them."""
         context = _make_context(self.settings)
-        templates = self.settings["PAGE_TEMPLATES"]
-        self.pages = [
-            Page(document, context, templates.get(document.slug, "page"))
-            for document in find_build(self.settings).site.pages
-        ]
-        _tell_plugins(self, signals.page_generator_context, self.pages)
+        templates, site = self.settings["PAGE_TEMPLATES"], find_build(self.settings).site
+        self.pages, self.hidden_pages = (
+            [
+                Page(each, context, templates.get(each.slug, "page"))
+                for each in documents
+                if each.kind == "page"
+            ]
+            for documents in (site.pages, site.hidden)
+        )
+        _tell_plugins(self, signals.page_generator_context, self.pages + self.hidden_pages)
         self._update_context(("pages", "hidden_pages", "draft_pages"))
         signals.page_generator_finalized.send(self)
 
@@ -238,10 +247,14 @@ class Outputs(Generator):  # type: ignore[misc]
             signals.content_written.send(str(copy), context=target.list_values())
 
 
-def _name(kind: type[Any], name: str, settings: dict[str, Any]) -> Any:
-    """Return a category or an author with the slug that links and addresses have."""
-    made = kind(name, settings)
-    made.slug = make_slug(name)
+def _name(
+    kind: type[Any], names: Iterable[str], listed: Container[str], settings: dict[str, Any]
+) -> dict[str, Any]:
+    """Return categories or authors by name; those that are not listed have no page."""
+    bare = type(kind.__name__, (kind,), dict.fromkeys(("url", "save_as", "page_name"), ""))
+    made = {name: (kind if name in listed else bare)(name, settings) for name in names}
+    for name, each in made.items():
+        each.slug = make_slug(name)
     return made
 
 
@@ -266,14 +279,17 @@ def _make_context(settings: dict[str, Any]) -> RenderContext:
     build = find_build(settings)
     site = build.site
     tags = {tag.slug: Tag(tag, settings) for tag in site.tags}
-    named = (name for each in site.posts + site.pages for name in split_authors(each.author))
-    authors = dict.fromkeys((site.identity.author, *named))
+    own, where = site.identity.author, site.identity.addresses
+    named = (name for each in site.documents for name in split_authors(each.author))
+    listed = {name for each in site.posts for name in split_authors(each.author) or [own]}
+    authors = {name for name in listed if where.author and make_slug(name)}
+    categories = {each.category for each in site.posts if where.category}
     return RenderContext(
         settings,
         build.texts,
         build.content.image_set,
-        {name: _name(Author, name, settings) for name in authors},
-        {each.category: _name(Category, each.category, settings) for each in site.posts},
+        _name(Author, dict.fromkeys((own, *named)), authors, settings),
+        _name(Category, (each.category for each in site.documents), categories, settings),
         ZoneInfo(settings.get("TIMEZONE", "UTC")),
         {name: tags[slug] for name, slug in site.tag_slugs.items()},
         build.content.minutes,

@@ -50,7 +50,7 @@ from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
 from site_build.build.memory import BuildMemory, PreviewBuild
 from site_build.build.targets import explain_syntax
-from site_build.content.front_matter import parse_instant
+from site_build.content.dates import parse_instant
 from site_build.content.kept import KEPT_FOLDER, prune_sources
 from site_build.errors import (
     HELD_STATUS,
@@ -238,7 +238,7 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             raise BuildError(f"the theme lacks a template: {error}") from error
 
     def init_plugins(self) -> None:
-        """Load the settings' plugins and this one; raises BuildError for one that is not there."""
+        """Load the settings' plugins and this one, and warn of those that are not there."""
         wanted = self.settings["PLUGINS"]
         super().init_plugins()
         known = [name.removeprefix("pelican.plugins.") for name in self.settings["PLUGINS"]]
@@ -248,9 +248,9 @@ class Journal(pelican.Pelican):  # type: ignore[misc]
             if isinstance(each, str) and each.removeprefix("pelican.plugins.") not in known
         ]
         if lacking:
-            raise BuildError(
-                f"PLUGINS names {', '.join(lacking)}, which cannot be loaded; "
-                "install it, or fix what it says"
+            warn(
+                f"PLUGINS names {', '.join(lacking)}, which cannot be loaded: what it makes is "
+                "missing, and its marks in texts stay; install it, or take it out"
             )
         if signals.article_generator_preread.receivers or signals.page_generator_preread.receivers:
             warn(

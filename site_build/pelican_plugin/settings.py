@@ -16,7 +16,8 @@ from pelican import settings as of_pelican  # type: ignore[import-untyped]
 from pelican.paginator import PaginationRule  # type: ignore[import-untyped]
 
 from edge_api.schema.environment import SettingsError, read_dotenv
-from site_build.addresses import CONTACT_THANKS, MISSING, Addresses, SourceRules, name_file
+from site_build.addresses import CONTACT_THANKS, HOUSE, MISSING, Addresses, SourceRules, name_file
+from site_build.build.fingerprint import HOUSE_THEME
 from site_build.content.front_matter import KEYS
 from site_build.errors import BuildError
 from site_build.markup.convert import Converter, Dialect
@@ -65,7 +66,7 @@ REFUSED: Mapping[str, str] = {
             *(f"{kind}_REGEX_SUBSTITUTIONS" for kind in ("SLUG", "TAG", "CATEGORY", "AUTHOR")),
             *("SLUGIFY_USE_UNICODE", "SLUGIFY_PRESERVE_CASE"),
         ),
-        "slugs are of a-z, 0-9 and hyphens",
+        "slugs are made of a-z, 0-9 and hyphens; `slug` may hold other letters",
     ),
 }
 """Settings that would change content or addresses, and have no effect: what holds instead."""
@@ -90,6 +91,18 @@ _TAKEN = frozenset({"template", "document", "settings", "metadata", "author", "a
 """Names that a post has besides those of its class."""
 _ADDED = {"404": MISSING, "contact_thanks": name_file(CONTACT_THANKS)}
 """Pages that the edge shows, made whether or not DIRECT_TEMPLATES names them."""
+
+
+_NEEDED = {"ARTICLE": HOUSE.post, "PAGE": HOUSE.page, "INDEX": ""}
+"""Pages that a journal always has, and where they are if the settings give no address."""
+_OF_PELICAN: Mapping[str, Any] = {
+    "DIRECT_TEMPLATES": [
+        *("index", "journal", "tags", "categories", "authors", "archives"),
+        *("404", "contact_thanks"),
+    ],
+    "PAGINATED_TEMPLATES": dict.fromkeys(("index", "journal", "tag", "category", "author")),
+}
+"""What Pelican's own themes need besides, in a journal whose settings say nothing of it."""
 
 
 def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
@@ -143,7 +156,9 @@ def _imports_from(folder: Path) -> Iterator[None]:
 def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     """Check the settings and add what a build needs; raises BuildError."""
     for name in sorted({*REFUSED, *IGNORED} & settings.keys()):
-        if settings[name] == DEFAULTS.get(name):
+        if settings[name] == DEFAULTS.get(name) or (
+            not settings[name] and re.search("LANG_|DRAFT_|_ID$", name)  # switched off
+        ):
             continue
         if name in REFUSED:
             _refuse(name, f"has no effect here: {REFUSED[name]}; take it out")
@@ -155,6 +170,17 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
         settings.setdefault(f"{name.upper()}_SAVE_AS", file)
         settings.setdefault(f"{name.upper()}_URL", file.removesuffix("index.html"))
     settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
+    ours = sys.modules.get("site_build.default_settings")
+    is_own = Path(settings["THEME"]).resolve() == HOUSE_THEME
+    for name, value in _OF_PELICAN.items() if ours and not is_own else ():
+        if settings[name] == getattr(ours, name):
+            settings[name] = value
+    if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
+        settings["CATEGORY_SAVE_AS"] = ""  # our theme does not speak of categories
+    for name, url in _NEEDED.items():
+        if not settings[f"{name}_SAVE_AS"] or (url and not settings[f"{name}_URL"]):
+            settings |= {f"{name}_URL": url, f"{name}_SAVE_AS": name_file(url)}
+            warn(f"{SETTINGS_FILE.name}: {name}_SAVE_AS cannot be empty: it stands at /{url}")
     return settings
 
 
@@ -172,7 +198,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         moved[source] = str(said["path"])
     extra = tuple(settings.get("FRONT_MATTER_EXTRA", ()))
     if taken := [
-        name for name in extra if name in KEYS or name in _TAKEN or hasattr(Article, name)
+        name for name in extra if name.lower() in KEYS or name in _TAKEN or hasattr(Article, name)
     ]:
         _refuse("FRONT_MATTER_EXTRA", f"has {taken[0]!r}, a name that is taken; choose another")
     try:
@@ -262,7 +288,7 @@ def _read_addresses(settings: Mapping[str, Any]) -> Addresses:
 def _read_form(settings: Mapping[str, Any], kind: str) -> str:
     """Return the form of addresses of a kind; empty where it has no pages. Raises BuildError."""
     url, file = settings[f"{kind}_URL"], settings[f"{kind}_SAVE_AS"]
-    if not file and kind in {"CATEGORY", "AUTHOR"}:
+    if not (file and url) and kind in {"TAG", "CATEGORY", "AUTHOR"}:
         return ""
     url = url.removesuffix("index.html") if url.endswith("/index.html") else url.removeprefix("/")
     if url.count("{slug}") != 1:

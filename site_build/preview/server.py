@@ -17,7 +17,7 @@ from html import escape
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from aiohttp import web
 from watchfiles import awatch
@@ -80,7 +80,7 @@ def mark_page(html: str, address: str, hidden: Mapping[str, str]) -> str:
     start = body.end() if body else 0
 
     def mark(link: re.Match[str]) -> str:
-        words = hidden.get(link["address"])
+        words = hidden.get(unquote(link["address"]))
         return f"{link[0]} {_draw(words)}" if words else link[0]
 
     shown = _LINK.sub(mark, html[start:])

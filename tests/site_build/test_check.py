@@ -602,10 +602,10 @@ def test_a_folder_as_a_whole(tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images" / "d.png").write_bytes(b"")
     (tmp_path / ".hidden.md").write_text("no matter")
-    (tmp_path / "notes.markdown").write_text("not built")
+    (tmp_path / "notes.mkdn").write_text("not built")
 
     assert list_paths(tmp_path) == [
-        "notes.markdown:1 warning the file is not built",
+        "notes.mkdn:1 warning the file is not built",
         "posts/a.md:8 warning the image has no alt text",
         "posts/a.md:8 error the picture images/d.png is no picture that can be read",
         "posts/bad.md:1 error byte 0xFF is not UTF-8",

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from datetime import date, datetime
 from pathlib import Path
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -238,10 +237,12 @@ def test_a_plugin_that_changes_what_was_written(desk: Path) -> None:
 
 
 def test_a_plugin_that_is_not_there(desk: Path) -> None:
-    """Its name is told, instead of a site that lacks what it makes."""
+    """Its name is told once, and the site is built without what it makes."""
     made = build(desk, f'{PLAIN}PLUGINS = ["no_such_plugin"]\n')
-    assert made.returncode
-    assert "PLUGINS names no_such_plugin, which cannot be loaded; install it" in made.stderr
+    assert made.returncode == 0, made.stderr
+    told = "warning: PLUGINS names no_such_plugin, which cannot be loaded: what it makes is missing"
+    assert made.stderr.count(told) == 1
+    assert (site(desk) / "my-first-review.html").is_file()
 
 
 def test_addresses_come_from_the_settings(desk: Path) -> None:
@@ -415,18 +416,14 @@ def test_what_an_address_names_has_a_default(desk: Path) -> None:
         ("Title:\n    Below\n", {"title": "Below"}),
         ("Tags: a, b,\n    c\n", {"tags": ["a", "b", "c"]}),
         ("Tags: a; b, c\n", {"tags": ["a", "b, c"]}),
-        ("Authors: Ann Lee, Bob\n", {"author": "Ann Lee; Bob"}),
+        ("Authors: Ann Lee, Bob\n", {"authors": "Ann Lee; Bob"}),
         ("Author: Doe, Jane\n", {"author": "Doe, Jane"}),
-        ("Date: 2010-12-03 10:20\n", {"date": datetime(2010, 12, 3, 10, 20)}),  # noqa: DTZ001
-        ("Date: March 5, 2012\n", {"date": date(2012, 3, 5)}),
-        ("Date: 10:20\n", {"date": "10:20"}),
-        ("Date: 2010\n", {"date": "2010"}),
-        (f"Date: {'1 ' * 40_000}\n", {"date": ("1 " * 40_000).strip()}),
+        ("Date: March 5, 2012\n", {"date": "March 5, 2012"}),
         ("Tags: x\n" + "    it's\n" * 200, {"tags": ["x" + " it's" * 200]}),
     ],
 )
 def test_heads_of_pelican(head: str, entries: dict[str, object]) -> None:
-    """Values go on in indented lines, lists are parted, and only a whole day is a date."""
+    """Values go on in indented lines, and lists are parted."""
     found = read_pelican_head(f"{head}\nWords: of the text.\n")
     assert found
     assert {entry.key: entry.value for entry in found[0]} == entries

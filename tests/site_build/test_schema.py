@@ -83,26 +83,26 @@ def test_every_head_has_the_same_verdict() -> None:
 POST = {"title": "A", "slug": "a", "date": "2026-03-01"}
 VALUES = {
     "title": r"""
-        A | ' A ' | '' | ' ' | 12 | true | null | [a] | {a: b} | "a\u0007" | "a\nb"
+        A | ' A ' | '' | ' ' | 12 | yes | true | null | [a] | {a: b} | "a\u0007" | "a\nb"
     """,
     "slug": r"""
-        a | a-b | 9 | '9' | -a | A | a_b | a b | ' a ' | ä | '' | page | api | tags
-        null | a--
+        a | a-b | 9 | '9' | -a | A | a_b | a b | ' a ' | ä | page | api | tags | v1.0~x
+        null | a-- | .a | a/b | a%20b | 日本語
     """,
     "date": r"""
         2026-03-01 | '2026-03-01' | 2026-03-01T09:30:00Z | 2026-03-01T09:30
         2026-03-01 09:30 | 2026-03-01 9:30:00 | 2026-03-01T09:30:00.123456Z
         2026-03-01T09:30:00+02:00 | 2026-03-01t09:30:00z | 2026-3-1 | 2026-13-01
-        2026-04-31 | 2026-02-30 | 2026-03-01T24:00 | 2026-03-01T09:60 | March 2026
-        2026 | '' | null | true | [2026-03-01] | 01.03.2026
-        2026-03-01T09:30:00+25:00 | 20260301
+        2026-04-31 | 2026-02-30 | 2026-03-01T24:00 | 2026-03-01T09:60 | 3 March 2026
+        2026 | '' | null | true | [2026-03-01] | 01.03.2026 | March | soon
+        2026-03-01T09:30:00+25:00 | 20260301 | Mar 3 2026 10:20 | 1 Mar. 2026
     """,
     "updated": r"""
         2026-03-02 | null | '' | soon | 3 | 2026-03-01T10:00:00Z
     """,
     "tags": r"""
         [a, b] | [] | null | a | a, b | [1] | [true] | [null] | [[a]] | {a: b}
-        [''] | [ä] | [A, a]
+        [''] | [ä] | [A, a] | 2024 | yes | 3.10 | a; b
     """,
     "description": r"""
         Words | null | '' | 3 | [a]
@@ -111,14 +111,20 @@ VALUES = {
         Words | null | false
     """,
     "status": r"""
-        draft | published | Draft | null | '' | hidden | true | [draft]
+        draft | published | Draft | null | '' | hidden | true | [draft] | skip | HIDDEN | secret
     """,
     "lang": r"""
         en | pt-BR | zh-Hant-TW | english | e | no | 'no' | null | en_GB | ' en '
         12
     """,
     "author": r"""
-        Ann | null | 7
+        Ann | null | 7 | [Ann]
+    """,
+    "authors": r"""
+        Ann | Ann, Bob | [Ann, Bob] | null | {a: b}
+    """,
+    "modified": r"""
+        2026-03-02 | 2 March 2026 | soon | null
     """,
     "aliases": r"""
         [old] | [] | null | old | [/a/] | [/a/b.html, /a] | [/ä/ö/] | [a b] | [/a b/] | [3] | [/]
@@ -171,14 +177,14 @@ def test_each_value_has_the_same_verdict(kind: Kind, key: str, value: str) -> No
 @pytest.mark.parametrize("kind", ["post", "page"])
 @pytest.mark.parametrize("missing", ["title", "slug", "date"])
 def test_what_is_missing_has_the_same_verdict(kind: Kind, missing: str) -> None:
-    """A page needs no date, and all else is needed."""
+    """A page needs no date, and a slug is made of the title."""
     text = "".join(f"{name}: {said}\n" for name, said in POST.items() if name != missing)
     whole = f"---\n{text}---\n\nWords.\n"
 
     assert (
         accepts(kind, read_head(whole))
         == is_read(kind, whole)
-        == ((kind, missing) == ("page", "date"))
+        == ((kind, missing) == ("page", "date") or missing == "slug")
     )
 
 
@@ -192,6 +198,8 @@ def test_two_names_of_one_key_are_refused() -> None:
     [
         ({**POST, "updated": "2025-01-01"}, "lies before `date`"),
         ({**POST, "date": "2027-02-29"}, "on no calendar"),
+        ({**POST, "date": "March 2026"}, "write it as"),
+        ({**POST, "slug": "a\u2014b"}, "use letters"),
         ({**POST, "tags": ["?"]}, "gives no address"),
     ],
 )
@@ -235,8 +243,8 @@ def test_the_settings_of_an_editor_are_printed(tmp_path: Path) -> None:
 
     assert fields.keys() == PageFrontMatter.model_fields.keys()
     required = [name for name, field in fields.items() if field["required"]]
-    assert required == ["title", "slug", "date"]
+    assert required == ["title", "date"]
     assert fields["date"]["type"] == "datetime"
-    assert [field["name"] for field in page["fields"] if field["required"]] == ["title", "slug"]
+    assert [field["name"] for field in page["fields"] if field["required"]] == ["title"]
     assert settings["frontMatter.preview.host"] == "http://127.0.0.1:8001"
     assert list(tmp_path.iterdir()) == []

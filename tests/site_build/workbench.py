@@ -114,13 +114,13 @@ def compare(first: Snapshot, second: Snapshot) -> list[str]:
 
 
 def run(
-    *words: object, environment: dict[str, str] | None = None
+    *words: object, environment: dict[str, str] | None = None, cwd: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
-    """Run a program from the project's folder and return what it printed."""
+    """Run a program from the project's folder, or another one, and return what it printed."""
     return subprocess.run(
         [str(word) for word in words],
-        cwd=ROOT,
-        env={**os.environ, **(environment or {})},
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         capture_output=True,
         text=True,
         timeout=300,
