@@ -9,7 +9,7 @@ from pathlib import Path
 from site_build import options
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
-from site_build.cli.terminal import count, open_console, print_findings
+from site_build.cli.terminal import open_console, print_findings, total
 from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
@@ -20,6 +20,8 @@ from site_build.progress import Request
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add(parser, settings, "content", "output", "now", "strict", "jobs")
+    about = "list all findings, not the first ten of each kind"
+    parser.add_argument("--all", action="store_true", help=about)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,11 +39,9 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stderr.write(f"{refusal}\n")
         return 2
     console = open_console()
-    print_findings(console, arguments.content, findings)
-    errors = sum(each.severity == "error" for each in findings)
-    warnings = count(len(findings) - errors, "warning")
-    console.print(f"{count(library.count, 'file')}: {count(errors, 'error')}, {warnings}")
-    return int(bool(findings if arguments.strict else errors))
+    print_findings(console, arguments.content, findings, every=arguments.all)
+    console.print(total(findings, library.count))
+    return int(any(arguments.strict or each.severity == "error" for each in findings))
 
 
 def find_dialect(content: Path) -> Dialect:
