@@ -6,8 +6,8 @@ import pytest
 
 from edge_api.schema.environment import BUILD
 from site_build.errors import Diagnostic
-from tests.sizes import in_ci
 from tests.site_build.test_commands import GOOD, Run, content, run, start_on_terminal
+from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 __all__ = ["content", "run"]
