@@ -23,6 +23,11 @@ Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
 COMMANDS: Commands = {
     "check": ("check", "list every defect of the content, and write nothing", "--strict"),
     "new": ("new", "start a post as a draft", '"A first post" --tags "paper, ink"'),
+    "post": (
+        "post",
+        "publish, schedule or withdraw a post: its head is changed, and nothing else",
+        "publish a-first-post",
+    ),
     "build": ("build", "build the site and its index", "--site-url https://example.org"),
     "watch": (
         "watch",
