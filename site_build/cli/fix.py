@@ -63,6 +63,6 @@ def _ask(question: str) -> bool:
 
 def _compare(name: str, before: bytes, after: bytes) -> Iterator[str]:
     """Yield the lines of a unified difference, without what a terminal would obey."""
-    texts = ([*each.decode().splitlines()] for each in (before, after))
-    for line in unified_diff(*texts, name, name, lineterm="", n=1):
+    former, latter = (each.decode().splitlines() for each in (before, after))
+    for line in unified_diff(former, latter, name, name, lineterm="", n=1):
         yield "".join(sign if sign.isprintable() or sign == "\t" else "\ufffd" for sign in line)

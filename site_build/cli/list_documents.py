@@ -121,8 +121,8 @@ def _choose(
 ) -> list[Document]:
     """Return the documents that a question is about, at `now` (UTC).
 
-    All and drafts come by their path, future ones by the time when they appear, stale ones, which are
-    public and were not updated for longer than `age`, the oldest first.
+    All and drafts come by their path, future ones by the time when they appear, stale ones, which
+    are public and were not updated for longer than `age`, the oldest first.
     """
     match question:
         case "all":

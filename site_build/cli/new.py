@@ -43,9 +43,8 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and print its path; raises BuildError when it cannot be."""
     date = arguments.date or datetime.now(UTC)
-    is_started = arguments.date is None
     path = start_post(
-        arguments.content, arguments.title, date, arguments.tags, is_started=is_started
+        arguments.content, arguments.title, date, arguments.tags, is_started=not arguments.date
     )
     open_console().print(f"{path} is started, as a draft")
     return 0

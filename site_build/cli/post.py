@@ -11,9 +11,8 @@ from pathlib import Path
 from edge_api.schema.environment import BUILD
 from edge_api.schema.installed_code import Heartbeat
 from site_build import options
-from site_build.addresses import SourceRules
 from site_build.cli.check import find_dialect
-from site_build.cli.terminal import open_console, print_findings
+from site_build.cli.terminal import count, open_console, print_findings
 from site_build.content.document import read_document
 from site_build.content.edits import Head, apply, change_state, read_parts, rewrite
 from site_build.content.sources import list_folder
@@ -53,21 +52,19 @@ def run(arguments: argparse.Namespace) -> int:
     """
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
-    rules = find_dialect(content).rules
-    path, raw, head = _find(content, slug, rules)
+    rules, (path, raw, head) = find_dialect(content).rules, find_post(content, slug)
     before, place = read_document(path, raw, rules)[0], content / path
     date = f"{arguments.instant:%Y-%m-%dT%H:%M:%SZ}" if action == "schedule" else None
     if date and arguments.instant <= now:
         raise BuildError(f"{date} is past; `post publish {slug}` publishes it now", 2)
-    if action == "withdraw" and before and before.draft:
-        console.print(f"{place} is a draft already; nothing is changed")
+    states = {"publish": before.is_public_at(now), "withdraw": before.draft} if before else {}
+    if states.get(action):
+        state = "published" if action == "publish" else "a draft"
+        console.print(f"{place} is {state} already; nothing is changed")
         return 0
-    if action == "publish":
-        if before and before.is_public_at(now):
-            console.print(f"{place} is published already; nothing is changed")
-            return 0
-        if not head.says("date") or head.is_started or (before and before.published > now):
-            date = f"{now:%Y-%m-%dT%H:%M:%SZ}"
+    is_dated = head.says("date") and not head.is_started
+    if action == "publish" and (not is_dated or (before and before.published > now)):
+        date = f"{now:%Y-%m-%dT%H:%M:%SZ}"
     status = "draft" if action == "withdraw" else None
     changed = apply(raw, change_state(head, status, date))
     after, findings = read_document(path, changed, rules)
@@ -94,22 +91,30 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _find(content: Path, slug: str, rules: SourceRules) -> tuple[str, bytes, Head]:
-    """Return the post that has a slug, also one with faults: path, bytes and head."""
-    found: list[tuple[str, bytes, Head]] = []
-    known: list[str] = []
+def find_post(content: Path, slug: str) -> tuple[str, bytes, Head]:
+    """Return the post that has a slug, also one with faults: path, bytes and head.
+
+    Raises BuildError where no post has it, or more than one.
+    """
+    rules, unread = find_dialect(content).rules, 0
+    found: dict[str, list[tuple[str, bytes, Head]]] = {}
     for path in list_folder(content, rules).sources:
+        raw = b""
         with suppress(OSError):
             raw = (content / path).read_bytes()
-            head, (document, _) = read_parts(raw), read_document(path, raw, rules)
-            if not rules.is_page(path):
-                known.append(document.slug if document else head.says("slug"))
-                found += [(path, raw, head)] * (known[-1] == slug)
-    if len(found) > 1:
-        places = " and ".join(str(content / path) for path, _, _ in found)
+        head, (document, _) = read_parts(raw), read_document(path, raw, rules)
+        unread += not (document or head.parts)
+        if not rules.is_page(path):
+            known = document.slug if document else head.says("slug")
+            found.setdefault(known, []).append((path, raw, head))
+    posts = found.get(slug, [])
+    if len(posts) > 1:
+        places = " and ".join(str(content / path) for path, _, _ in posts)
         raise BuildError(f"{places} have the slug {slug}; give one of them another")
-    if not found:
-        near = get_close_matches(slug, known, n=1)
-        fix = f"did you mean {near[0]}?" if near else f"{BUILD} list names all"
+    if not posts:
+        near = get_close_matches(slug, found, n=1)
+        fix = f"did you mean {near[0]!r}?" if near else f"{BUILD} list names all"
+        if unread:
+            fix = f"{count(unread, 'file')} cannot be read, see {BUILD} check"
         raise BuildError(f"no post has the slug {slug!r}; {fix}")
-    return found[0]
+    return posts[0]

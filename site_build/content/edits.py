@@ -19,7 +19,7 @@ from tempfile import NamedTemporaryFile
 from typing import NamedTuple
 
 import yaml
-from dateutil.parser import ParserError, UnknownTimezoneWarning  # type: ignore[import-untyped]
+from dateutil.parser import UnknownTimezoneWarning  # type: ignore[import-untyped]
 from dateutil.parser import parse as parse_date
 
 from site_build.addresses import SourceRules
@@ -32,30 +32,29 @@ from site_build.content.head import (
     read_entries,
     read_pelican_head,
 )
-from site_build.errors import BuildError, Diagnostic, find_fix
-from site_build.site import Document
+from site_build.errors import BuildError, find_fix
 
 Edit = tuple[int, int, str]
 """Where a piece of text begins and ends, and what stands there afterwards."""
 
 _DATES, _LISTS = {"date", "updated", "modified"}, {"tags", "aliases"}
-_NO_TEXT = {*_DATES, *_LISTS, "slug", "status", "lang", "image"}
 _CANONICAL = re.compile(
     r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?:[Zz]|[+-]\d\d:\d\d)?)?", re.ASCII
 )
 _TWO_DATES = (datetime(2001, 1, 1, 1), datetime(2002, 2, 2, 2))  # noqa: DTZ001 - only compared
 _LONGEST_DATE = 60
 """Characters; the parser takes a time with the square of what is longer."""
-
-
+_HIDES = {
+    **dict.fromkeys(("draft true", "draft yes", "published false", "published no"), "draft"),
+    **dict.fromkeys(("draft false", "draft no", "published true", "published yes"), "published"),
+}
+"""The status that a key of another generator means, by the key and its value."""
 STARTED = "  # when it was started"
 """Follows the date of a draft that `new` has made: the post gets another when it is published."""
-_TEXT, _BOOL, _NULL = (f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "null"))
-_TRUE = {"true", "yes", "on"}
 
 
 class Part(NamedTuple):
-    """A key of a head and its value; offsets count code points of the text with `\\n` line ends."""
+    """A key of a head and its value; offsets count code points, and a line end as one."""
 
     key: str
     key_at: int
@@ -105,16 +104,10 @@ def read_parts(raw: bytes) -> Head:
     except (ValueError, YamlFaultError):
         return Head("", [], 0)
     root = yaml.compose(head, Loader=yaml.CSafeLoader)
-    parts = [
-        Part(
-            key.value,
-            at + key.start_mark.index,
-            at + node.start_mark.index,
-            at + node.end_mark.index,
-            node,
-        )
-        for key, node in (root.value if root else ())
-    ]
+    parts = []
+    for key, node in root.value if root else ():
+        first, last = at + node.start_mark.index, at + node.end_mark.index
+        parts.append(Part(key.value, at + key.start_mark.index, first, last, node))
     return Head(text, parts, at + len(head.rstrip("\n")) + 1)
 
 
@@ -132,71 +125,52 @@ def apply(raw: bytes, edits: Sequence[Edit]) -> bytes:
 def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
     """Return a source file with what has one right answer; the same bytes where nothing has.
 
-    Keys get their names, dates the form of ISO 8601, tags that of a list of texts, and what YAML
-    takes for a number where a text is meant gets quotes.
+    Keys get their names, dates the form of ISO 8601, and tags that of a list.
     """
-    head = read_parts(raw)
     accepted: list[Edit] = []
-    before = read_document(path, raw, rules)
-    for part in head.parts:
-        edits = [
-            *accepted,
-            *_fix(part, {each.key.lower() for each in head.parts if each is not part}),
-        ]
-        if len(edits) > len(accepted) and _is_safe(
-            before, read_document(path, apply(raw, edits), rules)
-        ):
-            accepted = edits
+    parts = read_parts(raw).parts
+    before = _read_state(path, raw, rules)
+    for part in parts:
+        others = {each.key.lower() for each in parts if each is not part}
+        edits = [*accepted, *_fix(part, others)]
+        if len(edits) > len(accepted):
+            after = _read_state(path, apply(raw, edits), rules)
+            # It says nothing else to readers, and has no error more.
+            if after[0] <= before[0] and before[1] in {None, after[1]}:
+                accepted = edits
     return apply(raw, accepted) if accepted else raw
 
 
-def _is_safe(
-    before: tuple[Document | None, list[Diagnostic]],
-    after: tuple[Document | None, list[Diagnostic]],
-) -> bool:
-    """Return whether a file says nothing else to readers, and has no error more."""
-    errors = [sum(e.severity == "error" for e in findings) for _, findings in (before, after)]
-    states = [d and (d.slug, d.address, d.draft, d.published) for d, _ in (before, after)]
-    return errors[1] <= errors[0] and (states[0] is None or states[0] == states[1])
+def _read_state(path: str, raw: bytes, rules: SourceRules) -> tuple[int, object]:
+    """Return how many errors a file has, and where and when it is published, if it can be read."""
+    post, findings = read_document(path, raw, rules)
+    state = post and (post.slug, post.address, post.draft, post.published)
+    return sum(each.severity == "error" for each in findings), state
 
 
 def _fix(part: Part, others: set[str]) -> Iterator[Edit]:
     """Yield the edits of one key and its value; `others` are the keys beside it."""
-    key, node = part.key.lower(), part.node
+    key, value = part.key.lower(), part.node.value if part.node else ""
+    text = value if isinstance(value, str) else ""
     name = key if key in KEYS else OTHER_NAMES.get(key, "slug")
-    if node is None:  # Pelican's own form is as right as any.
-        return
-    scalar = node.value if isinstance(node, yaml.ScalarNode) else ""
-    is_text = node.tag == _TEXT
-    if key in {"draft", "published"} and node.tag == _BOOL and "status" not in others:
-        says = "draft" if (scalar.lower() in _TRUE) == (key == "draft") else "published"
-        yield part.key_at, part.end, f"status: {says}"
-        return
-    if name not in KEYS or (name != key and (name == "slug" or name in others)):
+    if (status := _HIDES.get(f"{key} {text.lower()}")) and "status" not in others:
+        yield part.key_at, part.end, f"status: {status}"
+    # A head of Pelican's own form is as right as any. An address never changes by itself.
+    if part.node is None or (name != key and (name == "slug" or name in others)):
         return
     if name != part.key:
         yield part.key_at, part.key_at + len(part.key), name
-    span = part.at, part.end
-    if (
-        name in _DATES
-        and scalar
-        and not _CANONICAL.fullmatch(scalar)
-        and (date := _write_date(scalar))
-    ):
-        yield *span, date
-    elif name == "status" and scalar != scalar.lower():
-        yield *span, scalar.lower()
-    elif name in _LISTS and scalar:
-        members = [each.strip() for each in re.split(";" if ";" in scalar else ",", scalar)]
-        yield *span, _write_list([each for each in members if each])
-    elif name in _LISTS and isinstance(node, yaml.SequenceNode):
-        start = part.at - node.start_mark.index
-        for each in node.value:
-            if isinstance(each, yaml.ScalarNode) and each.tag not in {_TEXT, _NULL}:
-                first, last = each.start_mark.index, each.end_mark.index
-                yield start + first, start + last, f'"{each.value}"'
-    elif name not in _NO_TEXT and scalar and not is_text and node.tag != _NULL:
-        yield *span, f'"{scalar}"'
+    fixed: str | None = None
+    if name in _DATES and not _CANONICAL.fullmatch(text):
+        fixed = _write_date(text)
+    elif name in _LISTS:
+        members = [each.strip() for each in re.split(";" if ";" in text else ",", text)]
+        width, listed = sys.maxsize, [each for each in members if each]
+        fixed = yaml.safe_dump(listed, default_flow_style=True, allow_unicode=True, width=width)
+    elif name == "status":
+        fixed = text.lower()
+    if text and fixed and fixed != text:
+        yield part.at, part.end, fixed.strip()
 
 
 def _write_date(text: str) -> str | None:
@@ -213,18 +187,14 @@ def _write_date(text: str) -> str | None:
                 {parse_date(text, default=e, dayfirst=d, yearfirst=y) for d, y in orders}
                 for e in _TWO_DATES
             ]
-    except (ParserError, OverflowError, UnknownTimezoneWarning):
+    except (ValueError, OverflowError, UnknownTimezoneWarning):
         return None
+    first: datetime
     (first, *more), (second, *_) = readings
     if more or first.date() != second.date():
         return None
     # An hour that the text does not name comes from the default.
     return (first if first == second else first.date()).isoformat().replace("+00:00", "Z")
-
-
-def _write_list(members: list[str]) -> str:
-    listed = yaml.safe_dump(members, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
-    return listed.strip()
 
 
 def change_state(head: Head, status: str | None, date: str | None) -> list[Edit]:

@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_build.addresses import SourceRules
-from site_build.content import edits
 from site_build.content.document import read_document
 from site_build.content.edits import fix_head, rewrite
 from site_build.errors import BuildError
@@ -35,17 +34,13 @@ FIXED = [
     ("tags: ink, new paper", "tags: [ink, new paper]"),
     ("tags: 'a: b'", "tags: ['a: b']"),
     ("tags: 2024 # year", "tags: ['2024'] # year"),
-    ("tags: [2024, 3.10, yes, ink]", 'tags: ["2024", "3.10", "yes", ink]'),
-    ("tags:\n  - 2024\n  - ink", 'tags:\n  - "2024"\n  - ink'),
     ("TAGS: [ink]", "tags: [ink]"),
     ("keywords: ink; paper", "tags: [ink, paper]"),
-    ("categories:\n- ink\n- 3.10", 'tags:\n- ink\n- "3.10"'),
+    ("categories:\n- ink\n- paper", "tags:\n- ink\n- paper"),
     ("status: Draft", "status: draft"),
     ("draft: true", "status: draft"),
     ("draft: no", "status: published"),
     ("published: false", "status: draft"),
-    ("Title: 1984", 'title: "1984"'),
-    ("description: 2024-01-01", 'description: "2024-01-01"'),
     ("Series : On ink", "series : On ink"),
     ("lastmod: 7 Mar 2026 # edited", "updated: 2026-03-07 # edited"),
 ]
@@ -57,6 +52,7 @@ LEFT = [
     "date: soon",
     "updated: 2026-03-01T10:00:00+02:00",
     "tags: [ink, 'new paper']",
+    "tags: [2024, 3.10]",
     "tags: []",
     "tags:",
     "permalink: other",
@@ -228,7 +224,7 @@ def test_one_bad_file_does_not_keep_the_others_from_it(
         (content / "posts" / f"{name}.md").write_text(text)
     may = os.access
     monkeypatch.setattr(
-        edits.os, "access", lambda path, mode: not str(path).endswith("b.md") and may(path, mode)
+        os, "access", lambda path, mode: not str(path).endswith("b.md") and may(path, mode)
     )
     told = run("check", "--fix", "--yes", "--content", content)
 

@@ -9,7 +9,6 @@ from edge_api.schema.environment import BUILD
 from edge_api.schema.installed_code import Heartbeat
 from site_build.content.document import read_document
 from tests.site_build.test_commands import Run, run
-from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 __all__ = ["run"]
@@ -73,12 +72,12 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize("ends", ["\n", *in_ci("\r\n")])
 @pytest.mark.parametrize(("action", "before", "after"), EDITS)
 def test_an_action_changes_the_head_alone(
-    content: Path, run: Run, action: str, before: str, after: str, ends: str
+    content: Path, run: Run, action: str, before: str, after: str
 ) -> None:
     """Comments, order, quotes and line ends of all else stay; the post says what it should."""
+    ends = "\r\n" if "# so" in before else "\n"
     path = write(content, before, ends=ends)
     words = [FUTURE] if action == "schedule" else []
     told = run("post", action, "ink", *words, "--content", content, "--output", content.parent)
@@ -155,11 +154,11 @@ def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
     second.unlink()
     assert (
         run("post", "publish", "inc", *words).err
-        == "no post has the slug 'inc'; did you mean ink?\n"
+        == "no post has the slug 'inc'; did you mean 'ink'?\n"
     )
     page = run("post", "withdraw", "other-pages", *words)
     assert page.status == 1
-    assert "no post has the slug 'other-pages'; did you mean other-posts?" in page.err
+    assert "no post has the slug 'other-pages'; did you mean 'other-posts'?" in page.err
     past = run("post", "schedule", "ink", "2026-03-01", *words)
     assert past.status == 2
     assert "2026-03-01T00:00:00Z is past; `post publish ink` publishes it now" in past.err

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -212,7 +213,7 @@ def test_a_full_pipe_stops_neither_preview_nor_edge(desk: Desk, command: str) ->
     with running(words, writing, desk.content.parent, environment) as process:
         for number in range(1, 4):
             desk.post("edited", text=f"Edit {number}. [a](/nowhere-{number}/)\n")
-            wait_until(lambda number=number: f"Edit {number}." in read_page(port, "edited"))
+            wait_until(partial(lambda said: said in read_page(port, "edited"), f"Edit {number}."))
             if command == "preview":
                 desk.write("posts/bad.md", "no front matter" * number)
         process.send_signal(signal.SIGTERM)
