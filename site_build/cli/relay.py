@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from stat import S_IFIFO, S_IFMT, S_IFSOCK
 
 MOST_LINES = 1_000
 """Lines that wait for a reader; of more, the oldest are dropped."""
@@ -22,8 +23,14 @@ def relay_output() -> Iterator[None]:
     """
     if os.isatty(1):
         os.environ.setdefault("FORCE_COLOR", "1")
-    shared = os.path.sameopenfile(1, 2)
-    relays = [_Relay(1, 2)] if shared else [_Relay(1), _Relay(2)]
+    groups = [(1, 2)] if os.path.sameopenfile(1, 2) else [(1,), (2,)]
+    kinds = [S_IFMT(os.fstat(each[0]).st_mode) for each in groups]
+    # A file, or /dev/null, takes what is written at once; as a pipe it could no longer seek.
+    waits = [
+        os.isatty(each[0]) or kind in {S_IFIFO, S_IFSOCK}
+        for each, kind in zip(groups, kinds, strict=True)
+    ]
+    relays = [_Relay(*each) for each, may_wait in zip(groups, waits, strict=True) if may_wait]
     try:
         yield
     finally:

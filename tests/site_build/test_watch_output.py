@@ -268,3 +268,18 @@ def test_lines_that_nobody_read_are_counted(tmp_path: Path) -> None:
     assert shown[-1] == 4_999
     assert shown == sorted(shown)
     assert len(shown) + sum(lost) == 5_000
+
+
+@pytest.mark.parametrize("place", ["log.txt", "/dev/null"])
+def test_a_file_needs_no_relay(tmp_path: Path, place: str) -> None:
+    """Its text stream could not be set up anew on a pipe, which cannot seek."""
+    code = (
+        "from site_build.cli.relay import relay_output\n"
+        "from site_build.cli.terminal import open_console\n"
+        "with relay_output():\n    open_console().print('a line')\n"
+    )
+    with (tmp_path / place).open("w") as file:
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, cwd=ROOT, stdout=file, check=True, timeout=PATIENCE)
+
+    assert (tmp_path / place).read_text() == ("" if place == "/dev/null" else "a line\n")
