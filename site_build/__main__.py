@@ -23,9 +23,14 @@ Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
 COMMANDS: Commands = {
     "check": ("check", "list every defect of the content, and write nothing", "--strict"),
     "new": ("new", "start a post as a draft", '"A first post" --tags "paper, ink"'),
+    "post": (
+        "post",
+        "publish, schedule or withdraw a post: its head is changed, and nothing else",
+        "publish a-first-post",
+    ),
     "build": ("build", "build the site and its index", "--site-url https://example.org"),
-    "publish": (
-        "publish",
+    "watch": (
+        "watch",
         "keep running, and build when the content changes or a scheduled post is due",
         "--site-url https://example.org",
     ),
@@ -48,6 +53,8 @@ COMMANDS: Commands = {
     ),
 }
 """Each command's module in `site_build.cli`, summary, and example of the words after its name."""
+ALIASES = {"publish": "watch"}
+"""Former names, which are understood and not listed."""
 _OWN = {
     "init": ("init", "make a journal in a folder, also from a Pelican site", "mysite --run"),
     "deploy": (
@@ -69,6 +76,7 @@ def main(
 ) -> int:
     """Run one command; return 0, 1 when content or disk is at fault, or 2 for what was asked."""
     words = sys.argv[1:] if words is None else words
+    words = [*(ALIASES.get(each, each) for each in words[:1]), *words[1:]]
     try:
         arguments = make_parser(words, read(), prog, commands).parse_args(words)
         return int(_load(commands[arguments.command][0]).run(arguments))
@@ -115,7 +123,7 @@ def _load(module: str) -> ModuleType:
 def fore_edge() -> int:
     """Run a command of either program; the edge is imported by name, and only for its commands."""
     words = sys.argv[1:]
-    called = next((word for word in words if word[:1] != "-"), None)
+    called = next((ALIASES.get(word, word) for word in words if word[:1] != "-"), None)
     if os.geteuid() == 0 and called not in _KEEPS_ROOT:
         _leave_root()
     # The edge has a `serve` of its own.

@@ -1,6 +1,7 @@
 """Defects of the content, and what stops a build, each in one plain sentence."""
 
 import errno
+import re
 from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
@@ -11,6 +12,9 @@ _FIXES: Final = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
     errno.ENOENT: "put it there, or try again if it was just moved or deleted",
 }
+
+_KEY: Final = re.compile("^`([a-z_]+)`(?! is no key)")
+_PARTICULARS: Final = re.compile(r"`+[^`]*`+|'[^']*'|\"[^\"]*\"|\S*[/.]\w\S*|[0-9][0-9,]*")
 
 
 def find_fix(refusal: OSError) -> str:
@@ -29,6 +33,16 @@ class Diagnostic(NamedTuple):
     severity: Literal["error", "warning"]
     message: str
     """What is wrong, and the fix."""
+
+    @property
+    def kind(self) -> str:
+        """What is wrong in general: the severity, and the message without fix and particulars.
+
+        Particulars are what is quoted, addresses, names of files, and numbers. A key of the front
+        matter is none, but for one that nobody knows.
+        """
+        fault = _KEY.sub(r"\1", self.message.partition("; ")[0])
+        return f"{self.severity} {_PARTICULARS.sub('…', fault)}"
 
     def __str__(self) -> str:
         """Return the line that an editor's problem matcher understands."""

@@ -292,7 +292,7 @@ def test_run_serves_the_build_that_is_there(installed: Installation, tmp_path: P
 def test_run_ends_with_an_error_if_a_program_dies(
     installed: Installation, tmp_path: Path, name: str
 ) -> None:
-    """Neither the edge nor the publisher goes on alone; a sentence names the one that died."""
+    """Neither the edge nor the watcher goes on alone; a sentence names the one that died."""
     port = find_free_port()
     with installed.running(tmp_path, port, "init", "mysite", "--run") as process:
         await_page(port, "/", "<h1")

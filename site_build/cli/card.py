@@ -3,16 +3,15 @@
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 
 from site_build import addresses, options
 from site_build.build.assets import FONT, design_card, find_font
 from site_build.cli.check import find_dialect
+from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
-from site_build.content.sources import explain_refusal, list_folder, read_bytes
-from site_build.errors import BuildError, Diagnostic
+from site_build.errors import BuildError
 from site_build.images.card import SIZE, draw_card, has_title
 from site_build.pelican_plugin.settings import identify, load_settings
 from site_build.site import Document, Identity
@@ -31,8 +30,10 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the card, print what goes with it; return 1 for no such post. Raises BuildError."""
     console = open_console()
-    post, findings = _find_post(arguments.content, arguments.slug)
+    path, raw, _ = find_post(arguments.content, arguments.slug)
+    post, findings = read_document(path, raw, find_dialect(arguments.content).rules)
     if post is None:
+        sys.stderr.write(f"{arguments.content / path} cannot be read; fix this first\n")
         print_findings(console, arguments.content, findings)
         return 1
     settings = load_settings(arguments.content, arguments.site_url)
@@ -64,33 +65,6 @@ def _read_target(text: str) -> Path:
     if not text.lower().endswith(".png"):
         raise argparse.ArgumentTypeError(f"a card is a PNG; end {text!r} in .png")
     return Path(text)
-
-
-def _find_post(content: Path, slug: str) -> tuple[Document | None, list[Diagnostic]]:
-    """Return the post, or findings of files that may have it; raises BuildError if none could."""
-    known: list[str] = []
-    findings: list[Diagnostic] = []
-    rules = find_dialect(content).rules
-    for path in list_folder(content, rules).sources:
-        try:
-            post, found = read_document(path, read_bytes(content, path), rules)
-        except OSError as refusal:
-            post, found = None, [explain_refusal(path, refusal)]
-        if post is None:
-            findings += found
-        elif post.kind == "page" and post.slug == slug:
-            raise BuildError(f"{path} is a page; pages share the card of the site")
-        elif post.kind == "post" and post.slug == slug:
-            return post, []
-        elif post.kind == "post":
-            known.append(post.slug)
-    if any(each.severity == "error" for each in findings):
-        findings = [each for each in findings if each.severity == "error"]
-        sys.stderr.write(f"no post that can be read has the slug {slug!r}; fix these first\n")
-        return None, findings
-    near = get_close_matches(slug, known, n=1)
-    fix = f"did you mean {near[0]!r}?" if near else "`slug` in its front matter tells it"
-    raise BuildError(f"no post has the slug {slug!r}; {fix}")
 
 
 def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[str]]]:

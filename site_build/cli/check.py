@@ -9,7 +9,7 @@ from pathlib import Path
 from site_build import options
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
-from site_build.cli.terminal import count, open_console, print_findings
+from site_build.cli.terminal import open_console, print_findings, total
 from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
@@ -20,28 +20,36 @@ from site_build.progress import Request
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add(parser, settings, "content", "output", "now", "strict", "jobs")
+    about = "list all findings, not the first ten of each kind"
+    parser.add_argument("--all", action="store_true", help=about)
+    about = "show how dates, tags and keys can be fixed, ask, and write it; then check"
+    parser.add_argument("--fix", action="store_true", help=about)
+    parser.add_argument("--yes", action="store_true", help="write what --fix shows without asking")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; return 1 when they would stop a build."""
-    now = arguments.now or datetime.now(UTC)
+    now, is_fixed = arguments.now or datetime.now(UTC), True
     try:
         jobs = arguments.jobs or count_processors()
         content, cache = arguments.content, locate_cache(arguments.output)
         request = Request(content, cache.parent, cache.parent, cache.parent, cache, now, jobs)
-        library = ContentLibrary(request, fingerprint_code(), find_dialect(content))
+        console, dialect = open_console(), find_dialect(content)
+        if arguments.fix:
+            from site_build.cli.fix import fix_content  # noqa: PLC0415  few need it
+
+            is_fixed = fix_content(console, content, dialect.rules, is_agreed=arguments.yes)
+        library = ContentLibrary(request, fingerprint_code(), dialect)
         findings = library.check(now)
         if all(each.severity == "warning" for each in findings):
             findings += _check_templates(request, library)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
-    console = open_console()
-    print_findings(console, arguments.content, findings)
-    errors = sum(each.severity == "error" for each in findings)
-    warnings = count(len(findings) - errors, "warning")
-    console.print(f"{count(library.count, 'file')}: {count(errors, 'error')}, {warnings}")
-    return int(bool(findings if arguments.strict else errors))
+    print_findings(console, arguments.content, findings, every=arguments.all)
+    console.print(total(findings, library.count))
+    fails = any(arguments.strict or each.severity == "error" for each in findings)
+    return int(fails or not is_fixed)
 
 
 def find_dialect(content: Path) -> Dialect:

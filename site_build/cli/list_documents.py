@@ -19,10 +19,11 @@ from site_build.content.sources import list_folder, read_bytes
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
-Question = Literal["drafts", "future", "stale"]
+Question = Literal["all", "drafts", "future", "stale"]
 
 _DAYS = 365
 _NOTHING: Mapping[Question, str] = {
+    "all": "there are no posts and no pages",
     "drafts": "there are no drafts",
     "future": "nothing waits for its time",
     "stale": "nothing is stale",
@@ -31,7 +32,9 @@ _NOTHING: Mapping[Question, str] = {
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    parser.add_argument("question", choices=get_args(Question), help="what to list")
+    questions = get_args(Question)
+    about = "what to list (default: all)"
+    parser.add_argument("question", nargs="?", choices=questions, default="all", help=about)
     options.add(parser, settings, "content", "now")
     parser.add_argument(
         "--older-than",
@@ -50,10 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
-        console.print(json.dumps([_tell(each, arguments.content) for each in chosen], indent=2))
+        console.print(
+            json.dumps([_tell(each, arguments.content, now) for each in chosen], indent=2)
+        )
     elif chosen:
-        headings = ("SLUG", "TITLE", "DATE", "PATH")
-        lines = [headings, *(_word(each, arguments) for each in chosen)]
+        headings = ("SLUG", "STATE", "TITLE", "DATE", "PATH")
+        lines = [headings, *(_word(each, arguments, now) for each in chosen)]
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             cells = zip(line, widths, strict=True)
@@ -68,22 +73,28 @@ def run(arguments: argparse.Namespace) -> int:
     return int(unread > 0)
 
 
-def _tell(document: Document, content: Path) -> dict[str, object]:
+def _name_state(document: Document, now: datetime) -> str:
+    return "published" if document.is_public_at(now) else "draft" if document.draft else "scheduled"
+
+
+def _tell(document: Document, content: Path, now: datetime) -> dict[str, object]:
     return {
         "slug": document.slug,
         "title": document.title,
         "kind": document.kind,
+        "state": _name_state(document, now),
         "date": _write(document.published),
         "updated": _write(document.updated),
         "path": str(content / document.path),
     }
 
 
-def _word(document: Document, arguments: argparse.Namespace) -> tuple[str, ...]:
+def _word(document: Document, arguments: argparse.Namespace, now: datetime) -> tuple[str, ...]:
     """Return a line of the table; what counts for stale documents is when they were updated."""
     instant = document.updated if arguments.question == "stale" else document.published
     title = shorten(document.title, 50)
-    return document.slug, title, _write(instant) or "-", str(arguments.content / document.path)
+    state, path = _name_state(document, now), str(arguments.content / document.path)
+    return document.slug, state, title, _write(instant) or "-", path
 
 
 def _write(instant: datetime) -> str | None:
@@ -110,10 +121,12 @@ def _choose(
 ) -> list[Document]:
     """Return the documents that a question is about, at `now` (UTC).
 
-    Drafts come by their path, future ones by the time when they appear, stale ones, which are
-    public and were not updated for longer than `age`, the oldest first.
+    All and drafts come by their path, future ones by the time when they appear, stale ones, which
+    are public and were not updated for longer than `age`, the oldest first.
     """
     match question:
+        case "all":
+            return [*documents]
         case "drafts":
             return [each for each in documents if each.draft]
         case "future":

@@ -15,6 +15,7 @@ from site_build.addresses import SourceRules
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
+from site_build.content.edits import STARTED
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
 from site_build.text import fold, make_slug
@@ -42,18 +43,30 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and print its path; raises BuildError when it cannot be."""
     date = arguments.date or datetime.now(UTC)
-    path = start_post(arguments.content, arguments.title, date, arguments.tags)
+    path = start_post(
+        arguments.content, arguments.title, date, arguments.tags, is_started=not arguments.date
+    )
     open_console().print(f"{path} is started, as a draft")
     return 0
 
 
-def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = ()) -> Path:
-    """Write a draft dated `date` (UTC) and return its path; raises BuildError, leaving none."""
+def start_post(
+    content: Path,
+    title: str,
+    date: datetime,
+    tags: Sequence[str] = (),
+    *,
+    is_started: bool = False,
+) -> Path:
+    """Write a draft dated `date` (UTC) and return its path; raises BuildError, leaving none.
+
+    If the date only says when the draft `is_started`, `post publish` replaces it.
+    """
     title = " ".join(title.split())
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules
     name = f"{next(iter(rules.posts), '') or FOLDER}/{slug}.md"
-    text = _write_head(title, slug, date, tags)
+    text = _write_head(title, slug, date, tags, is_started=is_started)
     _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:
         raise BuildError("; ".join(faults), 2)
@@ -68,12 +81,14 @@ def start_post(content: Path, title: str, date: datetime, tags: Sequence[str] = 
         raise BuildError(f"{place} cannot be written or read: {refusal.strerror}", 2) from None
 
 
-def _write_head(title: str, slug: str, date: datetime, tags: Sequence[str]) -> str:
+def _write_head(
+    title: str, slug: str, date: datetime, tags: Sequence[str], *, is_started: bool
+) -> str:
     """Return the front matter; whatever needs quotes in YAML gets them."""
     write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)
     named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
     listed = write({"tags": list(tags)}, default_flow_style=None)
-    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}\n"
+    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED if is_started else ''}\n"
     return f"---\n{named}{instant}{listed}description:\nstatus: draft\n---\n\n"
 
 

@@ -14,11 +14,12 @@ from threading import Event
 
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.installed_code import Heartbeat
+from site_build.cli.relay import relay_output
 from site_build.options import read_settings
 
-# Nothing would start the publisher again, so it goes on (--stay) when its code changes. Without a
+# Nothing would start the watcher again, so it goes on (--stay) when its code changes. Without a
 # relay, what would be sent is put into a folder.
-_PUBLISHER = ("site_build", "publish", "--stay")
+_WATCHER = ("site_build", "watch", "--stay")
 _EDGE = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
 
 
@@ -29,7 +30,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run until a signal, and return 0; return 1, or the status of a publisher without a build.
+    """Run until a signal, and return 0; return 1, or the status of a watcher without a build.
 
     The edge starts after the first build, or where that fails with the build that is there.
     """
@@ -39,24 +40,25 @@ def run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, lambda *_: ending.set())
-    statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
+    with relay_output():
+        statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
     if ending.is_set():
         return 0
     if len(statuses) == 1:
         return statuses[0] or 1
-    for (program, name, *_), status in zip((_PUBLISHER, _EDGE), statuses, strict=True):
+    for (program, name, *_), status in zip((_WATCHER, _EDGE), statuses, strict=True):
         if status is not None:
             sys.stderr.write(f"{program} {name} has ended with status {status}: all is stopped\n")
     return 1
 
 
 def _supervise(edge: Sequence[str], ending: Event) -> list[int | None]:
-    """Run the publisher, and the edge once there is a build, until one ends or `ending` is set.
+    """Run the watcher, and the edge once there is a build, until one ends or `ending` is set.
 
     Then end both. Returns the exit status of each that ended by itself.
     """
     output, began = Path(read_settings().get("BUILD_DIR", "build")), datetime.now(UTC)
-    processes = [_start(_PUBLISHER)]
+    processes = [_start(_WATCHER)]
     try:
         _wait(processes, lambda: ending.is_set() or _has_built(output, began))
         if not ending.is_set() and processes[0].poll() is None and (output / CURRENT_LINK).exists():
@@ -80,7 +82,7 @@ def _wait(processes: Sequence["subprocess.Popen[bytes]"], is_over: Callable[[], 
 
 
 def _has_built(output: Path, began: datetime) -> bool:
-    """Return whether the publisher has made its first build, or has failed to."""
+    """Return whether the watcher has made its first build, or has failed to."""
     with suppress(OSError, ValueError):  # a damaged heartbeat is soon replaced
         beat = Heartbeat.read(output)
         if beat and beat.at > began:

@@ -15,6 +15,7 @@ from socket import socket
 from rich.console import Console
 
 from site_build import options
+from site_build.cli.relay import relay_output
 from site_build.cli.terminal import count, open_console
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources
@@ -52,9 +53,8 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Show the preview until a signal ends it, which is a success. Raises BuildError."""
-    console = open_console()
-    with closing(listen(arguments.host, arguments.port)) as listening:
-        origin = name_origin(listening)
+    with relay_output(), closing(listen(arguments.host, arguments.port)) as listening:
+        console, origin = open_console(), name_origin(listening)
         if not ip_address(listening.getsockname()[0]).is_loopback:
             sys.stderr.write("other machines can reach this preview, and read drafts in it\n")
         sources = list_sources(arguments.content)

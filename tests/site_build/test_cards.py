@@ -322,7 +322,7 @@ def test_the_command_says_when_a_title_cannot_be_written(desk: Desk, tmp_path: P
     [
         (["first-lihgt"], 1, "no post has the slug 'first-lihgt'; did you mean 'first-light'?\n"),
         *in_ci(
-            (["about"], 1, "pages/about.md is a page; pages share the card of the site\n"),
+            (["about"], 1, "no post has the slug 'about'; "),
             (
                 ["first-light", "--output", "/dev/null/x.png"],
                 1,
@@ -352,4 +352,4 @@ def test_the_command_tells_of_files_that_cannot_be_read(desk: Desk) -> None:
 
     assert done.returncode == 1
     assert "posts/broken.md:4:7" in done.stdout
-    assert "fix these first" in done.stderr
+    assert "posts/broken.md cannot be read; fix this first" in done.stderr

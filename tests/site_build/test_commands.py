@@ -122,7 +122,7 @@ def test_check_of_good_content(content: Path, run: Run) -> None:
         told = run("check", "--content", content, *words)
 
         assert (told.status, told.err) == (0, "")
-        assert told.out == "1 file: 0 errors, 0 warnings\n"
+        assert told.out == "0 errors, 0 warnings in 1 file\n"
 
 
 def test_check_of_doubtful_content(content: Path, run: Run) -> None:
@@ -137,7 +137,7 @@ def test_check_of_doubtful_content(content: Path, run: Run) -> None:
         "brackets\n"
         f"{content}/posts/b.md:8:5  warning  missing image or file: `y.png`; fix the "
         "address, or remove it\n"
-        "2 files: 0 errors, 3 warnings\n"
+        "0 errors, 3 warnings in 2 files\n"
     )
     assert told.status == 0
     assert run("check", "--content", content, "--strict").status == 1
@@ -151,7 +151,7 @@ def test_check_of_bad_content(content: Path, run: Run) -> None:
     assert told.status == 1
     assert told.err == ""
     assert told.out.splitlines()[0].startswith(f"{content}/posts/b.md:3:1  error  the front")
-    assert told.out.splitlines()[-1] == "2 files: 1 error, 0 warnings"
+    assert told.out.splitlines()[-1] == "1 error, 0 warnings in 2 files"
 
 
 def test_check_at_an_instant(content: Path, run: Run) -> None:
@@ -173,7 +173,7 @@ def test_settings_from_the_environment_and_a_file(content: Path, run: Run) -> No
     found = {"CONTENT_DIR": "content"}
 
     assert "there is no folder 'nowhere'" in run("check", cwd=folder).err
-    assert run("check", cwd=folder, settings=found).out == "1 file: 0 errors, 0 warnings\n"
+    assert run("check", cwd=folder, settings=found).out == "0 errors, 0 warnings in 1 file\n"
     assert run("check", "--content", "elsewhere", cwd=folder, settings=found).status == 2
 
 
@@ -182,12 +182,12 @@ def test_colours_on_a_terminal_alone(content: Path) -> None:
     spoil(content, GOOD.format("b").replace("title", "titel"))
     command = ("check", "--content", content)
     plain = start(*command, env={}).stdout
-    coloured = start_on_terminal(*command, env={})
+    coloured = start_on_terminal(*command, env={"COLUMNS": "1000"})
 
     assert "\x1b" not in plain
     assert "\x1b[31merror" in coloured
     assert "\x1b[33mwarning" in coloured
-    assert start_on_terminal(*command, env={"NO_COLOR": "1"}) == plain
+    assert start_on_terminal(*command, env={"NO_COLOR": "1", "COLUMNS": "1000"}) == plain
 
 
 def test_words_that_no_terminal_should_obey(content: Path) -> None:

@@ -39,12 +39,14 @@ def full_desk(empty_desk: Desk) -> Desk:
 
 
 def test_drafts_are_listed(full_desk: Desk) -> None:
-    """A table names slug, title, date and path."""
+    """A table names slug, state, title, date and path."""
     done = ask(full_desk, "drafts")
 
     heading, line = done.stdout.splitlines()
-    assert heading.split() == ["SLUG", "TITLE", "DATE", "PATH"]
-    assert line.startswith("begun  Begun: a long title, longer than any table should…  2027-01-01")
+    assert heading.split() == ["SLUG", "STATE", "TITLE", "DATE", "PATH"]
+    assert line.startswith(
+        "begun  draft  Begun: a long title, longer than any table should…  2027-01-01"
+    )
     assert line.endswith("content/posts/begun.md")
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -54,7 +56,7 @@ def test_what_waits_is_listed_as_it_appears(full_desk: Desk) -> None:
     lines = ask(full_desk, "future").stdout.splitlines()
 
     assert [line.split()[0] for line in lines[1:]] == ["soon", "waiting"]
-    assert lines[1].split()[1:3] == ["紙の端", "2026-05-01T00:00:01Z"]
+    assert lines[1].split()[1:4] == ["scheduled", "紙の端", "2026-05-01T00:00:01Z"]
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,7 @@ def test_json_says_all_of_it(full_desk: Desk) -> None:
         "slug": "old",
         "title": "Old",
         "kind": "post",
+        "state": "published",
         "date": "2024-03-01",
         "updated": "2024-03-01",
         "path": str(full_desk.content / "posts" / "old.md"),
@@ -113,7 +116,8 @@ def test_files_that_cannot_be_read_are_owned_up_to(full_desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["nonsense"], ["stale", "--older-than", "-1"], ["stale", "--older-than", "soon"], []]
+    "words",
+    [["nonsense"], ["stale", "--older-than", "-1"], ["stale", "--older-than", "soon"], ["post"]],
 )
 def test_a_question_that_makes_no_sense_is_refused(empty_desk: Desk, words: list[str]) -> None:
     """One sentence, and status 2."""

@@ -62,7 +62,7 @@ def override(journal: Path, name: str, text: str) -> None:
 
 def test_ours_ask_for_nothing_unknown(journal: Path) -> None:
     """A journal in the default theme is built by templates that are all strict."""
-    assert command(journal, "check") == (0, "1 file: 0 errors, 0 warnings\n")
+    assert command(journal, "check") == (0, "0 errors, 0 warnings in 1 file\n")
     status, said = command(journal, "build")
     notes = read_notes(journal / "build" / "current")
 

@@ -1,0 +1,121 @@
+"""`watch`: build whenever the content changes and whenever a scheduled post is due."""
+
+import argparse
+import os
+import signal
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Event
+from types import FrameType
+
+from rich.console import Console
+
+from edge_api.schema.installed_code import InstalledCode
+from site_build import options
+from site_build.build.fingerprint import SOURCES
+from site_build.cli.build import make_order
+from site_build.cli.relay import relay_output
+from site_build.cli.terminal import count, open_console, print_findings
+from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
+from site_build.pelican_plugin.plugin import list_sources
+from site_build.progress import Observer, Report
+from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, publish
+from site_build.text import write_instant
+
+
+def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
+    """Declare the command's options."""
+    options.add(parser, settings, "content", "output", "site-url", "strict", "jobs")
+    parser.add_argument(
+        "--stay",
+        action="store_true",
+        help="keep running when the installed code changes (default: exit with status 75)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Publish until a signal ends it; SIGTERM, by which services are stopped, is a success.
+
+    Returns 75 (EX_TEMPFAIL of sysexits.h) where other code is installed, for whoever starts it
+    again. Raises KeyboardInterrupt for any other signal.
+    """
+    code = InstalledCode(*SOURCES)
+    ending = Event()
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        ending.set()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, end)
+    order = make_order(arguments, Observer())
+    try:
+        with relay_output():
+            sources = list_sources(order.content)
+            with HeartbeatThread(order.output, code) as heart:
+                tell = Chronicle(open_console(), order.content)
+                publish(order, sources, tell, heart, stays=arguments.stay)
+    except KeyboardInterrupt:
+        if not ending.is_set():
+            raise
+        return 0
+    return os.EX_TEMPFAIL
+
+
+class Chronicle:
+    """Prints what a watcher does, and of the findings those that the build before did not have."""
+
+    def __init__(self, console: Console, content: Path) -> None:
+        self._console, self._content = console, content
+        self._known = Counter[Diagnostic]()
+        """What was there before, wherever in its file."""
+        self._placed: set[Diagnostic] = set()
+
+    def __call__(self, news: ReleaseEvent) -> None:
+        """Print one event."""
+        match news:
+            case ReleaseEvent("served", Report() as report):
+                counts = self._compare(report.findings)
+                posts = count(report.posts, "post")
+                self._console.print(f"{report.build_id} is served, with {posts}{counts}")
+                if report.held:
+                    self._console.print(describe_held(report.held))
+            case ReleaseEvent("prepared", Report() as report):
+                ready = f"is ready for {write_instant(report.built_for)}"
+                self._console.print(f"{report.build_id} {ready}")
+            case ReleaseEvent(error=BuildError() as error):
+                then = "and the build is tried again"
+                if isinstance(error, ContentError):
+                    self._compare(error.findings)
+                    then = "until the content is fixed"
+                self._console.print(f"{error}; what is served stays, {then}")
+            case _:
+                self._console.print("the installed code has changed; it runs after a new start")
+        self._console.file.flush()
+
+    def _compare(self, findings: tuple[Diagnostic, ...]) -> str:
+        """Print the findings that are new; return how many are, how many are fixed, and left.
+
+        One that only moved within its file is not new.
+        """
+        now = Counter(map(_forget_place, findings))
+        fresh, gone = now - self._known, self._known - now
+        new = []
+        for each in findings:
+            if each not in self._placed and fresh[_forget_place(each)]:
+                fresh[_forget_place(each)] -= 1
+                new.append(each)
+        kept = Counter[Diagnostic]()
+        if any(each.severity == "error" for each in findings):
+            # Not all warnings are looked for then: those that are missing come back with the fix.
+            kept = Counter({each: n for each, n in gone.items() if each.severity == "warning"})
+        self._known, self._placed = now + kept, {*findings}
+        print_findings(self._console, self._content, new)
+        counts = {"new": len(new), "fixed": (gone - kept).total()}
+        counts["left"] = len(findings) - len(new)
+        listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
+        return f"; findings: {listed}" if listed else ""
+
+
+def _forget_place(finding: Diagnostic) -> Diagnostic:
+    return finding._replace(line=1, column=1)

@@ -1,0 +1,230 @@
+"""`post publish`, `schedule` and `withdraw`: the head says it, and every other byte stays."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from edge_api.schema.environment import BUILD
+from edge_api.schema.installed_code import Heartbeat
+from site_build.content.document import read_document
+from tests.site_build.test_commands import Run, run
+
+pytestmark = pytest.mark.size("test")
+__all__ = ["run"]
+
+HEAD = "title: Of ink # a comment\nslug: ink\n"
+NOW = "now"
+"""Stands for the present instant."""
+
+
+@pytest.fixture
+def content(tmp_path: Path) -> Path:
+    """Return a content folder with a post and a page."""
+    for kind in ("posts", "pages"):
+        (tmp_path / "content" / kind).mkdir(parents=True)
+        date = "date: 2026-01-01\n" if kind == "posts" else ""
+        text = f"---\ntitle: Other\nslug: other-{kind}\n{date}---\nWords.\n"
+        (tmp_path / "content" / kind / "other.md").write_text(text)
+    return tmp_path / "content"
+
+
+def write(content: Path, lines: str, name: str = "ink", ends: str = "\n") -> Path:
+    """Write a post with lines in its head."""
+    path = content / "posts" / f"{name}.md"
+    path.write_bytes(f"---\n{HEAD}{lines}---\n\nstatus: draft\n".replace("\n", ends).encode())
+    return path
+
+
+def read(path: Path) -> str:
+    """Return what follows the usual lines of the head, with the present instant as a word."""
+    text = path.read_bytes().decode().replace("\r\n", "\n")
+    assert text.startswith(f"---\n{HEAD}")
+    assert text.endswith("---\n\nstatus: draft\n")
+    lines = text.removeprefix(f"---\n{HEAD}").removesuffix("---\n\nstatus: draft\n")
+    for seconds in range(120):
+        instant = datetime.now(UTC) - timedelta(seconds=seconds)
+        lines = lines.replace(f"{instant:%Y-%m-%dT%H:%M:%SZ}", NOW)
+    return lines
+
+
+FUTURE = "2999-01-01T00:00:00Z"
+STARTED = "2026-03-01T09:30:15Z  # when it was started"
+EDITS = [
+    # A draft is published: dated now if it has no date, one that is to come, or only that of `new`.
+    ("publish", "status: draft\n", f"date: {NOW}\n"),
+    ("publish", f"date: {STARTED}\nstatus: draft\n", f"date: {NOW}\n"),
+    ("publish", f"date: {FUTURE} # so\nstatus: draft\n", f"date: {NOW} # so\n"),
+    ("publish", "date:\nstatus: draft\ntags: [a]\n", f"date: {NOW}\ntags: [a]\n"),
+    ("publish", "status: 'draft' # yet\ndate: 2026-03-01\n", "date: 2026-03-01\n"),
+    # A scheduled post is published now.
+    ("publish", f"date: {FUTURE}\n", f"date: {NOW}\n"),
+    ("schedule", "date: 2026-03-01\n", f"date: {FUTURE}\n"),
+    ("schedule", f"date: {STARTED}\nstatus: draft\n", f"date: {FUTURE}\n"),
+    ("schedule", "status: draft\n", f"date: {FUTURE}\n"),
+    ("withdraw", "date: 2026-03-01\n", "date: 2026-03-01\nstatus: draft\n"),
+    (
+        "withdraw",
+        "status: published # yes\ndate: 2026-03-01\n",
+        "status: draft # yes\ndate: 2026-03-01\n",
+    ),
+    ("withdraw", f"date: {FUTURE}\n", f"date: {FUTURE}\nstatus: draft\n"),
+]
+
+
+@pytest.mark.parametrize(("action", "before", "after"), EDITS)
+def test_an_action_changes_the_head_alone(
+    content: Path, run: Run, action: str, before: str, after: str
+) -> None:
+    """Comments, order, quotes and line ends of all else stay; the post says what it should."""
+    ends = "\r\n" if "# so" in before else "\n"
+    path = write(content, before, ends=ends)
+    words = [FUTURE] if action == "schedule" else []
+    told = run("post", action, "ink", *words, "--content", content, "--output", content.parent)
+    document, findings = read_document("posts/ink.md", path.read_bytes())
+
+    assert (told.status, told.err) == (0, "")
+    assert read(path) == after
+    assert path.read_bytes().count(b"\r\n") == path.read_bytes().count(b"\n") * (ends == "\r\n")
+    assert findings == []
+    assert document
+    assert document.draft is (action == "withdraw")
+    assert told.out.startswith(f"{path} is ")
+
+
+@pytest.mark.parametrize(
+    ("action", "before", "sentence"),
+    [
+        ("publish", "date: 2026-03-01\n", "is published already; nothing is changed\n"),
+        (
+            "withdraw",
+            "date: 2026-03-01\nstatus: draft\n",
+            "is a draft already; nothing is changed\n",
+        ),
+    ],
+)
+def test_what_is_so_already_is_left(
+    content: Path, run: Run, action: str, before: str, sentence: str
+) -> None:
+    """Neither a second publication nor a second withdrawal touches the file."""
+    path = write(content, before)
+    told = run("post", action, "ink", "--content", content)
+
+    assert (told.status, told.out) == (0, f"{path} {sentence}")
+    assert read(path) == before
+
+
+def test_pelicans_head_is_changed_too(content: Path, run: Run) -> None:
+    """It has no fences; its lines are those of a post all the same."""
+    path = content / "posts" / "pelican.md"
+    path.write_text("Title: P\nSlug: pelican\nStatus: draft\nDate: 2026-03-01\n\nWords.\n")
+    words = ("--content", content)
+
+    assert run("post", "publish", "pelican", *words).status == 0
+    assert path.read_text() == "Title: P\nSlug: pelican\nDate: 2026-03-01\n\nWords.\n"
+    assert run("post", "withdraw", "pelican", *words).status == 0
+    expected = "Title: P\nSlug: pelican\nDate: 2026-03-01\nstatus: draft\n\nWords.\n"
+    assert path.read_text() == expected
+
+
+def test_a_draft_with_faults_is_not_published_but_withdrawn(content: Path, run: Run) -> None:
+    """Readers would not see it; a post that has to go goes, whatever is wrong with it."""
+    path = write(content, "date: 2026-02-30\nstatus: draft\ntags: {}\n")
+    for words in (("publish", "ink"), ("schedule", "ink", FUTURE)):
+        told = run("post", *words, "--content", content)
+        assert told.status == 1
+        assert "  error  `tags` is " in told.out
+        assert told.err == f"nothing is changed: fix {path} before readers see it\n"
+        assert "status: draft" in path.read_text()
+    path = write(content, "date: 2026-02-30\n")
+
+    assert run("post", "withdraw", "ink", "--content", content).status == 0
+    assert read(path) == "date: 2026-02-30\nstatus: draft\n"
+
+
+def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
+    """An unknown slug names the nearest, two posts are both named, and the past is no schedule."""
+    first, second = write(content, "status: draft\n"), write(content, "", "second")
+    texts = [first.read_bytes(), second.read_bytes()]
+    words = ("--content", content)
+
+    twice = run("post", "publish", "ink", *words)
+    assert (twice.status, twice.out) == (1, "")
+    assert twice.err == f"{first} and {second} have the slug ink; give one of them another\n"
+    second.unlink()
+    assert (
+        run("post", "publish", "inc", *words).err
+        == "no post has the slug 'inc'; did you mean 'ink'?\n"
+    )
+    page = run("post", "withdraw", "other-pages", *words)
+    assert page.status == 1
+    assert "no post has the slug 'other-pages'; did you mean 'other-posts'?" in page.err
+    past = run("post", "schedule", "ink", "2026-03-01", *words)
+    assert past.status == 2
+    assert "2026-03-01T00:00:00Z is past; `post publish ink` publishes it now" in past.err
+    assert first.read_bytes() == texts[0]
+
+
+def test_a_head_in_one_line_is_left_to_its_author(content: Path, run: Run) -> None:
+    """A mapping in braces has no lines to change."""
+    path = content / "posts" / "flow.md"
+    path.write_text("---\n{title: F, slug: flow, date: 2026-03-01, status: draft}\n---\nWords.\n")
+    text = path.read_bytes()
+    told = run("post", "publish", "flow", "--content", content)
+
+    assert told.status == 1
+    assert path.read_bytes() == text
+
+
+def test_it_says_when_readers_see_it(content: Path, run: Run) -> None:
+    """At once with a watcher, which its heartbeat tells; else after a build."""
+    output = content.parent / "build"
+    words = ("--content", content, "--output", output)
+    write(content, "status: draft\n")
+    assert f"; readers see it after {BUILD} build\n" in run("post", "publish", "ink", *words).out
+    told = run("post", "schedule", "ink", FUTURE, *words).out
+    assert f"readers see it from {FUTURE} on: if {BUILD} watch runs, or a build then\n" in told
+    now = datetime.now(UTC)
+    Heartbeat(at=now, active_at=now, pid=1, code_changed=False, failure="").write(output)
+
+    told = run("post", "withdraw", "ink", *words).out
+    assert "readers see it no longer within seconds, since a watcher runs\n" in told
+    told = run("post", "schedule", "ink", FUTURE, *words).out
+    assert f"readers see it from {FUTURE} on: the watcher publishes it\n" in told
+
+
+def test_a_new_draft_gets_its_date_when_it_is_published(content: Path, run: Run) -> None:
+    """Until then its date is that of its start; a date that was chosen stays."""
+    words = ("--content", content)
+    run("new", "Ink", *words)
+    path = content / "posts" / "ink.md"
+    assert "Z  # when it was started\n" in path.read_text()
+    run("post", "publish", "ink", *words)
+    text = path.read_text()
+    assert "started" not in text
+    assert "status" not in text
+    run("post", "withdraw", "ink", *words)
+    run("post", "publish", "ink", *words)
+    assert path.read_text() == text
+
+    run("new", "Chosen", "--date", "2026-03-01", *words)
+    run("post", "publish", "chosen", *words)
+    assert "\ndate: 2026-03-01T00:00:00Z\n" in (content / "posts" / "chosen.md").read_text()
+
+
+def test_list_shows_the_state(content: Path, run: Run) -> None:
+    """Of all posts and pages, unless some are asked for."""
+    write(content, f"date: {FUTURE}\n")
+    write(content, "date: 2026-03-01\nstatus: draft\n", "second")
+    (content / "posts" / "second.md").write_text(
+        (content / "posts" / "second.md").read_text().replace("slug: ink", "slug: second")
+    )
+    lines = [line.split() for line in run("list", "--content", content).out.splitlines()]
+
+    assert lines[0][1] == "STATE"
+    assert sorted(line[:2] for line in lines[1:]) == [
+        ["ink", "scheduled"],
+        ["other-pages", "published"],
+        ["other-posts", "published"],
+        ["second", "draft"],
+    ]
