@@ -65,6 +65,10 @@ class Places:
         self._starts = [0, *(end.end() for end in re.finditer("\n", text))]
         self._first_line = first_line
 
+    def begin(self, line: int) -> int:
+        """Return the offset at which a line begins; the text's first is 0."""
+        return self._starts[line]
+
     def locate(self, offset: int) -> tuple[int, int]:
         """Return the line and the column of `offset`."""
         line = bisect_right(self._starts, offset) - 1

@@ -27,6 +27,7 @@ from site_build.checks.raw_markup import (
 from site_build.errors import Diagnostic
 from site_build.markup.blocks import TooDeepError
 from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
+from site_build.markup.plates import show_plates
 from site_build.markup.sanitize import repair
 from site_build.site import Document
 from site_build.text import Places, shorten
@@ -57,6 +58,7 @@ _TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
 """Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
 _CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
 _NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
+_NOTES: Final = re.compile(r'<li id="fn-([^"]+)"')
 _UNDEFINED: Final = re.compile(r"(?<![\w\]])\[[^\[\]<>]{1,200}\]\[([^\[\]<>]{1,200})\]")
 _SCHEMES: Final = ("http", "https", "mailto")
 _SCHEMES_KNOWN: Final = {*_SCHEMES, "ftp", "tel", "sms", "xmpp", "irc", "matrix", "magnet", "geo"}
@@ -92,7 +94,7 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
     facts = _Analyzer(document, places, marked).examine(page, conversion)
     plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
     if "<" in document.markdown:  # what Markdown makes by itself is balanced
-        plain = replace(plain, html=repair(plain.html))
+        plain = replace(plain, html=show_plates(repair(plain.html), dialect.site_url, plays=True))
     return facts, plain
 
 
@@ -117,12 +119,14 @@ class _Analyzer:
 
     def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
         """Walk over the page that a text was converted to, in the order in which it is read."""
-        self._examine_markup(conversion.html)
-        path, first = self.document.path, self.document.body_line
-        self.notes += [
-            Diagnostic(path, first + fault.line, 1, "warning", strip_marks(fault.message))
-            for fault in conversion.faults
-        ]
+        prose = blank_code(self.document.markdown)
+        self._examine_markup(conversion.html, prose)
+        ends: dict[object, int] = {}
+        for fault in conversion.faults:
+            line = self.places.begin(fault.line)
+            at = prose.find(strip_marks(fault.at), ends.get(fault, line))
+            ends[fault] = at + 1
+            self._note(max(at, line), strip_marks(fault.message))
         for node in page.css(f"h1,h2,h3,h4,h5,h6,{','.join(_ADDRESSES)}"):
             if node.tag in _ADDRESSES:
                 self._collect(node)
@@ -143,9 +147,8 @@ class _Analyzer:
             tuple(self.outside),
         )
 
-    def _examine_markup(self, html: str) -> None:
+    def _examine_markup(self, html: str, prose: str) -> None:
         """Look at what was written as HTML, and at Markdown that is none."""
-        prose = blank_code(self.document.markdown)
         for offset, message in find_leftovers(html, prose):
             self._note(offset, message)
         if "<" not in prose:
@@ -179,10 +182,14 @@ class _Analyzer:
         if level == 1:
             self._note(offset, "a second h1 beside the page's title; use a lower heading")
         elif level > self.level + 1:
-            after = f"h{self.level}" if self.headings else "the page's title"
-            excess = level - self.level - 1
-            fix = f"make it h{self.level + 1} (take away {excess if excess > 1 else 'a'} #)"
-            self._note(offset, f"the heading jumps to h{level} after {after}; {fix}")
+            # In a text that uses `#`, all headings are a level lower on the page than they say.
+            typed = self.document.markdown[:offset].rpartition("\n")[2].count("#")
+            after, own, fit = (
+                f"`{'#' * (each - level + typed)}`" if typed else f"h{each}"
+                for each in (self.level, level, self.level + 1)
+            )
+            after = after if self.headings else "the page's title"
+            self._note(offset, f"the heading jumps to {own} after {after}; write {fit}")
         elif not self.headings and words == self.document.title.casefold().split():
             self._note(offset, "the heading repeats the title, which stands above it; take it out")
         self.level = level
@@ -211,8 +218,14 @@ class _Analyzer:
                 offset = None if at < 0 else at
             if name not in node.attributes or offset is None:
                 continue
-            for address in _split_addresses(name, strip_marks(value or "")):
-                self._keep(offset, address, node.tag or "")
+            parent = node.parent if node.tag == "source" else None
+            played = parent.tag if parent and parent.tag != "picture" else node.tag
+            tag = "img" if name == "poster" else played
+            plain = strip_marks(value or "")
+            candidates = [each.split() for each in plain.split(",")]  # a `srcset` has several
+            one = [plain.strip().strip("<>")]
+            for address in one if name != "srcset" else [each[0] for each in candidates if each]:
+                self._keep(offset, address, tag or "")
 
     def _keep(self, offset: int, address: str, tag: str) -> None:
         shown = tag not in _LINKS
@@ -227,14 +240,20 @@ class _Analyzer:
     def _examine_outside(self, offset: int, address: str, tag: str) -> None:
         """Tell of addresses that the site's policy makes vain."""
         scheme = address.partition(":")[0].lower()
-        if tag in _LINKS and _LOCAL.match(address):
+        near = get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)
+        if len(scheme) == 1 or scheme == "file":
+            self._note(offset, "the file is on your own machine; copy it to content/images")
+        elif tag in _LINKS and _LOCAL.match(address):
             self._note(
                 offset, "the link leads to the reader's own machine; write the address of the site"
             )
-        elif tag in _LINKS and (meant := _guess_scheme(scheme)):
-            self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{meant}:`?")
+        elif tag in _LINKS and scheme not in _SCHEMES_KNOWN and near:
+            self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{near[0]}:`?")
         elif tag in _LINKS and scheme in {"javascript", "vbscript", "data"}:
             self._note(offset, f"a link by `{scheme}:` does nothing here; write an address")
+        elif tag in {"video", "audio"}:
+            what = f"`<{tag}>` of another site is shown as a link"
+            self._note(offset, f"{what}; copy the file to content/images to have it played")
         elif tag in _MEDIA and scheme != "data":
             self._note(offset, "pages show nothing of other sites; copy the file to content/images")
 
@@ -242,21 +261,6 @@ class _Analyzer:
         """Return where an element was written, by its own number or by a mark in it."""
         number = node.attributes.get(ATTRIBUTE)
         return self.marked.find_number(number) if number else self.marked.find(marked)
-
-
-def _guess_scheme(scheme: str) -> str | None:
-    if scheme in _SCHEMES_KNOWN or scheme.startswith("//"):
-        return None
-    return next(iter(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)), None)
-
-
-def _split_addresses(attribute: str, value: str) -> Iterator[str]:
-    """Yield the addresses in an attribute's value; `srcset` holds several."""
-    if attribute != "srcset":
-        yield value.strip().strip("<>")
-        return
-    for candidate in value.split(","):
-        yield from candidate.split()[:1]
 
 
 def blank_code(markdown: str) -> str:
@@ -298,6 +302,12 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
     """
     if "[^" not in prose and "][" not in prose:
         return
+    for name in _NOTES.findall(html):
+        sign = re.escape(name).replace(r"\-", "[- ]")
+        if f'href="#fn-{name}"' not in html and (note := re.search(rf"\[\^{sign}\]:", prose)):
+            mark = f"`{note[0][:-1]}`"
+            fix = f"write {mark} in the text, or remove it"
+            yield note.start(), f"the note {mark} is never used; {fix}"
     shown = _CODE.sub("", html)
     for name in dict.fromkeys(_NOTE.findall(shown)):
         sign = f"[^{name}]"

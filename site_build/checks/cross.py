@@ -36,6 +36,8 @@ _SLIP = 3
 
 _DOCUMENT = re.compile(r"(?:[^/]+/)+|(?:[^/]+/)*[^/.]+(?:\.html)?")
 """An address that a document could have."""
+_FILE = re.compile(r"\.(?!html?$|md$)\w{1,5}$")
+"""Ends the address of what is no page."""
 _RULES = SourceRules()
 
 
@@ -275,10 +277,18 @@ class CrossCheck:
         # An address of another site that lacks its scheme.
         if re.match(r"(?:[a-z0-9-]+\.)+[a-z]{2,}/", reference.address):
             return f"write https://{reference.address}"
-        # The name may differ by a slip, or by capitals alone.
-        files = self._urls.files if reference.shown else ()
-        for near in get_close_matches(path.casefold(), files, n=1, cutoff=0.8):
-            return f"did you mean /{self._urls.files[near]}?"
+        if re.fullmatch(r"[^\s@/:]+@(?:[\w-]+\.)+[a-z]{2,}", reference.address):
+            return f"write mailto:{reference.address}"
+        # A file may have another folder, be meant from the top, or differ by a slip or capitals.
+        files = self._urls.files if reference.shown or _FILE.search(path) else {}
+        written = find_source("", reference.address.replace("\\", "/")).casefold()
+        near = (
+            [file for file in files if file.rpartition("/")[2] == written.rpartition("/")[2]]
+            or get_close_matches(path.casefold(), files, n=1, cutoff=0.8)
+            or get_close_matches(written, files, n=1, cutoff=0.8)
+        )
+        if near:
+            return f"did you mean /{files[near[0]]}?"
         last = re.sub(r"\.\w{1,5}$", "", path.rstrip("/").rpartition("/")[2])
         slug = make_slug(last)
         meant = self._urls.slugs.get(last) or self._urls.slugs.get(slug)
@@ -327,7 +337,7 @@ class NearSlugs:
 
 @lru_cache(4_096)  # What one document misspells, others often do.
 def _find_near(name: str, anchors: tuple[str, ...]) -> str | None:
-    return next(iter(get_close_matches(name, anchors, n=1)), None)
+    return next(iter(get_close_matches(name, anchors, n=1, cutoff=0.75)), None)
 
 
 def _quote(address: str) -> str:

@@ -130,10 +130,10 @@ _UNTERMINATED: Final = re.compile(
 """A `<` that begins no tag, because a quote before its `>` has no end."""
 _SHOWN: Final = 30
 _NEVER_RUN: Final = {
-    "script": "runs no script of a text",
-    "iframe": "shows no other page within it",
-    "embed": "shows no embedded program",
-    "object": "shows no embedded program",
+    "script": "has no effect: the site runs no script of a text; remove it",
+    "embed": "has no effect: the site shows no embedded program; remove it, or link to it",
+    "object": "has no effect: the site shows no embedded program; remove it, or link to it",
+    "iframe": "is shown as a link: pages show no other page within them; write the link",
 }
 
 
@@ -230,7 +230,7 @@ def _open(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
 def _complain(name: str) -> str:
     """Return what is wrong with using an element at all, or an empty text."""
     if name in _NEVER_RUN:
-        return f"`<{name}>` is in vain: the site {_NEVER_RUN[name]}; take it out, or link to it"
+        return f"`<{name}>` {_NEVER_RUN[name]}"
     if name in {"html", "head", "body"}:
         return f"`<{name}>` belongs to the page around a text; take it out"
     if name.endswith(":"):

@@ -6,7 +6,7 @@ The same reading says which elements GitHub makes, and where.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -17,6 +17,7 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
+from site_build.markup.foreign import find_foreign, find_lost_blocks
 from site_build.markup.structure import Fault, Mark, count_struck, find_elements
 from site_build.text import shorten
 
@@ -33,6 +34,12 @@ _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *$", re.I
 _MARKDOWN_INSIDE: Final = re.compile(r"<[A-Za-z][^<>]*\smarkdown(?=[\s=>])")
 """Says that Markdown stands within an element, which Python-Markdown alone reads so."""
 _NUMBERED: Final = re.compile(r"( *\d+)(?=\. )")
+_MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
+"""Those of a check, which tell where each part was written."""
+_LITERAL: Final = re.compile(
+    r"<(?P<end>/?)(?:code|pre|kbd|samp|tt|script|style|textarea|svg|math)\b", re.IGNORECASE
+)
+"""Elements whose content is shown as it is, or not as prose."""
 
 
 class Reading(NamedTuple):
@@ -75,27 +82,39 @@ class BlockReader:
         self._blocks.use(dollarmath_plugin, allow_labels=False, allow_blank_lines=False)
         self._blocks.core.ruler.enableOnly(["normalize", "block"])
         self._inline = MarkdownIt("commonmark")
+        self._inline.use(dollarmath_plugin, allow_labels=False, allow_digits=False)
         self._inline.inline.ruler.enableOnly(
-            ["text", "escape", "backticks", "link", "autolink", "html_inline"]
+            ["text", "escape", "backticks", "link", "autolink", "html_inline", "math_inline"]
         )
+        self._inline.core.ruler.disable("text_join")  # it takes what is escaped for prose
 
     def read(self, lines: list[str], makers: Makers) -> Reading:
         """Return the blocks of a text without tabs; raises TooDeepError."""
-        tokens = self._blocks.parse("\n".join(lines))
+        self._names: dict[str, object] = {}
+        tokens = self._blocks.parse("\n".join(lines), self._names)
         for token in tokens:
             if token.level > DEEPEST:
                 raise TooDeepError(token.map[0] if token.map else 0)
         return _Walk(lines, tokens, makers, self._read_inline).read()
 
-    def _read_inline(self, text: str) -> Iterator[str]:
-        """Yield the elements within a line that count as structure."""
-        prose = ""
-        for token in self._inline.parseInline(text)[0].children or ():
+    def _read_inline(self, text: str) -> tuple[list[str], str]:
+        """Return the elements within lines that count as structure, and what is prose.
+
+        In that a `*` stands for anything else, such as code, a tag, a formula or an escaped sign.
+        """
+        elements: list[str] = []
+        prose = shown = ""
+        is_literal = False
+        for token in self._inline.parseInline(text, self._names)[0].children or ():
             if token.type == "html_inline":
-                yield from find_elements(token.content)
-            is_prose = token.type in {"text", "softbreak"}
-            prose += (token.content or " ") if is_prose else "*"
-        yield from ["del"] * count_struck(prose)
+                elements += find_elements(token.content)
+                if tag := _LITERAL.match(token.content):
+                    is_literal = not tag["end"]
+            piece = (token.content or "\n") if token.type in {"text", "softbreak"} else "*"
+            prose += piece
+            is_shortcode = token.type == "html_inline" and shown.endswith("{{")
+            shown += token.content if is_shortcode else "*" if is_literal else piece
+        return elements + ["del"] * count_struck(prose), shown
 
 
 class _Walk:
@@ -110,7 +129,7 @@ class _Walk:
         lines: list[str],
         tokens: list[Token],
         makers: Makers,
-        read_inline: Callable[[str], Iterator[str]],
+        read_inline: Callable[[str], tuple[list[str], str]],
     ) -> None:
         self._source = lines
         self._lines = list(lines)
@@ -180,6 +199,7 @@ class _Walk:
         if token.type == "html_block":
             for element in find_elements(content):
                 self._mark(element, start)
+            self._faults += find_foreign(content, self._read_inline, start)
             return content.split("\n") if self._keeps_html else [self._makers.html(content)]
         if token.type == "hr":
             return ["---"]
@@ -189,6 +209,10 @@ class _Walk:
         closing = self._lines[end - 1].strip()
         if end - 1 == start or closing.strip(token.markup[0]) or len(closing) < len(token.markup):
             message = f"this code block is never closed; add {shorten(token.markup, 20)} below it"
+            self._faults.append(Fault(start, message))
+        if token.info.split()[:1] == ["mermaid"]:
+            fix = "show a picture of it, or call the block `text`"
+            message = f"GitHub draws this diagram, and here it is shown as code; {fix}"
             self._faults.append(Fault(start, message))
         return [self._makers.code(token.info.strip(), token.content)]
 
@@ -200,14 +224,16 @@ class _Walk:
         text = self._tokens[self._at].content
         self._at += 1
         if "~" in text or "<" in text:
-            for element in self._read_inline(text):
+            for element in self._read_inline(text)[0]:
                 self._mark(element, line)
+        self._faults += find_foreign(text, self._read_inline, line)
         return text
 
     def _write_paragraph(self, _token: Token, start: int, end: int) -> list[str]:
         self._take_text(start)
         self._at += 1
         lines = self._lines[start:end]
+        self._faults += find_lost_blocks([_MARKS.sub("", line).strip() for line in lines], start)
         lines[0] = lines[0].lstrip(" ")
         for number, line in enumerate(lines):
             if line.lstrip(" ").startswith("#"):  # Python-Markdown needs no blank for a heading

@@ -24,6 +24,7 @@ from markdown.treeprocessors import Treeprocessor
 from edge_api.schema.highlighting import CodeFormatter
 from site_build.addresses import SourceRules
 from site_build.markup.blocks import APART
+from site_build.markup.emoji import show_emoji
 from site_build.markup.github import GITHUB, GitHub
 from site_build.markup.structure import Fault
 from site_build.site import Document
@@ -117,6 +118,8 @@ class Converter:
         html = self._markdown.reset().convert(document.markdown)
         faults = self._github.find_faults(document.markdown, html) if self._github else ()
         toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
+        if self._github:  # only now: ids of headings come of what was typed, as on GitHub
+            html, toc = show_emoji(html), show_emoji(toc)
         return Conversion(html, toc, tuple(faults))
 
 

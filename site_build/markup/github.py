@@ -19,6 +19,7 @@ from markdown.preprocessors import Preprocessor
 from markdown.util import AtomicString
 
 from site_build.markup.blocks import BlockReader, Makers, Reading
+from site_build.markup.emoji import ESCAPED
 from site_build.markup.structure import Fault, compare
 
 LONGEST: Final = 4000
@@ -153,6 +154,7 @@ class CodeSpans(inlinepatterns.BacktickInlineProcessor):
 
 SIGNS: Final[Mapping[str, Sequence[str]]] = {
     "backtick": ("`",),
+    "escaped_emoji": ("\\:",),
     "escape": ("\\",),
     "formula": ("$",),
     "reference": ("[",),
@@ -200,6 +202,8 @@ class GitHub(Extension):
             md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
         line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
+        emoji = inlinepatterns.SubstituteTagInlineProcessor(r"\\(?=:[a-z0-9_+-]+:)", ESCAPED)
+        md.inlinePatterns.register(emoji, "escaped_emoji", 181)
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
     def reset(self) -> None:

@@ -14,6 +14,7 @@ import nh3
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.markup.convert import SCROLLER
+from site_build.markup.plates import show_plates
 from site_build.text import strip_control_characters
 
 _OPENING: Final = "<main><article><section><aside><header><footer><nav><figure>"
@@ -113,7 +114,7 @@ _ANCHOR = re.compile(r'<a class="heading-anchor"[^>]*>#</a>')
 def sanitize(html: str, base_url: str) -> str:
     """Return `html` by the allow-list, relative addresses made absolute against `base_url`."""
     cleaned = nh3.clean(
-        _ANCHOR.sub("", html),
+        _ANCHOR.sub("", show_plates(html, base_url, plays=False)),
         tags=set(_TAGS.split()),
         clean_content_tags=set(_SILENCED),
         attributes=_ATTRIBUTES,

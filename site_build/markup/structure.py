@@ -43,6 +43,8 @@ class Fault(NamedTuple):
     line: int
     """Of the text, from 0."""
     message: str
+    at: str = ""
+    """What was written there, or how it begins; empty: the line as a whole."""
 
 
 def find_elements(html: str) -> list[str]:

@@ -90,25 +90,28 @@ BRACKETS = "describe it between the brackets"
         ("![a](b.png)", []),
         (
             "### a",
-            [
-                (
-                    "1:5 warning the heading jumps to h3 after the page's title; "
-                    "make it h2 (take away a #)"
-                )
-            ],
+            ["1:5 warning the heading jumps to `###` after the page's title; write `##`"],
         ),
         ("## a\n\n### b\n\n## c\n\n### d", []),
         (
             "## a\n\n#### b",
-            ["3:6 warning the heading jumps to h4 after h2; make it h3 (take away a #)"],
+            ["3:6 warning the heading jumps to `####` after `##`; write `###`"],
         ),
         (
             "## a\n\n> ##### b",
-            ["3:9 warning the heading jumps to h5 after h2; make it h3 (take away 2 #)"],
+            ["3:9 warning the heading jumps to `#####` after `##`; write `###`"],
+        ),
+        (
+            "# a\n\n#### b",  # which the page shows as an h2 and an h5
+            ["3:6 warning the heading jumps to `####` after `#`; write `##`"],
+        ),
+        (
+            "## a\n\n# b",
+            ["1:4 warning the heading jumps to `##` after the page's title; write `#`"],
         ),
         (
             "a\n-\n\n<h5>b</h5>",
-            ["4:1 warning the heading jumps to h5 after h2; make it h3 (take away 2 #)"],
+            ["4:1 warning the heading jumps to h5 after h2; write h3"],
         ),
         ("# a\n\n## b\n\n# c", []),
         ("<h1>a</h1>", ["1:1 warning a second h1 beside the page's title; use a lower heading"]),
@@ -152,7 +155,7 @@ def said(markdown: str) -> list[str]:
         ("<https://a.example/> a@b.example <c@d.example>", []),
         (
             "<script>if (a<b) c()</script>",
-            ["1:1 `<script>` is in vain: the site runs no script of a text"],
+            ["1:1 `<script>` has no effect: the site runs no script of a text"],
         ),
         ("<svg><path d=''/><g><T/></g></svg>", []),
         ("<!-- <T> <center> -->", []),
@@ -171,6 +174,8 @@ def said(markdown: str) -> list[str]:
         ("[a](http://localhost:8000/b)", ["1:5 the link leads to the reader's own machine"]),
         ("[a](https://127.0.0.1)", ["1:5 the link leads to the reader's own machine"]),
         ("[a](https://localhost.example/)", []),
+        ("![a](C:\\Pictures\\b.png)", ["1:6 the file is on your own machine"]),
+        ("[a](file:///b.pdf)", ["1:5 the file is on your own machine"]),
     ],
 )
 def test_html_and_what_came_out_as_letters(markdown: str, notes: list[str]) -> None:
@@ -525,6 +530,17 @@ def test_links_that_lead_somewhere(address: str) -> None:
         ("[a](/journal/other/#Here)", "nothing on /journal/other/ is named `#Here`; did you mean"),
         ("[a](/journal/draft/)", "the link leads to a draft, posts/draft.md; publish it, or take"),
         ("[a](/journal/future/)", "the link leads to posts/future.md, which appears on 2027-06-01"),
+        (
+            "![a](images/b.png)",
+            "missing image or file: `images/b.png`; did you mean /images/b.png?",
+        ),
+        ("![a](b.png)", "missing image or file: `b.png`; did you mean /images/b.png?"),
+        ("![a](images\\b.png)", "missing image or file: `images\\b.png`; did you mean /images/b.p"),
+        ("[a](img/b.png)", "broken link: no page at `img/b.png`; did you mean /images/b.png?"),
+        ("[a](a.b@c.example)", "broken link: no page at `a.b@c.example`; write mailto:a.b@c.exam"),
+        ("[a](/journal/ohter-one/)", "broken link: no page at `/journal/ohter-one/`; fix the add"),
+        ("[a](/journal/other/#three)", "nothing on /journal/other/ is named `#three`; did you me"),
+        ("[a](/journal/other/#thrifty)", "nothing on /journal/other/ is named `#thrifty`; name a"),
         ("[a](/[x]/)", "broken link: no page at `/[x]/`; fix the address, or remove it"),
     ],
 )

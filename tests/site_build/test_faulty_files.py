@@ -39,7 +39,7 @@ FAULTS: dict[str, tuple[str, str, int, str]] = {
     "file": ("", "[Words](gud.md).", 7, "broken link"),
     "picture": ("", "![A plan](/images/plam.svg)", 7, "did you mean /images/plan.svg?"),
     "alt": ("", "Words.\n\n![](/images/plan.svg)", 9, "no alt text"),
-    "jump": ("", "#### Deep\n\nWords.", 7, "make it h2 (take away 2 #)"),
+    "jump": ("", "#### Deep\n\nWords.", 7, "write `##`"),
     "element": ("", "Words.\n\n<div>\n\nMore.", 9, "`<div>` is not closed"),
     "comment": ("", "Words.\n\n<!-- More.", 9, "the comment `<!--` is never closed"),
     "formula": ("", "Words.\n\n$$\n\\frac{a\n$$", 10, "the formula cannot be read"),

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.checks.analyse import analyse
 from site_build.errors import BuildError
 from site_build.markup.blocks import DEEPEST
-from site_build.markup.convert import Converter, Dialect
+from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.github import GITHUB, FormulaError, write_mathml
 from site_build.markup.sanitize import sanitize
 from site_build.markup.structure import find_elements
@@ -46,7 +46,17 @@ def read_as_github(markdown: str) -> list[str]:
 
 def find_faults(markdown: str) -> list[str]:
     """Return what the author of a text has to fix, as lines."""
-    return [f"{line + 1}: {message}" for line, message in convert(markdown).faults]
+    return [f"{line + 1}: {message}" for line, message, _ in convert(markdown).faults]
+
+
+def list_differences(conversion: Conversion) -> list[str]:
+    """Return what is said of a text that comes out otherwise than on GitHub."""
+    said = [fault.message for fault in conversion.faults]
+    return [
+        message
+        for message in said
+        if re.search("GitHub and not here|not on GitHub|never closed", message)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -108,10 +118,10 @@ def test_the_posts_that_people_wrote() -> None:
         markdown = frontmatter.load(str(path)).content
         converted = convert(markdown, _CONVERTER)
         if list_elements(converted.html) == read_as_github(markdown):
-            alarms += [path.name] * bool(converted.faults)
+            alarms += [path.name] * bool(list_differences(converted))
         else:
             different.append(path.name)
-            silent += [path.name] * (not converted.faults)
+            silent += [path.name] * (not list_differences(converted))
 
     assert posts
     assert len(different) <= 15
@@ -132,7 +142,7 @@ def test_whatever_differs_is_named(text: str) -> None:
     # GitHub's reader sees no tasks in quotes, and its site does.
     made, wanted = list_elements(converted.html), read_as_github(text)
     if [each for each in made if each != "input"] != [each for each in wanted if each != "input"]:
-        assert converted.faults
+        assert list_differences(converted)
 
 
 @pytest.mark.parametrize("kind", ["note", "tip", "important", "warning", "caution"])

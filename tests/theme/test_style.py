@@ -13,7 +13,7 @@ BUDGET = 14_000
 """Bytes of CSS that a page may load, as brotli."""
 
 MADE_ELSEWHERE = re.compile(
-    r"hue-\d+|heading-anchor|align-\w+|footnote\S*|highlight|linenos"
+    r"hue-\d+|heading-anchor|align-\w+|plate|footnote\S*|highlight|linenos"
     r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
     r"|task-list-item|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
     r"|code|copy|unseen|series|related|search-\w+|snippet|thick-\d"
