@@ -17,13 +17,10 @@ def make_slug(title: str) -> str:
     """Return a slug for `title`, or an empty string when nothing in it can be written in a-z0-9."""
     plain = unidecode(title, errors="ignore").lower()
     plain = re.sub(r"(?<=[a-z0-9])['\u2019`](?=[a-z0-9])", "", plain)  # an apostrophe in a word
-    slug = ""
-    for word in re.findall("[a-z0-9]+", plain):
-        longer = f"{slug}-{word}" if slug else word[:LONGEST_SLUG]
-        if len(longer) > LONGEST_SLUG:
-            break
-        slug = longer
-    return slug
+    slug = "-".join(re.findall("[a-z0-9]+", plain))
+    if len(slug) <= LONGEST_SLUG:
+        return slug
+    return slug[: LONGEST_SLUG + 1].rpartition("-")[0] or slug[:LONGEST_SLUG]
 
 
 def fold(text: str) -> str:
@@ -62,14 +59,11 @@ class Places:
     """Turns offsets of one text into lines and columns, both from 1, columns in code points."""
 
     def __init__(self, text: str, first_line: int = 1) -> None:
-        self._starts = [0, *(end.end() for end in re.finditer("\n", text))]
+        self.starts = [0, *(end.end() for end in re.finditer("\n", text))]
+        """Offsets at which lines begin."""
         self._first_line = first_line
-
-    def begin(self, line: int) -> int:
-        """Return the offset at which a line begins; the text's first is 0."""
-        return self._starts[line]
 
     def locate(self, offset: int) -> tuple[int, int]:
         """Return the line and the column of `offset`."""
-        line = bisect_right(self._starts, offset) - 1
-        return self._first_line + line, offset - self._starts[line] + 1
+        line = bisect_right(self.starts, offset) - 1
+        return self._first_line + line, offset - self.starts[line] + 1

@@ -47,9 +47,8 @@ def find_card(font: Font | None, slug: str = "") -> CardPlace | None:
 
 def design_card(identity: Identity, post: Document) -> Card:
     """Return what the card of a post shows."""
-    published = post.published
     hues = tuple(choose_hue(make_slug(tag)) for tag in post.tags)
-    return Card(identity.name, post.title, f"{published.day} {published:%B %Y}", hues)
+    return Card(identity.name, post.title, f"{post.published.day} {post.published:%B %Y}", hues)
 
 
 def list_cards(site: Site, font: Font) -> Iterator[Target]:
@@ -68,8 +67,7 @@ def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target
     documents = (each.path for each in site.documents)
     for picture, form in content.image_set.list_forms(documents, site.identity.portrait):
         file = content.former.get(picture.path, folder / picture.path)
-        make = partial(encode, file, picture, form)
-        yield ImageTarget(form.path, make_key(form.path), make)
+        yield ImageTarget(form.path, make_key(form.path), partial(encode, file, picture, form))
 
 
 def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iterator[Target]:
@@ -100,10 +98,10 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
     held = b""  # what these files use, which nobody has understood, waits with them
-    for path in (each.path for each in content.held):
-        if stamp(request.content / path, follows=False) != GONE:
-            with suppress(OSError):
-                held += read_bytes(request.content, path).replace(b"\0", b"")
+    paths = {each.path for each in content.held}
+    for path in (e for e in paths if stamp(request.content / e, follows=False) != GONE):
+        with suppress(OSError):
+            held += read_bytes(request.content, path).replace(b"\0", b"")
     said = held.decode(errors="ignore")
     found |= {e for e in content.files.values() if said and PurePosixPath(e).name in said}
     found -= found and list_uses(public, content.facts, content.files)

@@ -117,7 +117,6 @@ class SiteBuild:
         self._cache = Cache(request.cache)
         self.content = known.content
         self._before, self._is_output_checked = known.manifest, known.is_output_checked
-        self._kept: KeptSources = {}
         self._leaf_size, self._policy = style.leaf_size, style.policy
         self._targets: dict[str, Target] = {}
         self._entries: dict[str, Entry] = {}
@@ -129,14 +128,16 @@ class SiteBuild:
             with self._relate(code, known.related) as wait:
                 self.findings = known.check()
                 named = {each.path for each in self.findings if each.severity == "error"}
-                errors = (e for e in self.content.held if e.finding.severity == "error")
-                self._held = tuple(errors)
+                held = self.content.held
+                self._held = tuple(each for each in held if each.finding.severity == "error")
                 self.findings += tuple(e.finding for e in self._held if e.path not in named)
                 if request.strict and self.findings:
                     raise ContentError(self.findings)
-                if request.kept:
-                    public = (*self.site.posts, *self.site.pages)
-                    self._kept = keep_sources(request.kept, request.content, public)
+                self._kept: KeptSources = (
+                    keep_sources(request.kept, request.content, self.site.documents)
+                    if request.kept
+                    else {}
+                )
                 self._prepare(identity, style, code)
                 self.related = wait()
 
@@ -255,15 +256,15 @@ class SiteBuild:
         with self._cache:
             full_texts = list_full_texts(self.site, self._lines, has_cards=bool(self.font))
             # A setting of Pelican's may put a feed of its own there.
-            more = [each for each in full_texts if each.path not in self._targets]
-            self._run(self._recall(more))
+            self._run(self._recall(e for e in full_texts if e.path not in self._targets))
             self._take_in(folder)
             build_id = self._name(lines)
             self._write_index(build_id, lines)
             self._forget_others(self._targets.values(), slack=2 * len(lines))
         slugs_at = {each.path: each.slug_at for each in self.content.documents}
-        lists = self.site.identity.addresses
-        self.findings += tuple(list_gone(self._before.entries, self._entries, slugs_at, lists))
+        self.findings += tuple(
+            list_gone(self._before.entries, self._entries, slugs_at, self.site.identity.addresses)
+        )
         entries, now = self._entries.values(), self.request.now
         self.report = Report(
             build_id=build_id,
@@ -308,8 +309,7 @@ class SiteBuild:
         yield from list_pictures(folder, content, site)
         yield from list_cards(site, self.font) if self.font else ()
         yield from list_records(site, content.minutes)
-        has_leaves = site.identity.addresses.has_leaves and self._leaf_size
-        size = self._leaf_size if has_leaves else len(site.posts)
+        size = (site.identity.addresses.has_leaves and self._leaf_size) or len(site.posts)
         yield from list_outputs(site, size, content.image_set, self.texts)
         yield from list_notices(site.identity, self._policy, now)
 
@@ -350,9 +350,14 @@ class SiteBuild:
         """Return the build's id: the instant, and a digest of all that it says."""
         files = sorted((entry.path, entry.digest) for entry in self._entries.values())
         now, identity = self.request.now, self.site.identity
-        templates = sorted(self.edge_templates.sources.items())
-        digests = [line.digest for line in lines]
-        digest = make_key(INDEX_FORMAT, now, identity, files, digests, templates)
+        digest = make_key(
+            INDEX_FORMAT,
+            now,
+            identity,
+            files,
+            [line.digest for line in lines],
+            sorted(self.edge_templates.sources.items()),
+        )
         return f"{now:%Y%m%dT%H%M%SZ}-{digest.hex()[:12]}"
 
     def _write_index(self, build_id: str, lines: Sequence[Line]) -> None:

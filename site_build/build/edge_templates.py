@@ -152,10 +152,7 @@ def _list_wanted() -> dict[str, tuple[Sequence[str], Samples]]:
     """
     forms = {form.template: (("values", "errors"), _sample_form(form.fields)) for form in FORMS}
     pages = {f"{page}.html": (given, PAGE_SAMPLES[page]) for page, given in PAGES.items()}
-    reference: dict[str, tuple[Sequence[str], Samples]] = {
-        name: (given, ()) for name, given in REFERENCE.items()
-    }
-    return {**forms, **pages, **reference}
+    return {**forms, **pages, **{name: (given, ()) for name, given in REFERENCE.items()}}
 
 
 @lru_cache(maxsize=64)  # A watcher and a preview come back with the same templates.

@@ -191,8 +191,7 @@ class Target:
 
     def run(self, context: TargetContext) -> Result:
         """Make and write the file; return what the manifest has to know."""
-        key = self.find_key(context, "", "")
-        return context.output.write(self.path, self.make(context), key)
+        return context.output.write(self.path, self.make(context), self.find_key(context, "", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,8 +333,8 @@ class RecordTarget(Target):
 
     def run(self, context: TargetContext) -> Result:
         """Put a new line down."""
-        key = self.find_key(context, "", "")
-        return context.index.spool(self.document.slug, self.make(context), key)
+        line, key = self.make(context), self.find_key(context, "", "")
+        return context.index.spool(self.document.slug, line, key)
 
 
 def render_page(template: Template, values: Mapping[str, object], path: str) -> str:

@@ -123,7 +123,7 @@ class _Analyzer:
         self._examine_markup(conversion.html, prose)
         ends: dict[object, int] = {}
         for fault in conversion.faults:
-            line = self.places.begin(fault.line)
+            line = self.places.starts[fault.line]
             at = prose.find(strip_marks(fault.at), ends.get(fault, line))
             ends[fault] = at + 1
             self._note(max(at, line), strip_marks(fault.message))
@@ -222,9 +222,10 @@ class _Analyzer:
             played = parent.tag if parent and parent.tag != "picture" else node.tag
             tag = "img" if name == "poster" else played
             plain = strip_marks(value or "")
-            candidates = [each.split() for each in plain.split(",")]  # a `srcset` has several
-            one = [plain.strip().strip("<>")]
-            for address in one if name != "srcset" else [each[0] for each in candidates if each]:
+            addresses = [plain.strip().strip("<>")]
+            if name == "srcset":
+                addresses = [each.split()[0] for each in plain.split(",") if each.strip()]
+            for address in addresses:
                 self._keep(offset, address, tag or "")
 
     def _keep(self, offset: int, address: str, tag: str) -> None:
@@ -240,22 +241,29 @@ class _Analyzer:
     def _examine_outside(self, offset: int, address: str, tag: str) -> None:
         """Tell of addresses that the site's policy makes vain."""
         scheme = address.partition(":")[0].lower()
-        near = get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75)
-        if len(scheme) == 1 or scheme == "file":
-            self._note(offset, "the file is on your own machine; copy it to content/images")
-        elif tag in _LINKS and _LOCAL.match(address):
-            self._note(
-                offset, "the link leads to the reader's own machine; write the address of the site"
-            )
-        elif tag in _LINKS and scheme not in _SCHEMES_KNOWN and near:
-            self._note(offset, f"`{scheme}:` is no kind of address; did you mean `{near[0]}:`?")
-        elif tag in _LINKS and scheme in {"javascript", "vbscript", "data"}:
-            self._note(offset, f"a link by `{scheme}:` does nothing here; write an address")
-        elif tag in {"video", "audio"}:
-            what = f"`<{tag}>` of another site is shown as a link"
-            self._note(offset, f"{what}; copy the file to content/images to have it played")
-        elif tag in _MEDIA and scheme != "data":
-            self._note(offset, "pages show nothing of other sites; copy the file to content/images")
+        near = "".join(get_close_matches(scheme, _SCHEMES, n=1, cutoff=0.75))
+        is_link, is_unknown = tag in _LINKS, scheme not in _SCHEMES_KNOWN
+        cases = {
+            "the file is on your own machine; copy it to content/images": (
+                len(scheme) == 1 or scheme == "file"
+            ),
+            "the link leads to the reader's own machine; write the address of the site": (
+                is_link and _LOCAL.match(address)
+            ),
+            f"`{scheme}:` is no kind of address; did you mean `{near}:`?": (
+                is_link and is_unknown and near
+            ),
+            f"a link by `{scheme}:` does nothing here; write an address": (
+                is_link and scheme in {"javascript", "vbscript", "data"}
+            ),
+            f"`<{tag}>` of another site is shown as a link; copy the file to content/images to "
+            "have it played": tag in {"video", "audio"},
+            "pages show nothing of other sites; copy the file to content/images": (
+                tag in _MEDIA and scheme != "data"
+            ),
+        }
+        if message := next((message for message, holds in cases.items() if holds), ""):
+            self._note(offset, message)
 
     def _find(self, node: LexborNode, marked: str) -> int | None:
         """Return where an element was written, by its own number or by a mark in it."""
@@ -306,8 +314,8 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
         sign = re.escape(name).replace(r"\-", "[- ]")
         if f'href="#fn-{name}"' not in html and (note := re.search(rf"\[\^{sign}\]:", prose)):
             mark = f"`{note[0][:-1]}`"
-            fix = f"write {mark} in the text, or remove it"
-            yield note.start(), f"the note {mark} is never used; {fix}"
+            what = f"the note {mark} is never used; write {mark} in the text, or remove it"
+            yield note.start(), what
     shown = _CODE.sub("", html)
     for name in dict.fromkeys(_NOTE.findall(shown)):
         sign = f"[^{name}]"

@@ -58,11 +58,10 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
     for group in sharing.values():
         for each in group if len(group) > 1 else ():
             others = sorted((other.path, other.address) for other in group if other is not each)
-            more = f" and {len(others) - 1} more" if len(others) > 1 else ""
-            path, address = others[0]
-            does = f"as {path}{more} does"
-            if address != each.address:
-                does = f"which some disks cannot tell from /{address} of {path}{more}"
+            (path, address), *rest = others
+            owner = f"{path} and {len(rest)} more" if rest else path
+            differs = f"which some disks cannot tell from /{address} of {owner}"
+            does = differs if address != each.address else f"as {owner} does"
             message = f"the slug gives the address /{each.address}, {does}; change one of them"
             findings.append(Diagnostic(each.path, *each.slug_at, "error", message))
     return findings
@@ -133,8 +132,8 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
 
 def find_losers(
     documents: Iterable[Document], kept: Mapping[str, tuple[str, str]]
-) -> dict[str, str]:
-    """Return the paths of documents whose address, slug or alias another has, and that one's path.
+) -> dict[str, Diagnostic]:
+    """Return an error for each document whose address, slug or alias another has, by its path.
 
     Those come first whose digest `kept` has by their path, then those whose slug it has; drafts
     come last.
@@ -144,15 +143,16 @@ def find_losers(
 
     def rank(document: Document) -> tuple[bool, bool, bool, str]:
         digest, slug = kept.get(document.path, ("", ""))
-        is_new, is_moved = digest != document.digest, slug != document.slug
-        return document.draft, is_new, is_moved, document.path
+        is_moved = fold(slug) != fold(document.slug)
+        return document.draft, digest != document.digest, is_moved, document.path
 
     for document in sorted(documents, key=rank):
         names = [("address", fold(document.address))]
         names += [("slug", fold(document.slug))] if document.kind == "post" else []
         names += [("alias", alias.path) for alias in document.aliases]
         if owner := next((taken[name] for name in names if name in taken), None):
-            losers[document.path] = owner
+            message = f"the address is that of {owner}; choose another slug"
+            losers[document.path] = Diagnostic(document.path, 1, 1, "error", message)
         else:
             taken.update(dict.fromkeys(names, document.path))
     return losers
@@ -163,13 +163,6 @@ class CrossCheck:
 
     What it finds about the links of a document is kept while all addresses and anchors stay.
     """
-
-    _urls: UrlMap
-    _conflicts: tuple[Diagnostic, ...]
-    _near: "NearSlugs"
-    _facts: Mapping[str, Facts]
-    _now: datetime
-    _complete: bool
 
     def __init__(self, rules: SourceRules = _RULES) -> None:
         self._rules = rules
@@ -184,9 +177,8 @@ class CrossCheck:
 
         It is a warning where drafts alone have them. A build asks twice for the same documents.
         """
-        mapped = [*map(id, documents)], files
-        if mapped != self._mapped:
-            self._mapped, self._held = mapped, documents  # or an id would come again
+        if (documents, files) != self._mapped:
+            self._mapped = documents, files
             self._urls, found = _find_conflicts(documents, files, self._rules)
             if found and (public := [each for each in documents if not each.draft]) != documents:
                 serious = {each[:3] for each in _find_conflicts(public, files, self._rules)[1]}
@@ -216,8 +208,8 @@ class CrossCheck:
             for slug, at in urls.slugs.items()
             if not (urls.documents[at].draft or urls.documents[at].hidden)
         )
-        self._near, self._facts, self._now = NearSlugs(public), facts, now
-        self._complete = complete
+        self._near, self._facts = NearSlugs(public), facts
+        self._now, self._complete = now, complete
         basis = (
             (urls.others, urls.files, complete),
             [

@@ -75,15 +75,9 @@ class Marked:
             return ""
         whole = place.lastgroup in {"attribute", "tag", "description"}
         self._offsets.append(place.start() if whole else place.start(place.lastgroup or 0))
-        match place.lastgroup:
-            case "attribute":
-                self.attributes += 1
-                return f"{ATTRIBUTE}={number} "
-            case "tag":
-                self.attributes += 1
-                return f" {ATTRIBUTE}={number}"
-            case _:
-                return chr(_FIRST + number)
+        forms = {"attribute": f"{ATTRIBUTE}={number} ", "tag": f" {ATTRIBUTE}={number}"}
+        self.attributes += place.lastgroup in forms
+        return forms.get(place.lastgroup or "", chr(_FIRST + number))
 
     def find(self, marked: str) -> int | None:
         """Return the offset that the first mark in `marked` stands for."""
@@ -129,11 +123,12 @@ _UNTERMINATED: Final = re.compile(
 )
 """A `<` that begins no tag, because a quote before its `>` has no end."""
 _SHOWN: Final = 30
-_NEVER_RUN: Final = {
+_MISPLACED: Final = {
     "script": "has no effect: the site runs no script of a text; remove it",
     "embed": "has no effect: the site shows no embedded program; remove it, or link to it",
     "object": "has no effect: the site shows no embedded program; remove it, or link to it",
     "iframe": "is shown as a link: pages show no other page within them; write the link",
+    **dict.fromkeys(("html", "head", "body"), "belongs to the page around a text; take it out"),
 }
 
 
@@ -198,12 +193,18 @@ def find_flaws(html: str) -> Iterator[Flaw]:
         seen[tag] = place.ordinal + 1
         if closes:
             yield from _close(place, open_tags)
-        else:
-            if name in TABLE_PARTS and seen.get("<table", 0) == seen.get("</table", 0):
-                message = f"`<{name}>` is outside of a table; write `<table>` around it"
-                yield place._replace(message=message)
-            yield from _open(place, open_tags)
-    yield from filter(None, map(_unclosed, open_tags))
+            continue
+        if name in TABLE_PARTS and seen.get("<table", 0) == seen.get("</table", 0):
+            message = f"`<{name}>` is outside of a table; write `<table>` around it"
+            yield place._replace(message=message)
+        if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].message == "p":
+            open_tags.pop()
+        if name not in VOID:
+            open_tags.append(place)
+        if complaint := _complain(name):
+            yield place._replace(message=complaint)
+    for place in open_tags:
+        yield from _explain_open(place)
 
 
 def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
@@ -217,28 +218,16 @@ def find_unterminated(prose: str) -> Iterator[tuple[int, str]]:
             yield tag.start(), f"`{name}` has a quote that is never closed; write it before the `>`"
 
 
-def _open(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
-    name = place.message
-    if name in ENDS_PARAGRAPH and open_tags and open_tags[-1].message == "p":
-        open_tags.pop()
-    if name not in VOID:
-        open_tags.append(place)
-    if complaint := _complain(name):
-        yield place._replace(message=complaint)
-
-
 def _complain(name: str) -> str:
     """Return what is wrong with using an element at all, or an empty text."""
-    if name in _NEVER_RUN:
-        return f"`<{name}>` {_NEVER_RUN[name]}"
-    if name in {"html", "head", "body"}:
-        return f"`<{name}>` belongs to the page around a text; take it out"
+    shown = shorten(name, _SHOWN)
+    if name in _MISPLACED:
+        return f"`<{name}>` {_MISPLACED[name]}"
     if name.endswith(":"):
-        return f'`<{shorten(name, _SHOWN)}…>` is no link within HTML; write `<a href="…">`'
-    if name not in ELEMENTS and "-" not in name:
-        tag = shorten(name, _SHOWN)
-        return f"`<{tag}>` is no element of HTML; use another, or put it between backticks"
-    return ""
+        return f'`<{shown}…>` is no link within HTML; write `<a href="…">`'
+    is_known = name in ELEMENTS or "-" in name
+    fix = "is no element of HTML; use another, or put it between backticks"
+    return "" if is_known else f"`<{shown}>` {fix}"
 
 
 def _close(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
@@ -250,16 +239,13 @@ def _close(place: Flaw, open_tags: list[Flaw]) -> Iterator[Flaw]:
             )
         return
     while (last := open_tags.pop()).message != name:
-        if flaw := _unclosed(last):
-            yield flaw
+        yield from _explain_open(last)
 
 
-def _unclosed(place: Flaw) -> Flaw | None:
-    """Return the flaw of an element without its end; of what is no element enough was said."""
-    name = place.message
-    if name in CLOSED_BY_OTHERS or name not in ELEMENTS:
-        return None
-    return place._replace(message=f"`<{name}>` is not closed; write `</{name}>`")
+def _explain_open(place: Flaw) -> Iterator[Flaw]:
+    """Yield the flaw of an element without its end; of what is no element enough was said."""
+    if (name := place.message) in ELEMENTS - CLOSED_BY_OTHERS:
+        yield place._replace(message=f"`<{name}>` is not closed; write `</{name}>`")
 
 
 MOST_OPEN = 500

@@ -1,7 +1,7 @@
 """`check --fix`: what has one right answer, shown as a difference, and written with consent."""
 
 import sys
-from collections.abc import Iterator
+from contextlib import suppress
 from difflib import unified_diff
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from site_build.cli.terminal import count
 from site_build.content.edits import fix_head, rewrite
 from site_build.content.sources import list_folder
 from site_build.errors import BuildError
+from site_build.text import shorten
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -22,47 +23,34 @@ def fix_content(console: Console, content: Path, rules: SourceRules, *, is_agree
 
     A file that cannot be written is named, and does not keep the others from it. Raises BuildError.
     """
-    changes: dict[str, tuple[bytes, bytes]] = {}
+    changes: list[tuple[str, bytes, bytes]] = []
     for path in list_folder(content, rules).sources:
-        try:
+        with suppress(OSError):  # The check names it.
             raw = (content / path).read_bytes()
-        except OSError:
-            continue  # The check names it.
-        if (fixed := fix_head(path, raw, rules)) != raw:
-            changes[path] = raw, fixed
+            fixed = fix_head(path, raw, rules)
+            changes += [(path, raw, fixed)] if fixed != raw else []
     if not changes:
         console.print("nothing has a form that can be fixed for you")
         return True
-    for path, (raw, fixed) in changes.items():
-        for line in _compare(str(content / path), raw, fixed):
-            console.print(Text(line, _COLOURS.get(line[:1], "")))
-    files = count(len(changes), "file")
-    if not is_agreed and not _ask(f"Change {files} so? [y/N] "):
+    for path, raw, fixed in changes:
+        name = str(content / path)
+        former, latter = (each.decode().splitlines() for each in (raw, fixed))
+        for line in unified_diff(former, latter, name, name, lineterm="", n=1):
+            # Without what a terminal would obey.
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)
+            console.print(Text(shown, _COLOURS.get(line[:1], "")))
+    files, written = count(len(changes), "file"), 0
+    if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
+        console.print(f"Change {files} so? [y/N] ", end="")
+        is_agreed = sys.stdin.readline().strip().lower() in {"y", "yes"}
+    if not is_agreed:
         console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
         return False
-    refused = 0
-    for path, (raw, fixed) in changes.items():
+    for path, raw, fixed in changes:
         try:
             rewrite(content, path, raw, fixed)
+            written += 1
         except BuildError as refusal:
-            refused += 1
             sys.stderr.write(f"{refusal}\n")
-    console.print(f"{count(len(changes) - refused, 'file')} changed")
-    return not refused
-
-
-def _ask(question: str) -> bool:
-    """Return whether somebody at a terminal agrees."""
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    try:
-        return input(question).strip().lower() in {"y", "yes"}
-    except EOFError:
-        return False
-
-
-def _compare(name: str, before: bytes, after: bytes) -> Iterator[str]:
-    """Yield the lines of a unified difference, without what a terminal would obey."""
-    former, latter = (each.decode().splitlines() for each in (before, after))
-    for line in unified_diff(former, latter, name, name, lineterm="", n=1):
-        yield "".join(sign if sign.isprintable() or sign == "\t" else "\ufffd" for sign in line)
+    console.print(f"{count(written, 'file')} changed")
+    return written == len(changes)

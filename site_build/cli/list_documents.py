@@ -32,9 +32,13 @@ _NOTHING: Mapping[Question, str] = {
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
-    questions = get_args(Question)
-    about = "what to list (default: all)"
-    parser.add_argument("question", nargs="?", choices=questions, default="all", help=about)
+    parser.add_argument(
+        "question",
+        nargs="?",
+        choices=get_args(Question),
+        default="all",
+        help="what to list (default: all)",
+    )
     options.add(parser, settings, "content", "now")
     parser.add_argument(
         "--older-than",
@@ -53,12 +57,26 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
-        console.print(
-            json.dumps([_tell(each, arguments.content, now) for each in chosen], indent=2)
-        )
+        told = [
+            {
+                "slug": each.slug,
+                "title": each.title,
+                "kind": each.kind,
+                "state": _name_state(each, now),
+                "date": _write(each.published),
+                "updated": _write(each.updated),
+                "path": str(arguments.content / each.path),
+            }
+            for each in chosen
+        ]
+        console.print(json.dumps(told, indent=2))
     elif chosen:
-        headings = ("SLUG", "STATE", "TITLE", "DATE", "PATH")
-        lines = [headings, *(_word(each, arguments, now) for each in chosen)]
+        lines = [("SLUG", "STATE", "TITLE", "DATE", "PATH")]
+        for each in chosen:
+            # What counts for stale documents is when they were updated.
+            instant = each.updated if arguments.question == "stale" else each.published
+            day, path = _write(instant) or "-", str(arguments.content / each.path)
+            lines.append((each.slug, _name_state(each, now), shorten(each.title, 50), day, path))
         widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
         for line in lines:
             cells = zip(line, widths, strict=True)
@@ -77,31 +95,9 @@ def _name_state(document: Document, now: datetime) -> str:
     return "published" if document.is_public_at(now) else "draft" if document.draft else "scheduled"
 
 
-def _tell(document: Document, content: Path, now: datetime) -> dict[str, object]:
-    return {
-        "slug": document.slug,
-        "title": document.title,
-        "kind": document.kind,
-        "state": _name_state(document, now),
-        "date": _write(document.published),
-        "updated": _write(document.updated),
-        "path": str(content / document.path),
-    }
-
-
-def _word(document: Document, arguments: argparse.Namespace, now: datetime) -> tuple[str, ...]:
-    """Return a line of the table; what counts for stale documents is when they were updated."""
-    instant = document.updated if arguments.question == "stale" else document.published
-    title = shorten(document.title, 50)
-    state, path = _name_state(document, now), str(arguments.content / document.path)
-    return document.slug, state, title, _write(instant) or "-", path
-
-
 def _write(instant: datetime) -> str | None:
     """Return an instant as front matter says it, None for a page without one."""
-    if instant == UNDATED:
-        return None
-    return write_instant(instant).removesuffix("T00:00:00Z")
+    return None if instant == UNDATED else write_instant(instant).removesuffix("T00:00:00Z")
 
 
 def _read(content: Path) -> tuple[list[Document], int]:
@@ -124,15 +120,12 @@ def _choose(
     All and drafts come by their path, future ones by the time when they appear, stale ones, which
     are public and were not updated for longer than `age`, the oldest first.
     """
-    match question:
-        case "all":
-            return [*documents]
-        case "drafts":
-            return [each for each in documents if each.draft]
-        case "future":
-            later = [each for each in documents if not each.draft and each.published > now]
-            return sorted(later, key=lambda each: (each.published, each.slug))
-        case "stale":
-            public = [each for each in documents if each.is_public_at(now)]
-            old = [each for each in public if each.updated != UNDATED and now - each.updated > age]
-            return sorted(old, key=lambda each: (each.updated, each.slug))
+    later = [each for each in documents if not each.draft and each.published > now]
+    dated = [each for each in documents if each.is_public_at(now) and each.updated != UNDATED]
+    old = [each for each in dated if now - each.updated > age]
+    return {
+        "all": [*documents],
+        "drafts": [each for each in documents if each.draft],
+        "future": sorted(later, key=lambda each: (each.published, each.slug)),
+        "stale": sorted(old, key=lambda each: (each.updated, each.slug)),
+    }[question]

@@ -1,7 +1,6 @@
 """`new`: start a post as a draft, a new file with a head that is right. No file is overwritten."""
 
 import argparse
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,18 +10,16 @@ from pathlib import Path
 import yaml
 
 from site_build import options
-from site_build.addresses import SourceRules
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
-from site_build.content.edits import STARTED
+from site_build.content.edits import STARTED, read_line
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
 from site_build.text import fold, make_slug
 
 FOLDER = "posts"
 _CHOOSE = "choose another title"
-_SLUG = re.compile(rb"^ {0,3}slug:[ \t]*[\"']?([^\s\"']+)", re.MULTILINE | re.IGNORECASE)
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -66,48 +63,29 @@ def start_post(
     slug = make_slug(title) or f"post-{date:%Y-%m-%d}"
     rules = find_dialect(content).rules
     name = f"{next(iter(rules.posts), '') or FOLDER}/{slug}.md"
-    text = _write_head(title, slug, date, tags, is_started=is_started)
+    write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)  # with quotes if needed
+    named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
+    listed = write({"tags": list(tags)}, default_flow_style=None)
+    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED if is_started else ''}\n"
+    text = f"---\n{named}{instant}{listed}description:\nstatus: draft\n---\n\n"
     _, findings = read_document(name, text.encode(), rules)
     if faults := [finding.message for finding in findings if finding.severity == "error"]:
         raise BuildError("; ".join(faults), 2)
     try:
-        if clash := _find_slug(content, slug, rules):
-            raise BuildError(f"{content / clash} has the slug {slug} already; {_CHOOSE}", 2)
-        return _create(content / name, text)
+        for path in list_folder(content, rules).sources:
+            taken = fold(read_line(read_bytes(content, path), "slug"))
+            if taken == slug and not rules.is_page(path):
+                raise BuildError(f"{content / path} has the slug {slug} already; {_CHOOSE}", 2)
+        (content / name).parent.mkdir(exist_ok=True)
+        with (content / name).open("x", encoding="utf-8", newline="\n") as file:
+            try:
+                file.write(text)
+            except OSError:
+                (content / name).unlink()
+                raise
     except FileExistsError:
         raise BuildError(f"{content / name} exists already; {_CHOOSE}", 2) from None
     except OSError as refusal:
         place = refusal.filename or content
         raise BuildError(f"{place} cannot be written or read: {refusal.strerror}", 2) from None
-
-
-def _write_head(
-    title: str, slug: str, date: datetime, tags: Sequence[str], *, is_started: bool
-) -> str:
-    """Return the front matter; whatever needs quotes in YAML gets them."""
-    write = partial(yaml.safe_dump, allow_unicode=True, width=sys.maxsize)
-    named = write({"title": title, "slug": slug}, default_flow_style=False, sort_keys=False)
-    listed = write({"tags": list(tags)}, default_flow_style=None)
-    instant = f"date: {date:%Y-%m-%dT%H:%M:%SZ}{STARTED if is_started else ''}\n"
-    return f"---\n{named}{instant}{listed}description:\nstatus: draft\n---\n\n"
-
-
-def _find_slug(content: Path, slug: str, rules: SourceRules) -> str | None:
-    """Return the post that has `slug`, whatever its file's name."""
-    for path in list_folder(content, rules).sources:
-        found = _SLUG.search(read_bytes(content, path)[:4_096])  # within the head
-        if found and fold(found[1].decode(errors="replace")) == slug and not rules.is_page(path):
-            return path
-    return None
-
-
-def _create(path: Path, text: str) -> Path:
-    """Write a new file whole; where that fails, none is left."""
-    path.parent.mkdir(exist_ok=True)
-    with path.open("x", encoding="utf-8", newline="\n") as file:
-        try:
-            file.write(text)
-        except OSError:
-            path.unlink()
-            raise
-    return path
+    return content / name

@@ -35,7 +35,10 @@ def print_findings(
     there are.
     """
     lines: list[str] = []
-    for kind in group(findings):
+    kinds: dict[str, list[Diagnostic]] = {}
+    for each in sorted(findings, key=lambda each: each.severity):
+        kinds.setdefault(each.kind, []).append(each)
+    for kind in kinds.values():
         shown = len(kind) if every else _SHOWN
         places = (os.path.join(folder, each.path) for each in kind[:shown])  # noqa: PTH118
         lines += (str(e._replace(path=path)) for e, path in zip(kind, places, strict=False))
@@ -43,8 +46,9 @@ def print_findings(
             lines.append(f"… and {more:,} more like these: {BUILD} check --all")
     if console.is_terminal:
         # A path or an address stays in one piece, for those who click on it.
-        layout = TextWrapper(console.width, subsequent_indent="    ", break_long_words=False)
-        layout.break_on_hyphens = False
+        layout = TextWrapper(
+            console.width, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+        )
         for line in lines:
             text = Text(layout.fill(line))
             text.highlight_regex(_PARTS)
@@ -57,17 +61,12 @@ def print_findings(
         console.on_broken_pipe()
 
 
-def group(findings: Iterable[Diagnostic]) -> list[list[Diagnostic]]:
-    """Return findings by kind, errors first, else in the order in which each kind begins."""
-    kinds: dict[str, list[Diagnostic]] = {}
-    for each in sorted(findings, key=lambda each: each.severity):
-        kinds.setdefault(each.kind, []).append(each)
-    return [*kinds.values()]
-
-
 def total(findings: Collection[Diagnostic], files: int) -> str:
     """Return how many findings there are, of how many kinds, in how many files."""
-    errors, kinds = sum(each.severity == "error" for each in findings), len(group(findings))
+    errors, kinds = (
+        sum(each.severity == "error" for each in findings),
+        len({e.kind for e in findings}),
+    )
     of = f" of {count(kinds, 'kind')}" if kinds < len(findings) else ""
     warnings = count(len(findings) - errors, "warning")
     return f"{count(errors, 'error')}, {warnings}{of} in {count(files, 'file')}"

@@ -6,7 +6,6 @@ import signal
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from threading import Event
 from types import FrameType
 
 from rich.console import Console
@@ -41,11 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     again. Raises KeyboardInterrupt for any other signal.
     """
     code = InstalledCode(*SOURCES)
-    ending = Event()
 
-    def end(_number: int, _frame: FrameType | None) -> None:
-        ending.set()
-        raise KeyboardInterrupt
+    def end(number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt(number)
 
     signal.signal(signal.SIGTERM, end)
     order = make_order(arguments, Observer())
@@ -55,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             with HeartbeatThread(order.output, code) as heart:
                 tell = Chronicle(open_console(), order.content)
                 publish(order, sources, tell, heart, stays=arguments.stay)
-    except KeyboardInterrupt:
-        if not ending.is_set():
+    except KeyboardInterrupt as ending:
+        if not ending.args:
             raise
         return 0
     return os.EX_TEMPFAIL
@@ -98,24 +95,21 @@ class Chronicle:
 
         One that only moved within its file is not new.
         """
-        now = Counter(map(_forget_place, findings))
-        fresh, gone = now - self._known, self._known - now
-        new = []
-        for each in findings:
-            if each not in self._placed and fresh[_forget_place(each)]:
-                fresh[_forget_place(each)] -= 1
-                new.append(each)
-        kept = Counter[Diagnostic]()
+        gone = Counter(self._known)
+        new: list[Diagnostic] = []
+        # Those that did not move come first: what is left of a kind has moved, or is new.
+        for each in sorted(findings, key=lambda each: each not in self._placed):
+            kind = each._replace(line=1, column=1)
+            new += [each] if gone[kind] < 1 else []
+            gone[kind] -= 1
+        gone, kept = +gone, Counter[Diagnostic]()
         if any(each.severity == "error" for each in findings):
             # Not all warnings are looked for then: those that are missing come back with the fix.
             kept = Counter({each: n for each, n in gone.items() if each.severity == "warning"})
-        self._known, self._placed = now + kept, {*findings}
+        self._placed = {*findings}
+        self._known = kept + Counter(each._replace(line=1, column=1) for each in findings)
         print_findings(self._console, self._content, new)
-        counts = {"new": len(new), "fixed": (gone - kept).total()}
-        counts["left"] = len(findings) - len(new)
+        fixed, left = (gone - kept).total(), len(findings) - len(new)
+        counts = {"new": len(new), "fixed": fixed, "left": left}
         listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
         return f"; findings: {listed}" if listed else ""
-
-
-def _forget_place(finding: Diagnostic) -> Diagnostic:
-    return finding._replace(line=1, column=1)

@@ -7,6 +7,7 @@ from datetime import datetime
 from site_build.content.kept import KeptSources
 from site_build.content.sources import Reading
 from site_build.errors import Diagnostic, Held
+from site_build.text import fold
 
 
 class Choice:
@@ -42,12 +43,8 @@ class Choice:
         reading = self.shown[error.path]
         if document := reading.document:
             kept = tuple(e for e in document.aliases if (e.line, e.column) != error[1:3])
-            document = replace(document, aliases=kept)
-            self.shown[error.path] = reading._replace(document=document)
-
-    def list_readings(self) -> list[Reading]:
-        """Return what is shown, sorted by path."""
-        return [self.shown[path] for path in sorted(self.shown)]
+            changed = replace(document, aliases=kept)
+            self.shown[error.path] = reading._replace(document=changed)
 
     def is_fresh(self, path: str) -> bool:
         """Return whether what is shown of a file is not what the build before shows."""
@@ -66,15 +63,17 @@ class Choice:
         reading = self._readings.get(path)
         document = reading and reading.document
         if reading and self._now:
-            is_public = document and document.is_public_at(self._now)
-            if reading.is_withdrawn or (document and not is_public):
+            public = document.is_public_at(self._now) if document else not reading.is_withdrawn
+            if not public:
                 return
         names = [path] if path in self._kept else []
         if not names:
             slug = document.slug if document else reading.slug if reading else ""
             gone = (each for each in self._kept if each not in self._readings)
             inside = path if path.endswith("/") else f"{path}/"
-            names = [e for e in gone if self._kept[e][1] == slug or e.startswith(inside)]
+            names = [
+                e for e in gone if fold(self._kept[e][1]) == fold(slug) or e.startswith(inside)
+            ]
         for name in names:
             found = self._recall(name)
             if found and found.document:

@@ -14,19 +14,12 @@ _ISO = re.compile(
 _LONGEST = 60
 """Characters; dateutil takes a time with the square of what is longer."""
 _DEFAULTS = (datetime(2001, 1, 1, 0), datetime(2002, 2, 2, 23))  # noqa: DTZ001 - only compared
-_ZONES = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7}
-"""Hours that RFC 5322 gives to names of zones; what others mean depends on the machine."""
-
-
-_UNKNOWN = timezone(timedelta(0), "unknown")
-"""Of a date that names another zone."""
-
-
-def _find_zone(name: str | None, seconds: int | None) -> tzinfo | None:
-    if seconds is not None:
-        return timezone(timedelta(seconds=seconds))
-    known = _ZONES.get(name or "")
-    return timezone(timedelta(hours=known)) if known else _UNKNOWN if name else None
+_ZONES = {
+    name: timezone(timedelta(hours=hours))
+    for sign, hours in (("E", -5), ("C", -6), ("M", -7), ("P", -8))
+    for name, hours in ((f"{sign}ST", hours), (f"{sign}DT", hours + 1))
+}
+"""Those that RFC 5322 names; what other names of zones mean depends on the machine."""
 
 
 def parse_instant(text: str) -> datetime:
@@ -51,20 +44,11 @@ def read_instant(text: str, zone: tzinfo) -> datetime:
 
 def read_moment(text: str) -> date | datetime:
     """Return the day or the instant that a text names; raises ValueError with the fix."""
-    text = " ".join(text.replace("_", " ").split())
-    if _ISO.fullmatch(text):
-        try:
-            instant = datetime.fromisoformat(text.upper())
-        except ValueError:
-            fault = f"is {text!r}, which is on no calendar; fix the day or time"
-            raise ValueError(fault) from None
-        return instant if ":" in text else instant.date()
-    moment = _guess(text)
-    if isinstance(moment, datetime) and moment.tzinfo is _UNKNOWN:
-        return moment.replace(tzinfo=None)
-    if moment:
+    if moment := _guess(text):
         return moment
-    raise ValueError(f"is {text[:40]!r}; write it as {DATE_FORMS}")
+    text = text.strip()
+    fixes = f"; write it as {DATE_FORMS}", ", which is on no calendar; fix the day or time"
+    raise ValueError(f"is {text[:40]!r}{fixes[bool(_ISO.fullmatch(text))]}")
 
 
 def write_moment(text: str) -> str:
@@ -74,32 +58,37 @@ def write_moment(text: str) -> str:
 
 def explain_doubt(text: str) -> str:
     """Return how a date was read that can be read in several ways, with the fix; else nothing."""
-    text = " ".join(text.replace("_", " ").split())
-    if _ISO.fullmatch(text):
-        return ""
-    if getattr(_guess(text), "tzinfo", None) is _UNKNOWN:
+    if _guess(text) != _guess(text, UTC):
         return (
             f"is {text!r}, whose zone is not known, so it is read in the site's; "
             f"write an offset, as {write_moment(text)}+01:00"
         )
-    readings = {
-        _guess(text, dayfirst=day, yearfirst=year)
-        for day in (False, True)
-        for year in (False, True)
-    } - {None}
-    if len(readings) == 1 or re.match("[0-9]{8}|[0-9]{4}[^0-9]", text):
+    both = (False,) if re.match("[0-9]{8}|[0-9]{4}[^0-9]", text.strip()) else (False, True)
+    readings = {_guess(text, dayfirst=day, yearfirst=year) for day in both for year in both}
+    if len(readings - {None}) == 1:
         return ""
     return f"is {text!r}, which is read as {write_moment(text)}; write it in that form"
 
 
-def _guess(text: str, **order: bool) -> date | datetime | None:
-    """Return what dateutil reads, or None where that is no whole day."""
+def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | datetime | None:
+    """Return what dateutil reads, or None where that is no whole day.
+
+    `unknown` is the zone of a name that nobody knows.
+    """
+    text = " ".join(text.replace("_", " ").split())
     if len(text) > _LONGEST:
         return None
+
+    def find_zone(name: str | None, seconds: int | None) -> tzinfo | None:
+        if seconds is not None:
+            return timezone(timedelta(seconds=seconds))
+        return _ZONES.get(name, unknown) if name else None
+
     try:
-        first, second = (
-            parse(text, default=each, tzinfos=_find_zone, **order) for each in _DEFAULTS
-        )
+        if _ISO.fullmatch(text):  # and many times as fast
+            instant = datetime.fromisoformat(text.upper())
+            return instant if ":" in text else instant.date()
+        first, second = (parse(text, default=e, tzinfos=find_zone, **order) for e in _DEFAULTS)
     except Exception:  # noqa: BLE001 - dateutil raises whatever its parts raise
         return None
     if first.date() != second.date():  # what the text lacks was taken from the defaults

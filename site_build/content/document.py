@@ -26,7 +26,6 @@ from site_build.content.head import (
     Entry,
     Fault,
     YamlFaultError,
-    find_members,
     find_value,
     make_entry,
     read_entries,
@@ -131,10 +130,7 @@ def _decode(raw: bytes) -> tuple[str, list[Fault]]:
 def _read_text(
     path: str, text: str, digest: str, rules: SourceRules
 ) -> tuple[Document | None, list[Fault]]:
-    try:
-        parts = _split(text)
-    except YamlFaultError as fault:
-        return None, [Fault(fault.offset, f"the front matter {fault}")]
+    parts = _split(text)
     if isinstance(parts, Fault):
         return None, [parts]
     kind: Kind = "page" if rules.is_page(path) else "post"
@@ -151,7 +147,8 @@ def _read_text(
     document = _make_document(path, head, body, digest, rules)
     slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
     aliases: dict[str, Alias] = {}
-    for given, at in zip(head.aliases, find_members(entries, "aliases"), strict=True):
+    members = next((each.members_at for each in entries if each.key == "aliases"), ())
+    for given, at in zip(head.aliases, members, strict=True):
         former = _canonical_path(document, given, rules)
         slug = rules.addresses.find_slug(former)
         aliases.setdefault(former, Alias(former, slug, *places.locate(at)))
@@ -185,7 +182,7 @@ def _canonical_path(document: Document, alias: str, rules: SourceRules) -> str:
 
 
 def _split(text: str) -> _Parts | Fault:
-    """Split a text; python-frontmatter's parts begin with a line end. Raises YamlFaultError."""
+    """Split a text; python-frontmatter's parts begin with a line end."""
     start = len(text) - len(text.lstrip())
     opening = HANDLER.FM_BOUNDARY.match(text, start)
     if opening is None and (found := read_pelican_head(text)):
@@ -206,7 +203,7 @@ def _split(text: str) -> _Parts | Fault:
         # Plain lines `Key: value` say what they mean with a second colon, too.
         is_other = SECOND_COLON not in str(fault) or _SIGN.search(head)
         if is_other or found is None or found[1] < len(head):
-            raise
+            return Fault(fault.offset, f"the front matter {fault}")
         entries = found[0]
     return _Parts(entries, start, len(text) - len(body), body.rstrip())
 

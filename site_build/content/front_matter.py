@@ -16,7 +16,6 @@ from pydantic import (
     ConfigDict,
     Field,
     ValidationInfo,
-    field_validator,
 )
 from pydantic_core import PydanticCustomError
 
@@ -94,11 +93,12 @@ def _require_revision(value: object, info: ValidationInfo) -> datetime:
     """
     revised = _require_instant(value, info)
     published: datetime | None = info.data.get("date")
-    zone = info.context or UTC
-    days = {each.astimezone(zone).date() for each in (revised, published or revised)}
-    if published and len(days) == 1 and not isinstance(read_moment(str(value)), datetime):
-        return max(revised, published)
-    return revised
+    if published is None or revised >= published:
+        return revised
+    days = {each.astimezone(info.context or UTC).date() for each in (revised, published)}
+    if len(days) > 1 or isinstance(read_moment(str(value)), datetime):
+        raise _fault("lies before `date`; a revision follows the publication")
+    return published
 
 
 def _require_list(value: object, info: ValidationInfo) -> object:
@@ -123,10 +123,8 @@ def _require(test: Callable[[str], object], explain: Callable[[str], str]) -> Be
 
 def _drop_repeated(tags: tuple[str, ...]) -> tuple[str, ...]:
     """Keep the first of the tags that differ in case alone."""
-    kept: dict[str, str] = {}
-    for tag in tags:
-        kept.setdefault(tag.casefold(), tag)
-    return tuple(kept.values())
+    first = {tag.casefold(): tag for tag in reversed(tags)}
+    return tuple(first[name] for name in dict.fromkeys(tag.casefold() for tag in tags))
 
 
 def _require_status(value: object) -> str:
@@ -218,14 +216,6 @@ class PageFrontMatter(BaseModel):
     image: Picture = Field("", description="A picture for its top and for lists, as a link to it.")
     image_alt: Text = Field("", description="What the picture shows, for who does not see it.")
     aliases: Aliases = Field((), description="Its former slugs and paths, which lead to it.")
-
-    @field_validator("updated")
-    @classmethod
-    def _follow_date(cls, updated: datetime | None, info: ValidationInfo) -> datetime | None:
-        published = info.data.get("date")
-        if updated and published and updated < published:
-            raise _fault("lies before `date`; a revision follows the publication")
-        return updated
 
 
 class PostFrontMatter(PageFrontMatter):

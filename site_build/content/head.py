@@ -306,19 +306,28 @@ def read_head(
         return None, faults + _explain_refusal(refusal, known, fence_at)
     both = (rules.addresses, addresses.HOUSE)
     forms, usual = ((each.post, each.page, each.list_overviews()) for each in both)
-    is_reserved = forms == usual and head.slug.casefold() in RESERVED_SLUGS[kind]
-    return head, faults + _check_values(kind, head, known, is_reserved=is_reserved)
+    faults += [
+        Fault(known[name].value_at, f"`{known[name].key}` {doubt}", "warning")
+        for name in ("date", "updated")
+        if getattr(head, name) and (doubt := explain_doubt(str(known[name].value)))
+    ]
+    if forms == usual and head.slug.casefold() in RESERVED_SLUGS[kind]:
+        message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
+        faults.append(Fault(known["slug"].value_at, message))
+    if kind == "page" and head.series:
+        message = "`series` is for posts, and this is a page; take it out"
+        faults.append(Fault(known["series"].key_at, message, "warning"))
+    if (length := len(head.description)) > LONGEST_DESCRIPTION:
+        entry = known["description"]
+        message = f"`{entry.key}` has {length} characters; shorten it to {LONGEST_DESCRIPTION}"
+        faults.append(Fault(entry.value_at, message, "warning"))
+    return head, faults
 
 
 def find_value(entries: list[Entry], name: str) -> int:
     """Return the offset of what a key says in a head that was understood; 0 without the key."""
     named = (each.value_at for each in entries if ALIASES.get(each.key, each.key) == name)
     return next(named, 0)
-
-
-def find_members(entries: list[Entry], name: str) -> tuple[int, ...]:
-    """Return the offsets of the members of a list in a head that was understood."""
-    return next((each.members_at for each in entries if each.key == name), ())
 
 
 def _sort_out(
@@ -377,24 +386,3 @@ def _explain_refusal(
             fault, member = Fault(entry.value_at, f"`{entry.key}` {complaint['msg']}"), ()
         faults.setdefault((name, *member), fault)
     return list(faults.values())
-
-
-def _check_values(
-    kind: Kind, head: PageFrontMatter, known: dict[str, Entry], *, is_reserved: bool
-) -> list[Fault]:
-    faults = [
-        Fault(known[name].value_at, f"`{known[name].key}` {doubt}", "warning")
-        for name in ("date", "updated")
-        if getattr(head, name) and (doubt := explain_doubt(str(known[name].value)))
-    ]
-    if is_reserved:
-        message = f"`slug` is {head.slug!r}, an address of the site itself; choose another"
-        faults.append(Fault(known["slug"].value_at, message))
-    if kind == "page" and head.series:
-        message = "`series` is for posts, and this is a page; take it out"
-        faults.append(Fault(known["series"].key_at, message, "warning"))
-    if (length := len(head.description)) > LONGEST_DESCRIPTION:
-        entry = known["description"]
-        message = f"`{entry.key}` has {length} characters; shorten it to {LONGEST_DESCRIPTION}"
-        faults.append(Fault(entry.value_at, message, "warning"))
-    return faults

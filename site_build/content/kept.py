@@ -30,8 +30,7 @@ KeptSources = Mapping[str, tuple[str, str]]
 def read_kept(build: Path) -> KeptSources:
     """Return what readers of a build see; nothing where it does not say so."""
     with suppress(OSError, ValueError):
-        found: dict[str, tuple[str, str]] = orjson.loads((build / KEPT_FILE).read_bytes())
-        return found
+        return dict(orjson.loads((build / KEPT_FILE).read_bytes()))
     return {}
 
 
@@ -45,10 +44,9 @@ def keep_sources(folder: Path, content: Path, documents: Iterable[Document]) -> 
     for document in documents:
         path, digest = document.path, document.digest
         if digest not in known:
-            try:
+            raw = b""
+            with suppress(OSError):
                 raw = (content / path).read_bytes()
-            except OSError:
-                continue
             if hashlib.sha256(raw).hexdigest() != digest:
                 continue
             partial = folder / f".{digest}"

@@ -5,7 +5,7 @@ nothing. It knows no pages.
 """
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -107,15 +107,14 @@ class ContentLibrary:
 
     def list_errors(self) -> tuple[Diagnostic, ...]:
         """Return why files are not shown as they are, sorted by place."""
+        readings = self._readings.values()
+        usable = (e.document for e in readings if e.document and not _list_errors(e))
+        return tuple(sorted([*self._list_faults(), *find_repeated_slugs(usable)]))
+
+    def _list_faults(self) -> list[Diagnostic]:
+        """Return the errors that files have by themselves."""
         found = [each for each in self._listing.findings if each.severity == "error"]
-        usable = []
-        for reading in self._readings.values():
-            if errors := _list_errors(reading):
-                found += errors
-            else:
-                usable.append(reading.document)
-        found += find_repeated_slugs(document for document in usable if document)
-        return tuple(sorted(found))
+        return [*found, *chain.from_iterable(map(_list_errors, self._readings.values()))]
 
     def check(self, now: datetime) -> tuple[Diagnostic, ...]:
         """Return every finding about the content as readers would see it at `now` (UTC).
@@ -125,7 +124,7 @@ class ContentLibrary:
         """
         files = self._listing.files
         readings = self._readings.values()
-        documents, facts = _list_facts(readings)
+        documents, facts = _list_facts(self._readings)
         findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
         complete, paths = len(documents) == len(readings), self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, complete=complete)
@@ -140,16 +139,13 @@ class ContentLibrary:
         Without a request, as in a preview, that is what was returned last.
         """
         rules = self._dialect.rules
-        before = {e.path: (e.digest, e.slug) for e in _list_facts(self._former.values())[0]}
+        before = {e.path: (e.digest, e.slug) for e in _list_facts(self._former)[0]}
         kept = read_kept(request.before) if request else before
-        recall = partial(self._recall, kept)
-        choice = Choice(self._readings, kept, recall, request.now if request else None)
-        for each in self._listing.findings:
-            if each.severity == "error":
-                choice.refuse(each.path, each)
-        for path, reading in self._readings.items():
-            if errors := _list_errors(reading):
-                choice.refuse(path, errors[0])
+        now = request.now if request else None
+        choice = Choice(self._readings, kept, partial(self._recall, kept), now)
+        first = {error.path: error for error in reversed(self._list_faults())}
+        for path, error in first.items():
+            choice.refuse(path, error)
         former = self._take_former(choice, request.site_folder) if request else {}
         while wrong := self._find_wrong(choice, kept, is_build=bool(request)):
             for path, error in wrong.items():
@@ -158,7 +154,7 @@ class ContentLibrary:
             self._former = choice.shown
         files = tuple(sorted({*self._listing.files, *former}))
         album = {**self._album, **{path: each for path, (_, each) in former.items() if each}}
-        documents, facts = _list_facts(choice.list_readings())
+        documents, facts = _list_facts(choice.shown)
         paths = list_targets(documents, files, rules)
         if paths != self._paths:
             self._paths, self._links = paths, {}
@@ -202,7 +198,7 @@ class ContentLibrary:
                 measured = measure(path, file.read_bytes()) if is_picture(path) else None
                 if not (measured and measured.fault):
                     former[path] = file, measured
-        documents, facts = _list_facts(choice.list_readings())
+        documents, facts = _list_facts(choice.shown)
         open_ones = [each for each in documents if not each.draft] if lost else []
         paths = list_targets(open_ones, self._listing.files, rules)
         for path, pictures in list_shown(open_ones, facts, lost, paths).items():
@@ -223,26 +219,19 @@ class ContentLibrary:
 
         Others lose the alias that is wrong.
         """
-        documents, _ = _list_facts(choice.list_readings())
+        documents, _ = _list_facts(choice.shown)
         conflicts = self._cross.find_conflicts(documents, self._listing.files)
         found = {each.path: each for each in conflicts if each.severity == "error"}
         if conflicts and (losers := find_losers(documents, kept)):
-            message = "the address is that of {}; choose another slug"
-            return {
-                path: found.get(path) or Diagnostic(path, 1, 1, "error", message.format(owner))
-                for path, owner in losers.items()
-            }
+            return {path: found.get(path, error) for path, error in losers.items()}
         fresh = {path: e for path, e in found.items() if is_build and choice.is_fresh(path)}
-        for each in conflicts if not fresh else ():
-            if each.severity == "error":
-                choice.drop_alias(each)
+        for each in (e for e in conflicts if e.severity == "error" and not fresh):
+            choice.drop_alias(each)
         return fresh
 
     def _measure(self, listing: Listing) -> MeasuredImages:
-        request = self._request
-        return measure_pictures(
-            request.content, listing.files, request.jobs, self._cache, self._code
-        )
+        content, jobs = self._request.content, self._request.jobs
+        return measure_pictures(content, listing.files, jobs, self._cache, self._code)
 
     def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
@@ -266,7 +255,7 @@ def _list_errors(reading: Reading) -> list[Diagnostic]:
     return [each for each in (*reading.findings, *notes) if each.severity == "error"]
 
 
-def _list_facts(readings: Iterable[Reading]) -> tuple[list[Document], dict[str, Facts]]:
-    whole = [(each.document, each.facts) for each in readings]
+def _list_facts(readings: Mapping[str, Reading]) -> tuple[list[Document], dict[str, Facts]]:
+    whole = [(readings[path].document, readings[path].facts) for path in sorted(readings)]
     found = [(document, facts) for document, facts in whole if document and facts]
     return [document for document, _ in found], {document.path: facts for document, facts in found}

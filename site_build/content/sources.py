@@ -269,16 +269,25 @@ class Texts:
             return Reading(None, None, (explain_refusal(path, refusal),))
         document, findings = read_document(path, raw, self._dialect.rules)
         if document is None:
-            said = find_slug(raw), is_withdrawn(raw)
-            digest = hashlib.sha256(raw).hexdigest()
-            return Reading(None, None, tuple(findings), digest, 0, NO_TERMS, *said)
+            return Reading(
+                None,
+                None,
+                tuple(findings),
+                hashlib.sha256(raw).hexdigest(),
+                slug=find_slug(raw),
+                is_withdrawn=is_withdrawn(raw),
+            )
         facts, conversion = analyse(document, self._dialect)
         if conversion:
-            text = Text(document.markdown, conversion)
-            self._cache.put(TEXTS, [(self.key(document), text)])
-        about = reading_minutes(document.markdown), count_terms(document)
-        light = replace(document, markdown="")
-        return Reading(light, facts, tuple(findings), document.digest, *about)
+            self._cache.put(TEXTS, [(self.key(document), Text(document.markdown, conversion))])
+        return Reading(
+            replace(document, markdown=""),
+            facts,
+            tuple(findings),
+            document.digest,
+            reading_minutes(document.markdown),
+            count_terms(document),
+        )
 
     def read(self, document: Document) -> Text:
         """Return the document's text; raises BuildError when its file is no longer as checked."""

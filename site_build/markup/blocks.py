@@ -7,6 +7,7 @@ The same reading says which elements GitHub makes, and where.
 
 import re
 from collections.abc import Callable
+from itertools import takewhile
 from typing import Final, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -211,8 +212,10 @@ class _Walk:
             message = f"this code block is never closed; add {shorten(token.markup, 20)} below it"
             self._faults.append(Fault(start, message))
         if token.info.split()[:1] == ["mermaid"]:
-            fix = "show a picture of it, or call the block `text`"
-            message = f"GitHub draws this diagram, and here it is shown as code; {fix}"
+            message = (
+                "GitHub draws this diagram, and here it is shown as code; "
+                "show a picture of it, or call the block `text`"
+            )
             self._faults.append(Fault(start, message))
         return [self._makers.code(token.info.strip(), token.content)]
 
@@ -287,12 +290,11 @@ class _Walk:
 
     def _is_loose(self, level: int) -> bool:
         """Return whether blank lines stand in the list whose items' blocks have a level."""
-        for token in self._tokens[self._at :]:
-            if token.level < level - 1:
-                return False
-            if token.level == level and token.type == "paragraph_open" and not token.hidden:
-                return True
-        return False
+        inside = takewhile(lambda token: token.level >= level - 1, self._tokens[self._at :])
+        return any(
+            token.level == level and token.type == "paragraph_open" and not token.hidden
+            for token in inside
+        )
 
     def _strip(self, sign: re.Pattern[str], start: int, end: int) -> str:
         """Take a sign off the first of some lines, and as many blanks off the others.

@@ -4,7 +4,12 @@ import re
 
 from pymdownx.gemoji_db import aliases, emoji
 
-_SIGNS = emoji | {name: emoji[meant] for name, meant in aliases.items()}
+_SIGNS = {
+    name: "".join(
+        chr(int(point, 16)) for point in (sign.get("unicode_alt") or sign["unicode"]).split("-")
+    )
+    for name, sign in (emoji | {name: emoji[meant] for name, meant in aliases.items()}).items()
+}
 ESCAPED = "wbr"
 """The element that stands before a name whose first colon is escaped."""
 _PIECE = re.compile(
@@ -20,12 +25,9 @@ def show_emoji(html: str) -> str:
     """Return HTML with the signs that names stand for; an unknown name stays as it is."""
     if not any(f"{name}:" in _SIGNS for name in re.findall(":[a-z0-9_+-]+(?=:)", html)):
         return html
-    return _PIECE.sub(
-        lambda piece: re.sub(":[^:]+:", _show, piece[0]) if piece["names"] else piece[0], html
-    )
 
+    def show(piece: re.Match[str]) -> str:
+        names = piece["names"]
+        return re.sub(":[^:]+:", lambda e: _SIGNS.get(e[0], e[0]), names) if names else piece[0]
 
-def _show(name: re.Match[str]) -> str:
-    sign = _SIGNS.get(name[0])
-    points = sign.get("unicode_alt") or sign["unicode"] if sign else ""
-    return "".join(chr(int(point, 16)) for point in points.split("-")) if sign else name[0]
+    return _PIECE.sub(show, html)

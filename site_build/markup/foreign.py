@@ -25,6 +25,7 @@ _FIXES = {
     "tag": "this site fills in no tags of other programs; write what it stands for, or put it "
     "between backticks",
 }
+_TABLE = "this is no table, but shown as typed"
 _HEADING = re.compile(r"(#{2,6}(?=[\w*`\"(\[])|#(?=[^\W\d_][^#]*$)).*")
 _ROW = re.compile(r"\|.*[^\\|\s].*(?<!\\)\|")
 _HYPHENS = re.compile(r"(?=[^|]*\|)\|? *:?-+:? *(?:\| *:?-+:? *)*\|?")
@@ -41,8 +42,8 @@ def find_foreign(
     for found in _FOREIGN.finditer(prose):
         typed = shorten(" ".join(found[0].split()))
         message = f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}"
-        at = re.split(r"[*\n]", found[0], maxsplit=1)[0]
-        yield Fault(line + prose.count("\n", 0, found.start()), message, at)
+        at = line + prose.count("\n", 0, found.start())
+        yield Fault(at, message, re.split(r"[*\n]", found[0], maxsplit=1)[0])
 
 
 def find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
@@ -58,15 +59,11 @@ def find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
     for number, (above, line) in enumerate(zip(["", *lines], [*lines, ""], strict=True), start):
         columns = len(escapedSplit(re.sub(r"^\||(?<!\\)\|$", "", above)))
         fix = f"write `|{'---|' * columns}`" if above else "write one there"
-        is_row = _ROW.fullmatch(above) and columns > 1
         if _HYPHENS.fullmatch(line):
-            what = "has not as many columns as the row" if above else "has no row of headings"
-            message = (
-                f"this is no table, but shown as typed: this line {what} right above it; {fix}"
-            )
-            yield Fault(number, message, line)
+            what = "not as many columns as the row" if above else "no row of headings"
+            yield Fault(number, f"{_TABLE}: this line has {what} right above it; {fix}", line)
             return
-        if is_row and (_ROW.fullmatch(line) or len(lines) == 1):
+        if columns > 1 and _ROW.fullmatch(above) and (_ROW.fullmatch(line) or len(lines) == 1):
             what = f"no line of hyphens is below the first row; {fix} there"
-            yield Fault(number - 1, f"this is no table, but shown as typed: {what}", above)
+            yield Fault(number - 1, f"{_TABLE}: {what}", above)
             return

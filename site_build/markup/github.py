@@ -8,6 +8,7 @@ import re
 import string
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape, unescape
+from itertools import accumulate
 from typing import Final
 from xml.etree.ElementTree import Element, tostring
 
@@ -74,12 +75,9 @@ def write_mathml(tex: str, display: str) -> str:
     """Return a formula as MathML, `inline` or as a `block`; raises FormulaError."""
     if len(tex) > LONGEST:
         raise FormulaError(f"it has more than {LONGEST} characters")
-    opened = 0
-    for brace in _BRACES.findall(tex):
-        opened += {"{": 1, "}": -1}.get(brace, 0)
-        if opened < 0:
-            break
-    if opened:
+    steps = ({"{": 1, "}": -1}.get(sign, 0) for sign in _BRACES.findall(tex))
+    levels = [*accumulate(steps, initial=0)]
+    if min(levels) < 0 or levels[-1]:
         raise FormulaError("`{` and `}` are no pairs")
     try:
         root = convert_to_element(tex, display=display)

@@ -21,6 +21,14 @@ _ADDRESS = re.compile(
 """A web address with its host, or one on the site itself, without."""
 _BLANKS = re.compile(r"[\t\n\r]|^[\x00- ]+| +$")
 """What browsers take out of an address (URL Standard, section 4.4)."""
+_SEEN = {
+    r".*//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
+        r"//www.youtube.com/watch?v=\1"
+    ),
+    r".*//player\.vimeo\.com/video/(\d+).*": r"//vimeo.com/\1",
+    "^//": "https://",
+}
+"""Where people see what stands at addresses that are made for frames."""
 
 
 def show_plates(html: str, site_url: str, *, plays: bool) -> str:
@@ -32,37 +40,31 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
     if not re.search(r"<(?:iframe|video|audio)[\s>/]", html, re.IGNORECASE):
         return html
     site = _ADDRESS.match(site_url)
+    own = site["host"] if site else None
 
     def show(found: re.Match[str]) -> str:
         kind = (found["kind"] or "").lower()
         wanted = f"{kind}[src], {kind} > source[src]"
         node = LexborHTMLParser(found[0]).css_first(wanted) if kind else None
         address = _BLANKS.sub("", node.attributes["src"] or "") if node else ""
+        for pattern, seen in _SEEN.items():
+            address = re.sub(pattern, seen, address)
         target = _ADDRESS.match(address)
         if target is None:
             return "" if kind == "iframe" else found[0]
-        is_own = target["host"] in {None, site and site["host"]}
+        is_own = target["host"] in {None, own}
         if plays and is_own and kind != "iframe":
-            is_steered = re.match(r"<[^>]*\s(?:autoplay|controls)\b", found[0], re.IGNORECASE)
-            return found[0] if is_steered else f"<{kind} controls{found[0][len(kind) + 1 :]}"
-        return _make_plate(kind, address, "" if is_own else ' rel="external"', site)
+            silent = r"^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
+            return re.sub(silent, f"<{kind} controls", found[0], flags=re.IGNORECASE)
+        host = target["host"] or own or "this site"
+        is_film = kind == "video" or re.search("youtu|vimeo|video|twitch|loom", host)
+        verb = "Watch" if is_film else "Listen" if kind == "audio" else "Open"
+        words = f"{verb} on {re.sub(r'^(?:www|player|open|embed|w)[.]', '', host)}"
+        rel = "" if is_own else ' rel="external"'
+        plain = shorten(re.sub(r"^https?://(?:www\.)?", "", address))
+        return (
+            f'<a class="plate" href="{escape(address)}"{rel}>{escape(words)} '
+            f"<small>{escape(plain)}</small></a>"
+        )
 
     return _PIECE.sub(show, html)
-
-
-def _make_plate(kind: str, address: str, rel: str, site: re.Match[str] | None) -> str:
-    """Return a link to where people see the same, for addresses that are made for frames too."""
-    youtube = r".*//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*"
-    address = re.sub(youtube, r"//www.youtube.com/watch?v=\1", address)
-    address = re.sub(r".*//player\.vimeo\.com/video/(\d+).*", r"//vimeo.com/\1", address)
-    address = re.sub("^//", "https://", address)
-    target = _ADDRESS.match(address)
-    host = (target and target["host"]) or (site and site["host"]) or "this site"
-    is_film = kind == "video" or re.search("youtu|vimeo|video|twitch|loom", host)
-    verb = "Watch" if is_film else "Listen" if kind == "audio" else "Open"
-    words = f"{verb} on {re.sub(r'^(?:www|player|open|embed|w)[.]', '', host)}"
-    plain = shorten(re.sub(r"^https?://(?:www\.)?", "", address))
-    return (
-        f'<a class="plate" href="{escape(address)}"{rel}>{escape(words)} '
-        f"<small>{escape(plain)}</small></a>"
-    )

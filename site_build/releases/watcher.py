@@ -68,13 +68,13 @@ class HeartbeatThread(threading.Thread):
                 with suppress(OSError):  # a full disk: the heartbeat just grows old
                     if not was_woken:
                         self._code.check()
-                    failure = (self._failure or "").encode("utf-8", "replace")  # names of files
                     Heartbeat(
                         at=datetime.now(UTC),
                         active_at=self._active_at,
                         pid=os.getpid(),
                         code_changed=self._code.has_changed,
-                        failure=failure.decode(),
+                        # It may have names of files, which may be no text.
+                        failure=(self._failure or "").encode("utf-8", "replace").decode(),
                     ).write(self._build_dir)
 
     def __enter__(self) -> Self:
@@ -136,7 +136,14 @@ class Watcher:
     def act(self, now: datetime) -> None:
         """Do the next thing that is due at `now` (UTC), if any."""
         if not self._look_at - _LOOK_INTERVAL <= now < self._look_at:  # a clock may be set back
-            self._look(now)
+            # At every file, since a file system may forget a change; that ends a pause, too.
+            self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
+            try:
+                is_changed = self._memory.look()
+            except (BuildError, OSError):
+                is_changed = True  # The build will say why.
+            if is_changed:
+                self.note_changes(())
         if self._resume_at and now < self._resume_at:
             return
         try:
@@ -149,23 +156,17 @@ class Watcher:
             # Not beyond the next scheduled instant. What stops a strict build may be over by then.
             due = self._due if self._due and self._due > now else _NEVER
             self._resume_at = min(due, now + timedelta(seconds=30))
-            self._refuse(error, error.findings if isinstance(error, ContentError) else str(error))
+            self.failure = str(error).partition("\n")[0]
+            subject = error.findings if isinstance(error, ContentError) else str(error)
+            if subject != self._told:
+                self._told = subject
+                self._tell(ReleaseEvent("refused", error=error))
         else:
             if news:
                 self._resume_at = None
                 self._told = None
                 self.failure = ""
                 self._tell(news)
-
-    def _look(self, now: datetime) -> None:
-        """Look at every file, since a file system may forget a change, and end a pause."""
-        self._look_at, self._resume_at = now + _LOOK_INTERVAL, None
-        try:
-            is_changed = self._memory.look()
-        except (BuildError, OSError):
-            is_changed = True  # The build will say why.
-        if is_changed:
-            self.note_changes(())
 
     def _step(self, now: datetime) -> ReleaseEvent | None:
         if self._stale or not (self._order.output / CURRENT_LINK / SITE_FOLDER).is_dir():
@@ -188,13 +189,6 @@ class Watcher:
         self._withdraw()
         self._due = report.next_instant
         return ReleaseEvent("served", report)
-
-    def _refuse(self, error: BuildError, subject: object) -> None:
-        """Report what stopped a build, unless the last report was of the same subject."""
-        self.failure = str(error).partition("\n")[0]
-        if subject != self._told:
-            self._told = subject
-            self._tell(ReleaseEvent("refused", error=error))
 
     def _withdraw(self) -> None:
         """Forget the release that was made ahead: it may say what its author has taken back."""

@@ -28,6 +28,7 @@ FIXED = [
     ("date: March 5, 2026", "date: 2026-03-05"),
     ("date: 2024-12-07 07:00:00 +0200  # so", "date: 2024-12-07T07:00:00+02:00  # so"),
     ("date: '2024/3/4 9:30'", "date: 2024-03-04T09:30:00"),
+    ("date: 2024-12-07 07:00 EST", "date: 2024-12-07T07:00:00-05:00"),
     ("Date: 2026-03-01", "date: 2026-03-01"),
     ("created: 5 Mar 2026", "date: 2026-03-05"),
     ("publishDate: 2026-03-01T10:00:00Z", "date: 2026-03-01T10:00:00Z"),
@@ -48,7 +49,7 @@ FIXED = [
 LEFT = [
     "date: 03/04/2024",
     "date: May 2024",
-    "date: 2024-12-07 07:00 EST",
+    "date: 2024-12-07 07:00 CET",
     "date: soon",
     "updated: 2026-03-01T10:00:00+02:00",
     "tags: [ink, 'new paper']",
@@ -224,7 +225,11 @@ def test_one_bad_file_does_not_keep_the_others_from_it(
         (content / "posts" / f"{name}.md").write_text(text)
     may = os.access
     monkeypatch.setattr(
-        os, "access", lambda path, mode: not str(path).endswith("b.md") and may(path, mode)
+        os,
+        "access",
+        lambda path, mode, **more: (
+            (mode != os.W_OK or not str(path).endswith("b.md")) and may(path, mode, **more)
+        ),
     )
     told = run("check", "--fix", "--yes", "--content", content)
 
