@@ -165,7 +165,7 @@ class AccessDecisions:
             "scopes": " ".join(given),
             "credential_expires_at": end or NO_END,
             # A credential that has ended cannot be fetched.
-            "expires_at": min(row["expires_at"], end or "~"),
+            "expires_at": min(row["expires_at"], end or NO_END),
         }
         return await self._decide(row, "approve", values)
 

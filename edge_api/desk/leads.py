@@ -218,7 +218,7 @@ async def save_lead(visit: Visit) -> str:
         visit = replace(visit, form={**visit.form, "status": one})
     was, status = visit.typed.get("was.status"), visit.typed.get("status", "")
     row = await read_row(visit, LEADS, visit.path["key"])
-    is_freed = row["status"] == was == "spam" != status and status in STATUSES
+    is_freed = row["status"] == was == "spam" and status in {*STATUSES} - {"spam"}
     if is_freed:  # the status comes last, so that undoing the last change hides it again
         visit = replace(visit, form={**visit.form, "status": "spam"})
     await save_row(visit, LEADS, visit.path["key"])

@@ -28,7 +28,7 @@ class HastyWriter(Writer):
     """Answers when the statements have run, an instant before the commit."""
 
     async def run(self, work: Any) -> Any:
-        """Return what `work` returns, which nothing has made durable yet, of a lead."""
+        """Return what `work` returns; where it stores a lead, before that is durable."""
         if not stores_lead(work):  # an edge reads what else it wrote, and would not start
             return await super().run(work)
         loop = asyncio.get_running_loop()

@@ -18,7 +18,7 @@ class HastyWriter(Writer):
     """Answers when the statements have run, an instant before the commit."""
 
     async def run(self, work: Any) -> Any:
-        """Return what `work` returns, which nothing has made durable yet, of a lead."""
+        """Return what `work` returns; where it stores a lead, before that is durable."""
         if not stores_lead(work):
             return await super().run(work)
         answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
