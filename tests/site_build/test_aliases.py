@@ -132,7 +132,6 @@ def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
         ("third", "is the address of posts/third.md"),
         ("/about/", "is the address of pages/about.md"),
         ("/about", "is the address of pages/about.md"),
-        ("unfinished", "is the address of posts/unfinished.md"),
         ("/", "is '/'; write"),
         ("/index.html", "is an address of the site itself"),
         ("/api/x/", "is an address of the site itself"),
@@ -158,7 +157,6 @@ def test_a_bad_alias_is_an_error_at_its_place(desk: Desk, alias: str, message: s
     """It is told with file, line and column, by check and build."""
     desk.post("taker", aliases="[taken, /2019/old.html]")
     desk.write("images/x.pdf", "A document.")
-    desk.post("unfinished", status="draft")
     desk.post("new", aliases=f"[fine, {alias}]")
 
     errors = [each for each in list_errors(desk) if each.startswith("posts/new.md:")]
@@ -166,6 +164,17 @@ def test_a_bad_alias_is_an_error_at_its_place(desk: Desk, alias: str, message: s
     assert len(errors) == 1
     assert errors[0].startswith("posts/new.md:5:17  error  ")
     assert message in errors[0]
+
+
+def test_an_alias_at_which_a_draft_will_be_is_a_warning(desk: Desk) -> None:
+    """Nothing is there yet, and no draft holds a post back."""
+    desk.post("unfinished", status="draft")
+    desk.post("new", aliases="[unfinished]")
+
+    found = [str(each) for each in check_content(desk.content, desk.order().now)[1]]
+    assert found == [
+        "posts/new.md:5:11  warning  the alias is the address of posts/unfinished.md; take it out"
+    ]
 
 
 def test_aliases_may_be_a_text(desk: Desk) -> None:

@@ -14,8 +14,8 @@ BODY = "Words."
 FAULTS: dict[str, tuple[str, str, int, str]] = {
     "no-title": ("slug: no-title\ndate: 2026-03-01", BODY, 1, "`title` is missing; add a line"),
     "bad-date": ("title: A\nslug: bad-date\ndate: 2026-02-30", BODY, 4, "on no calendar"),
-    "date-order": ("title: A\nslug: date-order\ndate: 1.3.2026", BODY, 4, "write it as 2026-03-01"),
-    "colon": ("title: A: B\nslug: colon\ndate: 2026-03-01", BODY, 2, "a second colon stands"),
+    "date-order": ("title: A\nslug: date-order\ndate: 1.3.2026", BODY, 4, "is read as 2026-01-03"),
+    "colon": ('title: "A": B\nslug: colon\ndate: 2026-03-01', BODY, 2, "a second colon stands"),
     "quote": ('title: "A\nslug: quote\ndate: 2026-03-01', BODY, 2, "a quote is never closed"),
     "bracket": ("title: A\nslug: bracket\ndate: 2026-03-01\ntags: [a, b", BODY, 5, "never closed"),
     "tab": ("title: A\nslug: tab\ndate: 2026-03-01\nseries:\n\t- a", BODY, 6, "a tab stands where"),
@@ -24,11 +24,11 @@ FAULTS: dict[str, tuple[str, str, int, str]] = {
         "did you mean `tags`?",
     ),
     "draft": ("title: A\nslug: draft\ndate: 2026-03-01\ndraft: true", BODY, 5, "`status: draft`"),
-    "tags-text": (
-        *("title: A\nslug: tags-text\ndate: 2026-03-01\ntags: a, b", BODY, 5),
-        "is text, not a list; write `tags: [a, b]`",
+    "tags-map": (
+        *("title: A\nslug: tags-map\ndate: 2026-03-01\ntags: {a: b}", BODY, 5),
+        "is a mapping, not a list; write `tags: [one, two]`",
     ),
-    "capitals": ("title: A\nslug: Capitals\ndate: 2026-03-01", BODY, 3, "use a-z, 0-9 and hyphens"),
+    "blank": ("title: A\nslug: two words\ndate: 2026-03-01", BODY, 3, "`slug: two-words`"),
     "fence": ("", "Words.\n\n```py\nx = 1\n\nMore.", 9, "this code block is never closed; add ```"),
     "note": ("", "Words[^1].", 7, "`[^1]` stands for no footnote"),
     "reference": ("", "[Words][nowhere].", 7, "no line says where `[nowhere]` leads"),

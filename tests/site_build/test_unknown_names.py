@@ -89,7 +89,8 @@ def test_a_name_that_a_journals_template_asks_for_in_vain_is_told_and_the_page_i
 
     for words in ("check", "build"):
         status, said = command(journal, words)
-        told = [line for line in said.splitlines() if "undefined" in line or "no attribute" in line]
+        lines = sorted(said.splitlines())
+        told = [line for line in lines if "undefined" in line or "no attribute" in line]
         assert status == 0, said
         assert [line[: len(start)] for line, start in zip(told, wanted, strict=True)] == wanted
     assert command(journal, "check", "--strict")[0] == 1
