@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -21,7 +22,7 @@ from site_build.preview.session import PreviewSession
 from site_build.progress import Request
 from site_build.releases.release import build
 from site_build.releases.watcher import ReleaseEvent, Watcher
-from tests.site_build.workbench import NOW, SITE_URL, Desk, run_build
+from tests.site_build.workbench import NOW, SITE_URL, Desk, run, run_build
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -450,6 +451,23 @@ def test_the_build_says_what_it_is_without(good_desk: Desk) -> None:
     with pytest.raises(ContentError):
         build(replace(good_desk.order(), strict=True))
     assert (good_desk.output / "current").resolve() == before
+
+
+def test_the_doctor_names_files_that_are_held_back(good_desk: Desk) -> None:
+    """With the first fault and its fix, and no more once they are fixed."""
+    good_desk.post("one", text="Former.")
+    good_desk.build()
+    database = f"sqlite:///{good_desk.output}/edge.db"
+    settings = {"BUILD_DIR": str(good_desk.output), "DATABASE_URL": database}
+    run(sys.executable, "-m", "edge_api", "migrate", environment=settings)
+    for line, is_named in (("slug: a b", True), ("slug: one", False)):
+        head = f"---\ntitle: One\ndate: 2026-03-01\n{line}\n---\n\n"
+        good_desk.write("posts/one.md", f"{head}New.\n")
+        build(good_desk.order())
+        doctor = run(sys.executable, "-m", "edge_api", "doctor", environment=settings)
+        said = " ".join(doctor.stdout.split())
+        assert ("posts/one.md:4: `slug` is 'a b'; use letters" in said) is is_named
+        assert ("until then readers see the version before" in said) is is_named
 
 
 def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(good_desk: Desk) -> None:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import time
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -21,7 +22,9 @@ from edge_api.db.tables import (
     SUPPRESSED_EMAILS,
 )
 from edge_api.desk import leads as desk_leads
+from edge_api.health import PublishingMonitor
 from edge_api.schema.credentials import SCOPES
+from edge_api.schema.index import CURRENT_LINK, HELD_FILE
 from tests.edge.conftest import EdgeMaker, RunningEdge
 from tests.edge.desk.conftest import LEAD, Browser, Response
 from tests.edge.store.samples import make_row
@@ -624,3 +627,18 @@ async def test_a_hidden_lead_is_taken_back_with_its_notice(make_edge: EdgeMaker,
         assert [(row["template_name"], row["subject_id"]) for row in entries] == [
             ("lead_notification", hidden["id"])
         ]
+
+
+async def test_files_that_are_held_back_are_named_to_the_owner_alone(
+    owner: Browser, tmp_path: Path
+) -> None:
+    """With what is wrong, as text; a key for leads alone sees none of it."""
+    owner.edge.service[PublishingMonitor].build_dir = tmp_path
+    (tmp_path / CURRENT_LINK).mkdir()
+    held = "posts/<b>.md:3: `slug` is 'a b'; use letters"
+    (tmp_path / CURRENT_LINK / HELD_FILE).write_text(json.dumps([held]))
+
+    assert f"Not shown as it is: {held}." in (await owner.get("/desk/")).said
+    helper = await Browser(owner.edge).sign_in(await owner.edge.key("admin:leads"))
+    shown = await helper.get("/desk/")
+    assert (shown.status, "posts/" in shown.said) == (200, False)
