@@ -633,12 +633,15 @@ async def test_files_that_are_held_back_are_named_to_the_owner_alone(
     owner: Browser, tmp_path: Path
 ) -> None:
     """With what is wrong, as text; a key for leads alone sees none of it."""
-    owner.edge.service[PublishingMonitor].build_dir = tmp_path
+    monitor = owner.edge.service[PublishingMonitor]
+    monitor.build_dir = tmp_path
     (tmp_path / CURRENT_LINK).mkdir()
     held = "posts/<b>.md:3: `slug` is 'a b'; use letters"
     (tmp_path / CURRENT_LINK / HELD_FILE).write_text(json.dumps([held]))
+    await monitor.refresh()
 
-    assert f"Not shown as it is: {held}." in (await owner.get("/desk/")).said
+    shown = await owner.get("/desk/")
+    assert f"Not shown as it is: {held}." in shown.said
     helper = await Browser(owner.edge).sign_in(await owner.edge.key("admin:leads"))
     shown = await helper.get("/desk/")
     assert (shown.status, "posts/" in shown.said) == (200, False)
