@@ -642,6 +642,8 @@ async def test_files_that_are_held_back_are_named_to_the_owner_alone(
 
     shown = await owner.get("/desk/")
     assert f"Not shown as it is: {held}." in shown.said
-    helper = await Browser(owner.edge).sign_in(await owner.edge.key("admin:leads"))
+    helper = await Browser(owner.edge).sign_in(
+        await owner.edge.key("admin:read", tables=("leads",))
+    )
     shown = await helper.get("/desk/")
     assert (shown.status, "posts/" in shown.said) == (200, False)
