@@ -7,10 +7,8 @@ from pathlib import Path
 
 from site_build import addresses, options
 from site_build.build.assets import FONT, design_card, find_font
-from site_build.cli.check import find_dialect
 from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
-from site_build.content.document import read_document
 from site_build.errors import BuildError
 from site_build.images.card import SIZE, draw_card, has_title
 from site_build.pelican_plugin.settings import identify, load_settings
@@ -30,8 +28,7 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 def run(arguments: argparse.Namespace) -> int:
     """Write the card, print what goes with it; return 1 for no such post. Raises BuildError."""
     console = open_console()
-    path, raw, _ = find_post(arguments.content, arguments.slug)
-    post, findings = read_document(path, raw, find_dialect(arguments.content).rules)
+    path, _, post, findings = find_post(arguments.content, arguments.slug)
     if post is None:
         sys.stderr.write(f"{arguments.content / path} cannot be read; fix this first\n")
         print_findings(console, arguments.content, findings)

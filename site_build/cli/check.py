@@ -1,20 +1,31 @@
-"""`check`: every defect of the content, and nothing written but the cache of the builds."""
+"""`check`: every defect of the content; `--fix` writes what has one right answer, with consent."""
 
 import argparse
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import unified_diff
 from pathlib import Path
 
+from rich.console import Console
+from rich.text import Text
+
 from site_build import options
+from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
-from site_build.cli.terminal import open_console, print_findings, total
+from site_build.cli.terminal import count, open_console, print_findings, total
+from site_build.content.edits import fix_head, rewrite
 from site_build.content.library import ContentLibrary
+from site_build.content.sources import list_folder
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.progress import Request
+from site_build.text import shorten
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -36,9 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
         request = Request(content, cache.parent, cache.parent, cache.parent, cache, now, jobs)
         console, dialect = open_console(), find_dialect(content)
         if arguments.fix:
-            from site_build.cli.fix import fix_content  # noqa: PLC0415  few need it
-
-            is_fixed = fix_content(console, content, dialect.rules, is_agreed=arguments.yes)
+            is_fixed = _fix(console, content, dialect.rules, is_agreed=arguments.yes)
         library = ContentLibrary(request, fingerprint_code(), dialect)
         findings = library.check(now)
         if all(each.severity == "warning" for each in findings):
@@ -50,6 +59,44 @@ def run(arguments: argparse.Namespace) -> int:
     console.print(total(findings, library.count))
     fails = any(arguments.strict or each.severity == "error" for each in findings)
     return int(fails or not is_fixed)
+
+
+def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool) -> bool:
+    """Show what can be fixed and, with consent, write it; return whether all of it was written.
+
+    A file that cannot be written is named, and does not keep the others from it. Raises BuildError.
+    """
+    changes: list[tuple[str, bytes, bytes]] = []
+    for path in list_folder(content, rules).sources:
+        with suppress(OSError):  # The check names it.
+            raw = (content / path).read_bytes()
+            fixed = fix_head(path, raw, rules)
+            changes += [(path, raw, fixed)] if fixed != raw else []
+    if not changes:
+        console.print("nothing has a form that can be fixed for you")
+        return True
+    for path, raw, fixed in changes:
+        name = str(content / path)
+        former, latter = (each.decode().splitlines() for each in (raw, fixed))
+        for line in unified_diff(former, latter, name, name, lineterm="", n=1):
+            # Without what a terminal would obey.
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)
+            console.print(Text(shown, _COLOURS.get(line[:1], "")))
+    files, written = count(len(changes), "file"), 0
+    if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
+        console.print(f"Change {files} so? [y/N] ", end="")
+        is_agreed = sys.stdin.readline().strip().lower() in {"y", "yes"}
+    if not is_agreed:
+        console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
+        return False
+    for path, raw, fixed in changes:
+        try:
+            rewrite(content, path, raw, fixed)
+            written += 1
+        except BuildError as refusal:
+            sys.stderr.write(f"{refusal}\n")
+    console.print(f"{count(written, 'file')} changed")
+    return written == len(changes)
 
 
 def find_dialect(content: Path) -> Dialect:

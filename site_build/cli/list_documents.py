@@ -4,18 +4,14 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Literal, get_args
 
 from rich.cells import cell_len
 
 from site_build import options
-from site_build.cli.check import find_dialect
+from site_build.cli.post import read_sources
 from site_build.cli.terminal import count, open_console
-from site_build.content.document import read_document
-from site_build.content.sources import list_folder, read_bytes
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
@@ -52,7 +48,8 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
-    documents, unread = _read(arguments.content)
+    sources = read_sources(arguments.content)
+    documents = [each.document for each in sources if each.document]
     now = arguments.now or datetime.now(UTC)
     chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
@@ -85,7 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         console.print(_NOTHING[arguments.question])
     console.file.flush()
-    if unread:
+    if unread := len(sources) - len(documents):
         files = count(unread, "file")
         sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
     return int(unread > 0)
@@ -98,18 +95,6 @@ def _name_state(document: Document, now: datetime) -> str:
 def _write(instant: datetime) -> str | None:
     """Return an instant as front matter says it, None for a page without one."""
     return None if instant == UNDATED else write_instant(instant).removesuffix("T00:00:00Z")
-
-
-def _read(content: Path) -> tuple[list[Document], int]:
-    """Read every source file; return also how many could not be read. Raises BuildError."""
-    rules = find_dialect(content).rules
-    paths = list_folder(content, rules).sources
-    found: list[Document] = []
-    for path in paths:
-        with suppress(OSError):
-            document, _ = read_document(path, read_bytes(content, path), rules)
-            found += [document] if document else []
-    return found, len(paths) - len(found)
 
 
 def _choose(

@@ -2,77 +2,67 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from functools import partial
-from io import FileIO
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from io import FileIO, TextIOWrapper
+from itertools import count
 from queue import Empty, SimpleQueue
 from threading import Thread
+from typing import Any
 
 MOST_LINES = 1_000
 """Lines that wait for a reader; of more, the oldest are dropped."""
 _PATIENCE = 1.0
 """Seconds that the last lines wait for their reader at the end."""
+_END = (0, 0, b"")
+_waiting = SimpleQueue[tuple[int, int, bytes]]()
+"""Lines, each with its number and the descriptor that it is for."""
+_numbers = count()
+
+
+class _Relay(FileIO):
+    """Takes whatever is written at once, and leaves it to the thread."""
+
+    def write(self, data: Any) -> int:
+        """Put a line into the queue, and return its length."""
+        line = bytes(data)
+        with suppress(Empty):
+            while _waiting.qsize() >= MOST_LINES:
+                _waiting.get_nowait()
+        _waiting.put((next(_numbers), self.fileno(), line))
+        return len(line)
 
 
 @contextmanager
 def relay_output() -> Iterator[None]:
-    """Let what is written within the block never wait for a reader, of child processes too.
+    """Let what this process writes within the block never wait for a reader.
 
     Lines that nobody reads in time are dropped, and a line says how many. A reader that went away
-    is no error. Colours stay as they are on a terminal.
+    is no error.
     """
-    if os.isatty(1):
-        os.environ.setdefault("FORCE_COLOR", "1")
-    with ExitStack() as relays:
-        for each in [(1, 2)] if os.path.sameopenfile(1, 2) else [(1,), (2,)]:
-            # A file, or /dev/null, takes what is written at once; as a pipe it could not seek.
-            if os.isatty(each[0]) or not FileIO(each[0], "w", closefd=False).seekable():
-                relays.enter_context(_relay(each))
-        yield
-
-
-@contextmanager
-def _relay(descriptors: tuple[int, ...]) -> Iterator[None]:
-    """Put a pipe and two threads between descriptors, which are one file, and that file."""
-    target, (source, inlet) = os.dup(descriptors[0]), os.pipe()
-    waiting: SimpleQueue[tuple[int, bytes]] = SimpleQueue()
-    for each in descriptors:
-        os.dup2(inlet, each)
-    os.close(inlet)
-    writer = Thread(target=_write, args=(waiting, target), daemon=True)
+    writer = Thread(target=_write, args=(next(_numbers),), daemon=True)
     writer.start()
-    Thread(target=_collect, args=(source, waiting, os.isatty(target)), daemon=True).start()
+    encoding, errors = sys.stdout.encoding, "backslashreplace"
+    out, err = (
+        TextIOWrapper(_Relay(each, "w", closefd=False), encoding, errors, line_buffering=True)
+        for each in (1, 2)
+    )
     try:
-        yield
+        with redirect_stdout(out), redirect_stderr(err):
+            yield
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        for each in descriptors:
-            os.dup2(target, each)
+        out.flush()
+        err.flush()
+        _waiting.put(_END)
         writer.join(_PATIENCE)
 
 
-def _collect(source: int, waiting: SimpleQueue[tuple[int, bytes]], is_terminal: bool) -> None:  # noqa: FBT001
-    """Take in and number whatever is written, until all who can write have closed their end."""
-    # A terminal shows what is not yet a line, too, such as a bar that fills.
-    chunks = partial(os.read, source, 65_536)
-    pieces: Iterable[bytes] = iter(chunks, b"") if is_terminal else os.fdopen(source, "rb")
-    for piece in enumerate(pieces):
-        waiting.put(piece)
-        if waiting.qsize() > MOST_LINES:
-            with suppress(Empty):
-                waiting.get_nowait()
-    waiting.put((0, b""))
-
-
-def _write(waiting: SimpleQueue[tuple[int, bytes]], target: int) -> None:
-    """Write what was taken in; this thread alone waits for the reader."""
-    expected = 0
-    with suppress(OSError):  # Nobody will read any more.
-        while (piece := waiting.get())[1]:
-            lost = piece[0] - expected
-            rest = (f"… {lost:,} lines not shown\n".encode() if lost else b"") + piece[1]
-            expected = piece[0] + 1
+def _write(last: int) -> None:
+    """Write each line to its descriptor; this thread alone waits for readers."""
+    for number, descriptor, line in iter(_waiting.get, _END):
+        lost = number - last - 1
+        rest = (f"… {lost:,} lines not shown\n".encode() if lost else b"") + line
+        last = number
+        with suppress(OSError):  # Nobody will read it any more.
             while rest:
-                rest = rest[os.write(target, rest) :]
+                rest = rest[os.write(descriptor, rest) :]

@@ -5,8 +5,8 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
@@ -34,29 +34,21 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Publish until a signal ends it; SIGTERM, by which services are stopped, is a success.
+    """Publish until SIGTERM or SIGINT ends it, which is a success.
 
     Returns 75 (EX_TEMPFAIL of sysexits.h) where other code is installed, for whoever starts it
-    again. Raises KeyboardInterrupt for any other signal.
+    again.
     """
     code = InstalledCode(*SOURCES)
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     order = make_order(arguments, Observer())
-    try:
-        with relay_output():
-            sources = list_sources(order.content)
-            with HeartbeatThread(order.output, code) as heart:
-                tell = Chronicle(open_console(), order.content)
-                publish(order, sources, tell, heart, stays=arguments.stay)
-    except KeyboardInterrupt as ending:
-        if not ending.args:
-            raise
-        return 0
-    return os.EX_TEMPFAIL
+    with suppress(KeyboardInterrupt), relay_output():
+        sources = list_sources(order.content)
+        with HeartbeatThread(order.output, code) as heart:
+            tell = Chronicle(open_console(), order.content)
+            publish(order, sources, tell, heart, stays=arguments.stay)
+        return os.EX_TEMPFAIL
+    return 0
 
 
 class Chronicle:
