@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import unified_diff
@@ -16,13 +16,15 @@ from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
 from site_build.cli.terminal import count, open_console, print_findings, total
+from site_build.content.document import read_document
 from site_build.content.edits import fix_head, rewrite
 from site_build.content.library import ContentLibrary
-from site_build.content.sources import list_folder
+from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.progress import Request
+from site_build.site import Document
 from site_build.text import shorten
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -32,7 +34,9 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
     """Declare the command's options."""
     options.add(parser, settings, "content", "output", "now", "strict", "jobs")
     about = "list all findings, not the first ten of each kind"
-    parser.add_argument("--all", action="store_true", help=about)
+    parser.add_argument(
+        "--all", action="store_const", dest="most", const=sys.maxsize, default=10, help=about
+    )
     about = "show how dates, tags and keys can be fixed, ask, and write it; then check"
     parser.add_argument("--fix", action="store_true", help=about)
     parser.add_argument("--yes", action="store_true", help="write what --fix shows without asking")
@@ -55,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
-    print_findings(console, arguments.content, findings, every=arguments.all)
+    print_findings(console, arguments.content, findings, arguments.most)
     console.print(total(findings, library.count))
     fails = any(arguments.strict or each.severity == "error" for each in findings)
     return int(fails or not is_fixed)
@@ -66,12 +70,9 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
 
     A file that cannot be written is named, and does not keep the others from it. Raises BuildError.
     """
-    changes: list[tuple[str, bytes, bytes]] = []
-    for path in list_folder(content, rules).sources:
-        with suppress(OSError):  # The check names it.
-            raw = (content / path).read_bytes()
-            fixed = fix_head(path, raw, rules)
-            changes += [(path, raw, fixed)] if fixed != raw else []
+    sources = read_sources(content, rules)
+    edits = ((path, raw, fix_head(path, raw, rules)) for path, raw, _, _ in sources)
+    changes = [(path, raw, fixed) for path, raw, fixed in edits if fixed != raw]
     if not changes:
         console.print("nothing has a form that can be fixed for you")
         return True
@@ -79,8 +80,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
         name = str(content / path)
         former, latter = (each.decode().splitlines() for each in (raw, fixed))
         for line in unified_diff(former, latter, name, name, lineterm="", n=1):
-            # Without what a terminal would obey.
-            shown = shorten(line.expandtabs(), sys.maxsize - 1)
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # nothing that a terminal obeys
             console.print(Text(shown, _COLOURS.get(line[:1], "")))
     files, written = count(len(changes), "file"), 0
     if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
@@ -106,6 +106,22 @@ def find_dialect(content: Path) -> Dialect:
     from site_build.pelican_plugin import settings  # noqa: PLC0415  it takes half a second
 
     return settings.read_dialect(settings.load_settings(content))
+
+
+Source = tuple[str, bytes, Document | None, list[Diagnostic]]
+"""A source file's path, its bytes, what they say, and what is wrong with that."""
+
+
+def read_sources(content: Path, rules: SourceRules) -> Iterator[Source]:
+    """Yield every source file, without bytes where it cannot be read.
+
+    Raises BuildError where the folder cannot be.
+    """
+    for path in list_folder(content, rules).sources:
+        raw = b""
+        with suppress(OSError):
+            raw = read_bytes(content, path)
+        yield path, raw, *read_document(path, raw, rules)
 
 
 def _check_templates(request: Request, library: ContentLibrary) -> tuple[Diagnostic, ...]:

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 from rich.cells import cell_len
 
 from site_build import options
-from site_build.cli.post import read_sources
+from site_build.cli.check import find_dialect, read_sources
 from site_build.cli.terminal import count, open_console
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
@@ -48,8 +48,8 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
-    sources = read_sources(arguments.content)
-    documents = [each.document for each in sources if each.document]
+    sources = [*read_sources(arguments.content, find_dialect(arguments.content).rules)]
+    documents = [each for _, _, each, _ in sources if each]
     now = arguments.now or datetime.now(UTC)
     chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()

@@ -3,22 +3,18 @@
 import argparse
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
-from typing import NamedTuple
 
 from edge_api.schema.environment import BUILD
 from site_build import options
-from site_build.cli.check import find_dialect
+from site_build.cli.check import Source, find_dialect, read_sources
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
 from site_build.content.edits import STARTED, change_line, rewrite
 from site_build.content.kept import find_slug
-from site_build.content.sources import list_folder, read_bytes
-from site_build.errors import BuildError, Diagnostic
-from site_build.site import Document
+from site_build.errors import BuildError
 from site_build.text import write_instant
 
 _ACTIONS = {
@@ -31,15 +27,6 @@ _ACTIONS = {
     "withdraw": ("a draft", "make a post a draft again, which takes it off the site", ""),
 }
 """What each makes of a post, a summary, and what an example says after the slug."""
-
-
-class Source(NamedTuple):
-    """A source file: what is in it, and what that says; no bytes where it cannot be read."""
-
-    path: str
-    raw: bytes
-    document: Document | None
-    findings: list[Diagnostic]
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -103,27 +90,17 @@ def find_post(content: Path, slug: str) -> Source:
     Raises BuildError where no post has it, or more than one.
     """
     found: dict[str, list[Source]] = {}
-    for source in read_sources(content):
-        if not source.document or source.document.kind == "post":
-            known = source.document.slug if source.document else find_slug(source.raw)
+    for source in read_sources(content, find_dialect(content).rules):
+        _, raw, document, _ = source
+        if not document or document.kind == "post":
+            known = document.slug if document else find_slug(raw)
             found.setdefault(known, []).append(source)
     posts = found.get(slug, [])
     if len(posts) == 1:
         return posts[0]
     if posts:
-        places = " and ".join(str(content / each.path) for each in posts)
+        places = " and ".join(str(content / path) for path, *_ in posts)
         raise BuildError(f"{places} have the slug {slug}; give one of them another")
     near = get_close_matches(slug, found, n=1)
     fix = f"did you mean {near[0]!r}?" if near else f"{BUILD} list names all that can be read"
     raise BuildError(f"no post has the slug {slug!r}; {fix}")
-
-
-def read_sources(content: Path) -> list[Source]:
-    """Return every source file; raises BuildError where the folder cannot be read."""
-    rules, found = find_dialect(content).rules, list[Source]()
-    for path in list_folder(content, rules).sources:
-        raw = b""
-        with suppress(OSError):
-            raw = read_bytes(content, path)
-        found.append(Source(path, raw, *read_document(path, raw, rules)))
-    return found

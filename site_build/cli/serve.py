@@ -15,8 +15,7 @@ from socket import socket
 from rich.console import Console
 
 from site_build import options
-from site_build.cli.relay import relay_output
-from site_build.cli.terminal import count, open_console
+from site_build.cli.terminal import count, open_console, relay_output
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.pelican_plugin.settings import load_settings, read_dialect

@@ -14,8 +14,7 @@ from edge_api.schema.installed_code import InstalledCode
 from site_build import options
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_order
-from site_build.cli.relay import relay_output
-from site_build.cli.terminal import count, open_console, print_findings
+from site_build.cli.terminal import count, open_console, print_findings, relay_output
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer, Report
@@ -64,23 +63,20 @@ class Chronicle:
         """Print one event."""
         match news:
             case ReleaseEvent("served", Report() as report):
-                counts = self._compare(report.findings)
-                posts = count(report.posts, "post")
-                self._console.print(f"{report.build_id} is served, with {posts}{counts}")
+                said = f"{count(report.posts, 'post')}{self._compare(report.findings)}"
+                self._console.print(f"{report.build_id} is served, with {said}")
                 if report.held:
                     self._console.print(describe_held(report.held))
             case ReleaseEvent("prepared", Report() as report):
-                ready = f"is ready for {write_instant(report.built_for)}"
-                self._console.print(f"{report.build_id} {ready}")
+                instant = write_instant(report.built_for)
+                self._console.print(f"{report.build_id} is ready for {instant}")
+            case ReleaseEvent(error=ContentError() as error):
+                self._compare(error.findings)
+                self._console.print(f"{error}; what is served stays, until the content is fixed")
             case ReleaseEvent(error=BuildError() as error):
-                then = "and the build is tried again"
-                if isinstance(error, ContentError):
-                    self._compare(error.findings)
-                    then = "until the content is fixed"
-                self._console.print(f"{error}; what is served stays, {then}")
+                self._console.print(f"{error}; what is served stays, and the build is tried again")
             case _:
                 self._console.print("the installed code has changed; it runs after a new start")
-        self._console.file.flush()
 
     def _compare(self, findings: tuple[Diagnostic, ...]) -> str:
         """Print the findings that are new; return how many are, how many are fixed, and left.

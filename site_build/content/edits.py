@@ -50,14 +50,12 @@ def change_line(raw: bytes, key: str, value: str | None) -> bytes:
     text = raw.decode(errors="surrogateescape")
     found = _HEAD.match(text)
     end = found.end(2) if found else 0
-    line = rf"(?i)(?<![^\r\n])({key})[ \t]*:"
-    if value is None:
-        head = re.sub(rf"{line}[^\r\n]*{_END}", "", text[:end], count=1)
-    else:
-        line += rf"[ \t]*{_VALUE}(?:{STARTED})?"
-        head, count = re.subn(line, rf"\1: {value}", text[:end], count=1)
-        if not count:
-            head += f"{key}: {value}" + ("\r\n" if "\r\n" in head else "\n")
+    rest, new = rf"[^\r\n]*{_END}", ""
+    if value:
+        rest, new = rf"[ \t]*{_VALUE}(?:{STARTED})?", rf"\1: {value}"
+    head, count = re.subn(rf"(?i)(?<![^\r\n])({key})[ \t]*:{rest}", new, text[:end], count=1)
+    if value and not count:
+        head += f"{key}: {value}" + ("\r\n" if "\r\n" in head else "\n")
     return (head + text[end:]).encode(errors="surrogateescape")
 
 
@@ -113,12 +111,10 @@ def _fix_value(name: str, value: object, written: str) -> str:
 def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
     """Replace a file of the content in one step, with its mode.
 
-    Raises BuildError for one that changed since it was read as `before`, that lies outside of the
-    folder, or that the disk does not take; it stays as it is.
+    Raises BuildError for one that changed since it was read as `before`, or that the disk does not
+    take; it stays as it is.
     """
     place = (content / path).resolve()
-    if not place.is_relative_to(content.resolve()):
-        raise BuildError(f"{content / path} leads out of the folder; it is left as it is")
     if place.exists() and not os.access(place, os.W_OK):
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
@@ -130,5 +126,6 @@ def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
             new.replace(place)
     except OSError as refusal:
-        reason = f"cannot be written: {refusal.strerror}; {find_fix(refusal)}"
-        raise BuildError(f"{content / path} {reason}") from refusal
+        raise BuildError(
+            f"{content / path} cannot be written: {refusal.strerror}; {find_fix(refusal)}"
+        ) from refusal

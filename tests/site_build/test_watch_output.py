@@ -233,7 +233,7 @@ def read_page(port: int, slug: str) -> str:
 RELAYED = """
 import sys
 from pathlib import Path
-from site_build.cli.relay import relay_output
+from site_build.cli.terminal import relay_output
 with relay_output():
     for number in range(5_000):
         print(f"line {number}", file=sys.stdout if number % 2 else sys.stderr, flush=True)
@@ -272,8 +272,7 @@ def test_lines_that_nobody_read_are_counted(tmp_path: Path) -> None:
 def test_a_file_needs_no_relay(tmp_path: Path, place: str) -> None:
     """Its text stream could not be set up anew on a pipe, which cannot seek."""
     code = (
-        "from site_build.cli.relay import relay_output\n"
-        "from site_build.cli.terminal import open_console\n"
+        "from site_build.cli.terminal import open_console, relay_output\n"
         "with relay_output():\n    open_console().print('a line')\n"
     )
     with (tmp_path / place).open("w") as file:
