@@ -61,8 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     print_findings(console, arguments.content, findings, arguments.most)
     console.print(total(findings, library.count))
-    fails = any(arguments.strict or each.severity == "error" for each in findings)
-    return int(fails or not is_fixed)
+    return int(
+        not is_fixed or any(arguments.strict or each.severity == "error" for each in findings)
+    )
 
 
 def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool) -> bool:
@@ -70,16 +71,18 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
 
     A file that cannot be written is named, and does not keep the others from it. Raises BuildError.
     """
-    sources = read_sources(content, rules)
-    edits = ((path, raw, fix_head(path, raw, rules)) for path, raw, _, _ in sources)
+    edits = (
+        (path, raw, fix_head(path, raw, rules)) for path, raw, *_ in read_sources(content, rules)
+    )
     changes = [(path, raw, fixed) for path, raw, fixed in edits if fixed != raw]
     if not changes:
         console.print("nothing has a form that can be fixed for you")
         return True
     for path, raw, fixed in changes:
         name = str(content / path)
-        former, latter = (each.decode().splitlines() for each in (raw, fixed))
-        for line in unified_diff(former, latter, name, name, lineterm="", n=1):
+        for line in unified_diff(
+            raw.decode().splitlines(), fixed.decode().splitlines(), name, name, lineterm="", n=1
+        ):
             shown = shorten(line.expandtabs(), sys.maxsize - 1)  # nothing that a terminal obeys
             console.print(Text(shown, _COLOURS.get(line[:1], "")))
     files, written = count(len(changes), "file"), 0

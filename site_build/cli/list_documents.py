@@ -54,7 +54,7 @@ def run(arguments: argparse.Namespace) -> int:
     chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
-        told = [
+        facts = [
             {
                 "slug": each.slug,
                 "title": each.title,
@@ -66,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for each in chosen
         ]
-        console.print(json.dumps(told, indent=2))
+        console.print(json.dumps(facts, indent=2))
     elif chosen:
         lines = [("SLUG", "STATE", "TITLE", "DATE", "PATH")]
         for each in chosen:
@@ -83,8 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
         console.print(_NOTHING[arguments.question])
     console.file.flush()
     if unread := len(sources) - len(documents):
-        files = count(unread, "file")
-        sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
+        sys.stderr.write(
+            f"{count(unread, 'file')} could not be read and may be missing here; "
+            "`check` tells why\n"
+        )
     return int(unread > 0)
 
 
@@ -106,8 +108,8 @@ def _choose(
     are public and were not updated for longer than `age`, the oldest first.
     """
     later = [each for each in documents if not each.draft and each.published > now]
-    dated = [each for each in documents if each.is_public_at(now) and each.updated != UNDATED]
-    old = [each for each in dated if now - each.updated > age]
+    public = (each for each in documents if each.is_public_at(now))
+    old = [each for each in public if now - each.updated > age and each.updated != UNDATED]
     return {
         "all": [*documents],
         "drafts": [each for each in documents if each.draft],

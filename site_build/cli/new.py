@@ -74,8 +74,8 @@ def start_post(
         raise BuildError("; ".join(faults), 2)
     try:
         for path in list_folder(content, rules).sources:
-            taken = fold(find_slug(read_bytes(content, path)))
-            if taken == slug and not rules.is_page(path):
+            is_taken = fold(find_slug(read_bytes(content, path))) == slug
+            if is_taken and not rules.is_page(path):
                 raise BuildError(f"{content / path} has the slug {slug} already; {_CHOOSE}", 2)
         (content / name).parent.mkdir(exist_ok=True)
         with (content / name).open("x", encoding="utf-8", newline="\n") as file:

@@ -1,7 +1,6 @@
 """`post`: a draft is published or scheduled, or a post is withdrawn, by an edit of its head."""
 
 import argparse
-import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
@@ -51,9 +50,9 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Change the post and print what it is now; return 1 where it has faults.
+    """Change the post and print what it is now.
 
-    Raises BuildError for a slug that no post has, or more than one.
+    Raises BuildError where it has faults, and for a slug that no post has, or more than one.
     """
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
@@ -71,16 +70,17 @@ def run(arguments: argparse.Namespace) -> int:
         raise BuildError(f"{place} has a head that cannot be changed line by line; edit it")
     if after is None and (before or not is_draft):
         print_findings(console, content, findings)
-        sys.stderr.write(f"nothing is changed: fix {place} before readers see it\n")
-        return 1
+        raise BuildError(f"nothing is changed: fix {place} before readers see it")
     state = _ACTIONS[action][0]
     if changed == raw:
         console.print(f"{place} is {state} already; nothing is changed")
         return 0
     rewrite(content, path, raw, changed)
     dated = f", dated {write_instant(after.published)}" if after and not is_draft else ""
-    then = f"readers see the change with the next build, which {BUILD} watch makes by itself"
-    console.print(f"{place} is {state}{dated}; {then}")
+    console.print(
+        f"{place} is {state}{dated}; "
+        f"readers see the change with the next build, which {BUILD} watch makes by itself"
+    )
     return 0
 
 
@@ -90,11 +90,10 @@ def find_post(content: Path, slug: str) -> Source:
     Raises BuildError where no post has it, or more than one.
     """
     found: dict[str, list[Source]] = {}
-    for source in read_sources(content, find_dialect(content).rules):
-        _, raw, document, _ = source
+    for path, raw, document, findings in read_sources(content, find_dialect(content).rules):
         if not document or document.kind == "post":
             known = document.slug if document else find_slug(raw)
-            found.setdefault(known, []).append(source)
+            found.setdefault(known, []).append((path, raw, document, findings))
     posts = found.get(slug, [])
     if len(posts) == 1:
         return posts[0]

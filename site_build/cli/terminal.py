@@ -69,9 +69,9 @@ def total(findings: Collection[Diagnostic], files: int) -> str:
     """Return how many findings there are, of how many kinds, in how many files."""
     errors = sum(each.severity == "error" for each in findings)
     kinds = len({each.kind for each in findings})
+    both = f"{count(errors, 'error')}, {count(len(findings) - errors, 'warning')}"
     of = f" of {count(kinds, 'kind')}" if kinds < len(findings) else ""
-    warnings = count(len(findings) - errors, "warning")
-    return f"{count(errors, 'error')}, {warnings}{of} in {count(files, 'file')}"
+    return f"{both}{of} in {count(files, 'file')}"
 
 
 def count(number: int, noun: str) -> str:
@@ -110,7 +110,10 @@ def relay_output() -> Iterator[None]:
     writer.start()
     out, err = (
         TextIOWrapper(
-            _Relay(each, "w", closefd=False), errors="backslashreplace", line_buffering=True
+            _Relay(each, "w", closefd=False),
+            sys.stdout.encoding,
+            "backslashreplace",
+            line_buffering=True,
         )
         for each in (1, 2)
     )

@@ -42,9 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     order = make_order(arguments, Observer())
     with suppress(KeyboardInterrupt), relay_output():
-        sources = list_sources(order.content)
+        sources, tell = list_sources(order.content), Chronicle(open_console(), order.content)
         with HeartbeatThread(order.output, code) as heart:
-            tell = Chronicle(open_console(), order.content)
             publish(order, sources, tell, heart, stays=arguments.stay)
         return os.EX_TEMPFAIL
     return 0
@@ -97,7 +96,7 @@ class Chronicle:
         self._placed = {*findings}
         self._known = kept + Counter(each._replace(line=1, column=1) for each in findings)
         print_findings(self._console, self._content, new)
-        fixed, left = (gone - kept).total(), len(findings) - len(new)
-        counts = {"new": len(new), "fixed": fixed, "left": left}
+        left = len(findings) - len(new)
+        counts = {"new": len(new), "fixed": (gone - kept).total(), "left": left}
         listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
         return f"; findings: {listed}" if listed else ""

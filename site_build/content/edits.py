@@ -72,8 +72,7 @@ def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
         entries = read_entries(head[2], head.start(2)) if head and head[1] else []
     keys = [each.key for each in entries]
     for entry in reversed(entries):  # The places of those before stay right.
-        value = entry.value if isinstance(entry.value, str) else ""
-        status = _HIDES.get(f"{entry.key} {value.lower()}", "")
+        status = _HIDES.get(f"{entry.key} {entry.value}".lower(), "")
         name = "status" if status else _RENAMED.get(entry.key, entry.key)
         line = _LINE.match(fixed, entry.key_at)
         if line and name in KEYS and keys.count(name) == (name == entry.key):
@@ -119,9 +118,8 @@ def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
         with TemporaryDirectory(dir=place.parent, prefix=".") as folder:
-            new = Path(folder, place.name)
+            new = Path(shutil.copy(place, folder))  # with its mode
             new.write_bytes(after)
-            shutil.copymode(place, new)
             if place.read_bytes() != before:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
             new.replace(place)
