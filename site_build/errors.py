@@ -69,8 +69,8 @@ def describe_held(held: Sequence[Held]) -> str:
     named = ", ".join(each.path for each in held[:_MOST_NAMED])
     more = f" and {len(held) - _MOST_NAMED} more" if len(held) > _MOST_NAMED else ""
     former = sum(each.is_shown for each in held)
-    of_which = "it" if len(held) == 1 else f"{former} of them"
-    end = f"; what readers see of {of_which} is the version before" * (former > 0)
+    which = "it" if len(held) == 1 else f"{former} of them"
+    end = f"; what readers see of {which} is the version before" if former else ""
     return f"published without {len(held)} file{'s' * (len(held) != 1)}: {named}{more}{end}"
 
 

@@ -2,19 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from site_build import addresses, options
 from site_build.build.assets import FONT, design_card, find_font
-from site_build.cli.check import find_dialect
 from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
-from site_build.content.document import read_document
 from site_build.errors import BuildError
 from site_build.images.card import SIZE, draw_card, has_title
 from site_build.pelican_plugin.settings import identify, load_settings
-from site_build.site import Document, Identity
 from site_build.text import write_instant
 
 
@@ -28,14 +25,12 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the card, print what goes with it; return 1 for no such post. Raises BuildError."""
+    """Write the card, and print what goes with it. Raises BuildError."""
     console = open_console()
-    path, raw, _ = find_post(arguments.content, arguments.slug)
-    post, findings = read_document(path, raw, find_dialect(arguments.content).rules)
+    path, _, post, findings = find_post(arguments.content, arguments.slug)
     if post is None:
-        sys.stderr.write(f"{arguments.content / path} cannot be read; fix this first\n")
         print_findings(console, arguments.content, findings)
-        return 1
+        raise BuildError(f"{arguments.content / path} cannot be read; fix this first")
     settings = load_settings(arguments.content, arguments.site_url)
     identity, theme = identify(settings), Path(settings["THEME"])
     font = find_font(theme)
@@ -49,7 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise BuildError(f"{output} cannot be written: {refusal.strerror}") from refusal
     kilobytes = output.stat().st_size / 1000
     console.print(f"{output} is drawn: {SIZE[0]} by {SIZE[1]} pixels, {kilobytes:.0f} kB")
-    for heading, lines in _list_views(identity, post):
+    url, state = identity.absolute(post.address), "  (a draft)" if post.draft else ""
+    in_lists = f"{write_instant(post.published)}  {', '.join(post.tags)}"
+    picture = identity.absolute(addresses.locate_card(post.slug))
+    views = {
+        "In search results": [f"{post.title} · {identity.name}{state}", url, post.description],
+        "In feeds and lists": [post.title, in_lists, post.excerpt],
+        "Where it is shared": [post.title, post.description, picture],
+    }
+    for heading, lines in views.items():
         console.print(f"\n{heading}")
         for line in lines:
             console.print(f"  {line}")
@@ -65,13 +68,3 @@ def _read_target(text: str) -> Path:
     if not text.lower().endswith(".png"):
         raise argparse.ArgumentTypeError(f"a card is a PNG; end {text!r} in .png")
     return Path(text)
-
-
-def _list_views(identity: Identity, post: Document) -> Iterator[tuple[str, list[str]]]:
-    url = identity.absolute(post.address)
-    state = "  (a draft)" if post.draft else ""
-    yield "In search results", [f"{post.title} · {identity.name}{state}", url, post.description]
-    instant = write_instant(post.published)
-    yield "In feeds and lists", [post.title, f"{instant}  {', '.join(post.tags)}", post.excerpt]
-    card = identity.absolute(addresses.locate_card(post.slug))
-    yield "Where it is shared", [post.title, post.description, card]

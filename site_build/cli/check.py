@@ -1,27 +1,42 @@
-"""`check`: every defect of the content, and nothing written but the cache of the builds."""
+"""`check`: every defect of the content; `--fix` writes what has one right answer, with consent."""
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
+from difflib import unified_diff
 from pathlib import Path
 
+from rich.console import Console
+from rich.text import Text
+
 from site_build import options
+from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
-from site_build.cli.terminal import open_console, print_findings, total
+from site_build.cli.terminal import count, open_console, print_findings, total
+from site_build.content.document import read_document
+from site_build.content.edits import fix_head, rewrite
 from site_build.content.library import ContentLibrary
+from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
 from site_build.parallel import count_processors
 from site_build.progress import Request
+from site_build.site import Document
+from site_build.text import shorten
+
+_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
     """Declare the command's options."""
     options.add(parser, settings, "content", "output", "now", "strict", "jobs")
     about = "list all findings, not the first ten of each kind"
-    parser.add_argument("--all", action="store_true", help=about)
+    parser.add_argument(
+        "--all", action="store_const", dest="most", const=sys.maxsize, default=10, help=about
+    )
     about = "show how dates, tags and keys can be fixed, ask, and write it; then check"
     parser.add_argument("--fix", action="store_true", help=about)
     parser.add_argument("--yes", action="store_true", help="write what --fix shows without asking")
@@ -36,9 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
         request = Request(content, cache.parent, cache.parent, cache.parent, cache, now, jobs)
         console, dialect = open_console(), find_dialect(content)
         if arguments.fix:
-            from site_build.cli.fix import fix_content  # noqa: PLC0415  few need it
-
-            is_fixed = fix_content(console, content, dialect.rules, is_agreed=arguments.yes)
+            is_fixed = _fix(console, content, dialect.rules, is_agreed=arguments.yes)
         library = ContentLibrary(request, fingerprint_code(), dialect)
         findings = library.check(now)
         if all(each.severity == "warning" for each in findings):
@@ -46,10 +59,47 @@ def run(arguments: argparse.Namespace) -> int:
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
-    print_findings(console, arguments.content, findings, every=arguments.all)
+    print_findings(console, arguments.content, findings, arguments.most)
     console.print(total(findings, library.count))
-    fails = any(arguments.strict or each.severity == "error" for each in findings)
-    return int(fails or not is_fixed)
+    return int(
+        not is_fixed or any(arguments.strict or each.severity == "error" for each in findings)
+    )
+
+
+def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool) -> bool:
+    """Show what can be fixed and, with consent, write it; return whether all of it was written.
+
+    A file that cannot be written is named, and does not keep the others from it. Raises BuildError.
+    """
+    edits = (
+        (path, raw, fix_head(path, raw, rules)) for path, raw, *_ in read_sources(content, rules)
+    )
+    changes = [(path, raw, fixed) for path, raw, fixed in edits if fixed != raw]
+    if not changes:
+        console.print("nothing has a form that can be fixed for you")
+        return True
+    for path, raw, fixed in changes:
+        name = str(content / path)
+        for line in unified_diff(
+            raw.decode().splitlines(), fixed.decode().splitlines(), name, name, lineterm="", n=1
+        ):
+            shown = shorten(line.expandtabs(), sys.maxsize - 1)  # nothing that a terminal obeys
+            console.print(Text(shown, _COLOURS.get(line[:1], "")))
+    files, written = count(len(changes), "file"), 0
+    if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
+        console.print(f"Change {files} so? [y/N] ", end="")
+        is_agreed = sys.stdin.readline().strip().lower() in {"y", "yes"}
+    if not is_agreed:
+        console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
+        return False
+    for path, raw, fixed in changes:
+        try:
+            rewrite(content, path, raw, fixed)
+            written += 1
+        except BuildError as refusal:
+            sys.stderr.write(f"{refusal}\n")
+    console.print(f"{count(written, 'file')} changed")
+    return written == len(changes)
 
 
 def find_dialect(content: Path) -> Dialect:
@@ -59,6 +109,22 @@ def find_dialect(content: Path) -> Dialect:
     from site_build.pelican_plugin import settings  # noqa: PLC0415  it takes half a second
 
     return settings.read_dialect(settings.load_settings(content))
+
+
+Source = tuple[str, bytes, Document | None, list[Diagnostic]]
+"""A source file's path, its bytes, what they say, and what is wrong with that."""
+
+
+def read_sources(content: Path, rules: SourceRules) -> Iterator[Source]:
+    """Yield every source file, without bytes where it cannot be read.
+
+    Raises BuildError where the folder cannot be.
+    """
+    for path in list_folder(content, rules).sources:
+        raw = b""
+        with suppress(OSError):
+            raw = read_bytes(content, path)
+        yield path, raw, *read_document(path, raw, rules)
 
 
 def _check_templates(request: Request, library: ContentLibrary) -> tuple[Diagnostic, ...]:

@@ -103,8 +103,7 @@ def _make(folder: Path, site: PelicanSite | None) -> list[str]:
         text = Template((_STARTER / source).read_text(encoding="utf-8"))
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        mode = 0o600 if name == ".env" else 0o666
-        opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
-        with os.fdopen(opened, "w", encoding="utf-8") as file:
+        flags, mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if name == ".env" else 0o666
+        with os.fdopen(os.open(path, flags, mode), "w", encoding="utf-8") as file:
             file.write(text.substitute(values))
     return names

@@ -4,18 +4,14 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Literal, get_args
 
 from rich.cells import cell_len
 
 from site_build import options
-from site_build.cli.check import find_dialect
+from site_build.cli.check import find_dialect, read_sources
 from site_build.cli.terminal import count, open_console
-from site_build.content.document import read_document
-from site_build.content.sources import list_folder, read_bytes
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
@@ -52,12 +48,13 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
-    documents, unread = _read(arguments.content)
+    sources = [*read_sources(arguments.content, find_dialect(arguments.content).rules)]
+    documents = [each for _, _, each, _ in sources if each]
     now = arguments.now or datetime.now(UTC)
     chosen = _choose(documents, arguments.question, now, timedelta(days=arguments.older_than))
     console = open_console()
     if arguments.json:
-        told = [
+        facts = [
             {
                 "slug": each.slug,
                 "title": each.title,
@@ -69,7 +66,7 @@ def run(arguments: argparse.Namespace) -> int:
             }
             for each in chosen
         ]
-        console.print(json.dumps(told, indent=2))
+        console.print(json.dumps(facts, indent=2))
     elif chosen:
         lines = [("SLUG", "STATE", "TITLE", "DATE", "PATH")]
         for each in chosen:
@@ -85,9 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         console.print(_NOTHING[arguments.question])
     console.file.flush()
-    if unread:
-        files = count(unread, "file")
-        sys.stderr.write(f"{files} could not be read and may be missing here; `check` tells why\n")
+    if unread := len(sources) - len(documents):
+        sys.stderr.write(
+            f"{count(unread, 'file')} could not be read and may be missing here; "
+            "`check` tells why\n"
+        )
     return int(unread > 0)
 
 
@@ -100,18 +99,6 @@ def _write(instant: datetime) -> str | None:
     return None if instant == UNDATED else write_instant(instant).removesuffix("T00:00:00Z")
 
 
-def _read(content: Path) -> tuple[list[Document], int]:
-    """Read every source file; return also how many could not be read. Raises BuildError."""
-    rules = find_dialect(content).rules
-    paths = list_folder(content, rules).sources
-    found: list[Document] = []
-    for path in paths:
-        with suppress(OSError):
-            document, _ = read_document(path, read_bytes(content, path), rules)
-            found += [document] if document else []
-    return found, len(paths) - len(found)
-
-
 def _choose(
     documents: Sequence[Document], question: Question, now: datetime, age: timedelta
 ) -> list[Document]:
@@ -121,8 +108,8 @@ def _choose(
     are public and were not updated for longer than `age`, the oldest first.
     """
     later = [each for each in documents if not each.draft and each.published > now]
-    dated = [each for each in documents if each.is_public_at(now) and each.updated != UNDATED]
-    old = [each for each in dated if now - each.updated > age]
+    public = (each for each in documents if each.is_public_at(now))
+    old = [each for each in public if now - each.updated > age and each.updated != UNDATED]
     return {
         "all": [*documents],
         "drafts": [each for each in documents if each.draft],

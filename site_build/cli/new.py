@@ -13,7 +13,8 @@ from site_build import options
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
-from site_build.content.edits import STARTED, read_line
+from site_build.content.edits import STARTED
+from site_build.content.kept import find_slug
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
 from site_build.text import fold, make_slug
@@ -73,8 +74,8 @@ def start_post(
         raise BuildError("; ".join(faults), 2)
     try:
         for path in list_folder(content, rules).sources:
-            taken = fold(read_line(read_bytes(content, path), "slug"))
-            if taken == slug and not rules.is_page(path):
+            is_taken = fold(find_slug(read_bytes(content, path))) == slug
+            if is_taken and not rules.is_page(path):
                 raise BuildError(f"{content / path} has the slug {slug} already; {_CHOOSE}", 2)
         (content / name).parent.mkdir(exist_ok=True)
         with (content / name).open("x", encoding="utf-8", newline="\n") as file:

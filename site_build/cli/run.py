@@ -14,7 +14,6 @@ from threading import Event
 
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.installed_code import Heartbeat
-from site_build.cli.relay import relay_output
 from site_build.options import read_settings
 
 # Nothing would start the watcher again, so it goes on (--stay) when its code changes. Without a
@@ -40,8 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:  # as nohup has it
             signal.signal(number, lambda *_: ending.set())
-    with relay_output():
-        statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
+    statuses = _supervise((*_EDGE, "--host", arguments.host), ending)
     if ending.is_set():
         return 0
     if len(statuses) == 1:

@@ -96,8 +96,7 @@ class _Generator(GenerateJsonSchema):
 
 def describe_front_matter(kind: Kind) -> Schema:
     """Return the schema of the front matter of a post or a page."""
-    model = MODELS[kind]
-    schema = model.model_json_schema(schema_generator=_Generator)
+    schema = MODELS[kind].model_json_schema(schema_generator=_Generator)
     required = {*schema["required"]} - {"slug"}  # it is made of the title
     properties = {
         name: each if name in required else _allow_nothing(each)
@@ -176,6 +175,10 @@ _FORMS: Mapping[str, Schema] = {
 
 def _describe_field(name: str, model: type[PageFrontMatter]) -> Schema:
     field = model.model_fields[name]
-    about = {"name": name, "title": name.title(), "description": field.description}
-    form = _FORMS.get(name, {"type": "string", "single": False})
-    return {**about, **form, "required": field.is_required() and name != "slug"}
+    return {
+        "name": name,
+        "title": name.title(),
+        "description": field.description,
+        **_FORMS.get(name, {"type": "string", "single": False}),
+        "required": field.is_required() and name != "slug",
+    }

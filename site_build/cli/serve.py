@@ -15,8 +15,7 @@ from socket import socket
 from rich.console import Console
 
 from site_build import options
-from site_build.cli.relay import relay_output
-from site_build.cli.terminal import count, open_console
+from site_build.cli.terminal import count, open_console, relay_output
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.pelican_plugin.settings import load_settings, read_dialect
@@ -60,13 +59,11 @@ def run(arguments: argparse.Namespace) -> int:
         sources = list_sources(arguments.content)
         with Observer(console) as observer:
             dialect = read_dialect(load_settings(arguments.content, origin))
-            request = make_request(arguments, observer)
-            stage = PreviewSession(request, dialect, sources[1:])
+            stage = PreviewSession(make_request(arguments, observer), dialect, sources[1:])
         tell = _chronicle(console, arguments.content)
         tell(stage.state)
-        posts = count(len(stage.state.documents), "document")
-        console.print(f"{posts} at {origin}/; Ctrl-C ends the preview")
-        console.file.flush()
+        documents = count(len(stage.state.documents), "document")
+        console.print(f"{documents} at {origin}/; Ctrl-C ends the preview")
         preview = Preview(stage, arguments.content, arguments.host, tell)
         if arguments.open:
             webbrowser.open(origin)
@@ -103,6 +100,5 @@ def _chronicle(console: Console, content: Path) -> Callable[[State], None]:
         if told and not problems:
             console.print("all errors are fixed")
         told[:] = problems
-        console.file.flush()
 
     return tell

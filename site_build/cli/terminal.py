@@ -1,11 +1,20 @@
-"""What a command says on the terminal: findings in colour for people, plain lines for pipes."""
+"""What a command says on the terminal: findings in colour for people, plain lines for pipes.
 
+A relay lets no slow reader hold up a command that keeps running.
+"""
+
+import itertools
 import os
 import re
 import sys
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
+from io import FileIO, TextIOWrapper
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from textwrap import TextWrapper
+from threading import Thread
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -13,8 +22,6 @@ from rich.text import Text
 from edge_api.schema.environment import BUILD
 from site_build.errors import Diagnostic
 
-_SHOWN = 10
-"""Findings of one kind that are printed, unless all are wanted."""
 _PARTS = re.compile(r"(?s)^(?P<cyan>.+?:\d+:\d+)\s+(?:(?P<red>error)|(?P<yellow>warning))\s")
 """The colours of a finding's place and severity."""
 
@@ -27,22 +34,19 @@ def open_console() -> Console:
 
 
 def print_findings(
-    console: Console, folder: Path, findings: Iterable[Diagnostic], *, every: bool = False
+    console: Console, folder: Path, findings: Iterable[Diagnostic], most: int = 10
 ) -> None:
     """Print each finding on a line of its own, its path as seen from where the command runs.
 
-    Errors come first. Without `every`, only the first ten of a kind are printed, and how many more
-    there are.
+    Errors come first. Of one kind, so many at `most` are printed, and how many more there are.
     """
     lines: list[str] = []
     kinds: dict[str, list[Diagnostic]] = {}
     for each in sorted(findings, key=lambda each: each.severity):
         kinds.setdefault(each.kind, []).append(each)
     for kind in kinds.values():
-        shown = len(kind) if every else _SHOWN
-        places = (os.path.join(folder, each.path) for each in kind[:shown])  # noqa: PTH118
-        lines += (str(e._replace(path=path)) for e, path in zip(kind, places, strict=False))
-        if more := len(kind[shown:]):
+        lines += (str(e._replace(path=os.path.join(folder, e.path))) for e in kind[:most])  # noqa: PTH118
+        if more := len(kind[most:]):
             lines.append(f"… and {more:,} more like these: {BUILD} check --all")
     if console.is_terminal:
         # A path or an address stays in one piece, for those who click on it.
@@ -63,15 +67,70 @@ def print_findings(
 
 def total(findings: Collection[Diagnostic], files: int) -> str:
     """Return how many findings there are, of how many kinds, in how many files."""
-    errors, kinds = (
-        sum(each.severity == "error" for each in findings),
-        len({e.kind for e in findings}),
-    )
+    errors = sum(each.severity == "error" for each in findings)
+    kinds = len({each.kind for each in findings})
+    both = f"{count(errors, 'error')}, {count(len(findings) - errors, 'warning')}"
     of = f" of {count(kinds, 'kind')}" if kinds < len(findings) else ""
-    warnings = count(len(findings) - errors, "warning")
-    return f"{count(errors, 'error')}, {warnings}{of} in {count(files, 'file')}"
+    return f"{both}{of} in {count(files, 'file')}"
 
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 file` or `3 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+MOST_LINES = 1_000
+"""Lines that wait for a reader; of more, the oldest are dropped."""
+_END = (0, 0, b"")
+_waiting = SimpleQueue[tuple[int, int, bytes]]()
+"""Lines, each with its number and the descriptor that it is for."""
+_numbers = itertools.count()
+
+
+class _Relay(FileIO):
+    """Takes whatever is written at once, and leaves it to the thread."""
+
+    def write(self, data: Any) -> int:
+        """Put a line into the queue, and return its length."""
+        with suppress(Empty):
+            while _waiting.qsize() >= MOST_LINES:
+                _waiting.get_nowait()
+        _waiting.put((next(_numbers), self.fileno(), bytes(data)))
+        return len(data)
+
+
+@contextmanager
+def relay_output() -> Iterator[None]:
+    """Let what this process writes within the block never wait for a reader.
+
+    Lines that nobody reads in time are dropped, and a line says how many. A reader that went away
+    is no error.
+    """
+    writer = Thread(target=_write, args=(next(_numbers),), daemon=True)
+    writer.start()
+    out, err = (
+        TextIOWrapper(
+            _Relay(each, "w", closefd=False),
+            sys.stdout.encoding,
+            "backslashreplace",
+            line_buffering=True,
+        )
+        for each in (1, 2)
+    )
+    try:
+        with redirect_stdout(out), redirect_stderr(err):
+            yield
+    finally:
+        _waiting.put(_END)
+        writer.join(timeout=1)
+
+
+def _write(last: int) -> None:
+    """Write each line to its descriptor; this thread alone waits for readers."""
+    for number, descriptor, line in iter(_waiting.get, _END):
+        lost = number - last - 1
+        rest = (f"… {lost:,} lines not shown\n".encode() if lost else b"") + line
+        last = number
+        with suppress(OSError):  # Nobody will read it any more.
+            while rest:
+                rest = rest[os.write(descriptor, rest) :]

@@ -5,8 +5,8 @@ import os
 import signal
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 
 from rich.console import Console
 
@@ -14,8 +14,7 @@ from edge_api.schema.installed_code import InstalledCode
 from site_build import options
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_order
-from site_build.cli.relay import relay_output
-from site_build.cli.terminal import count, open_console, print_findings
+from site_build.cli.terminal import count, open_console, print_findings, relay_output
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer, Report
@@ -34,29 +33,20 @@ def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) ->
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Publish until a signal ends it; SIGTERM, by which services are stopped, is a success.
+    """Publish until SIGTERM or SIGINT ends it, which is a success.
 
     Returns 75 (EX_TEMPFAIL of sysexits.h) where other code is installed, for whoever starts it
-    again. Raises KeyboardInterrupt for any other signal.
+    again.
     """
     code = InstalledCode(*SOURCES)
-
-    def end(number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt(number)
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     order = make_order(arguments, Observer())
-    try:
-        with relay_output():
-            sources = list_sources(order.content)
-            with HeartbeatThread(order.output, code) as heart:
-                tell = Chronicle(open_console(), order.content)
-                publish(order, sources, tell, heart, stays=arguments.stay)
-    except KeyboardInterrupt as ending:
-        if not ending.args:
-            raise
-        return 0
-    return os.EX_TEMPFAIL
+    with suppress(KeyboardInterrupt), relay_output():
+        sources, tell = list_sources(order.content), Chronicle(open_console(), order.content)
+        with HeartbeatThread(order.output, code) as heart:
+            publish(order, sources, tell, heart, stays=arguments.stay)
+        return os.EX_TEMPFAIL
+    return 0
 
 
 class Chronicle:
@@ -72,23 +62,20 @@ class Chronicle:
         """Print one event."""
         match news:
             case ReleaseEvent("served", Report() as report):
-                counts = self._compare(report.findings)
-                posts = count(report.posts, "post")
-                self._console.print(f"{report.build_id} is served, with {posts}{counts}")
+                said = f"{count(report.posts, 'post')}{self._compare(report.findings)}"
+                self._console.print(f"{report.build_id} is served, with {said}")
                 if report.held:
                     self._console.print(describe_held(report.held))
             case ReleaseEvent("prepared", Report() as report):
-                ready = f"is ready for {write_instant(report.built_for)}"
-                self._console.print(f"{report.build_id} {ready}")
+                instant = write_instant(report.built_for)
+                self._console.print(f"{report.build_id} is ready for {instant}")
+            case ReleaseEvent(error=ContentError() as error):
+                self._compare(error.findings)
+                self._console.print(f"{error}; what is served stays, until the content is fixed")
             case ReleaseEvent(error=BuildError() as error):
-                then = "and the build is tried again"
-                if isinstance(error, ContentError):
-                    self._compare(error.findings)
-                    then = "until the content is fixed"
-                self._console.print(f"{error}; what is served stays, {then}")
+                self._console.print(f"{error}; what is served stays, and the build is tried again")
             case _:
                 self._console.print("the installed code has changed; it runs after a new start")
-        self._console.file.flush()
 
     def _compare(self, findings: tuple[Diagnostic, ...]) -> str:
         """Print the findings that are new; return how many are, how many are fixed, and left.
@@ -109,7 +96,7 @@ class Chronicle:
         self._placed = {*findings}
         self._known = kept + Counter(each._replace(line=1, column=1) for each in findings)
         print_findings(self._console, self._content, new)
-        fixed, left = (gone - kept).total(), len(findings) - len(new)
-        counts = {"new": len(new), "fixed": fixed, "left": left}
+        left = len(findings) - len(new)
+        counts = {"new": len(new), "fixed": (gone - kept).total(), "left": left}
         listed = ", ".join(f"{number:,} {word}" for word, number in counts.items() if number)
         return f"; findings: {listed}" if listed else ""

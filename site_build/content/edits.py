@@ -19,18 +19,22 @@ from site_build.addresses import SourceRules
 from site_build.content.dates import explain_doubt, write_moment
 from site_build.content.document import read_document
 from site_build.content.front_matter import KEYS
-from site_build.content.head import OTHER_NAMES, YamlFaultError, make_entry, read_entries
+from site_build.content.head import OTHER_NAMES, Entry, YamlFaultError, make_entry, read_entries
 from site_build.errors import BuildError, find_fix
 
 STARTED = "  # when it was started"
 """Follows the date of a draft that `new` has made: the post gets another when it is published."""
-_HEAD = re.compile(r"\ufeff?\s*(---+[ \t]*\r?\n)?((?:.*\n)*?)(?:---|(?(1)(?!)|\s*?(?:\n|\Z)))")
-"""A head between fences, or Pelican's, which ends before the first empty line."""
-_LINE = re.compile(
-    r"""^(?P<key>[^\s:]+)(?P<colon>[ \t]*:[ \t]*)(?P<value>"[^"\n]*"|'[^'\n]*'|.*?)"""
-    r"(?=[ \t]*(?:[ \t]#.*)?\r?$)",
-    re.MULTILINE,
+_END = r"(?>\r\n?|\n)"
+_HEAD = re.compile(
+    rf"\ufeff?\s*(---+[ \t]*{_END})?((?:[^\r\n]*{_END})*?)(?:---|(?(1)(?!)|[ \t]*(?:{_END}|\Z)))"
 )
+"""A head between fences, or Pelican's, which ends before the first empty line."""
+_VALUE = (
+    r"""(?P<value>"[^"\r\n]*"|'[^'\r\n]*'|[^\r\n]*?)"""
+    rf"(?=[ \t]*(?:[ \t]#[^\r\n]*)?(?:{_END}(?![ \t]+\S)|\Z))"
+)
+"""What a line says before its comment, if no further line goes on with it."""
+_LINE = re.compile(r"(?P<key>[^\s:]+)(?P<colon>[ \t]*:[ \t]*)" + _VALUE)
 _WRITTEN = re.compile(r"\d{4}-\d\d-\d\d(?:[Tt ]\d\d:\S+)?")
 """A date whose form is right already."""
 _RENAMED = {other: key for other, key in OTHER_NAMES.items() if key != "slug"}
@@ -41,38 +45,18 @@ _HIDES = {
 """The status that a key of another generator means, by the key and its value."""
 
 
-def read_line(raw: bytes, key: str) -> str:
-    """Return what a head says in the line of a key, without quotes; nothing where it has none.
-
-    The date of a draft that was only started is none.
-    """
-    text, line, _ = _find_line(raw, key)
-    return (
-        "" if line is None or text.startswith(STARTED, line.end()) else line["value"].strip("\"'")
-    )
-
-
 def change_line(raw: bytes, key: str, value: str | None) -> bytes:
     """Return a source file with another value in the line of a key, or without it for None."""
-    text, line, end = _find_line(raw, key)
-    start, new = end, "" if value is None else f"{key}: {value}"
-    if line is None and new:
-        new += "\r\n" if "\r\n" in text[:end] else "\n"
-    elif line and new:
-        start, new = line.start(), f"{line['key']}: {value}"
-        end = line.end() + len(STARTED) * text.startswith(STARTED, line.end())
-    elif line:
-        start, end = line.start(), text.find("\n", line.end()) + 1
-    return (text[:start] + new + text[end:]).encode(errors="surrogateescape")
-
-
-def _find_line(raw: bytes, key: str) -> tuple[str, re.Match[str] | None, int]:
-    """Return a file's text, the line of a key in its head, and where another can be added."""
     text = raw.decode(errors="surrogateescape")
-    head = _HEAD.match(text)
-    end = head.end(2) if head else 0
-    lines = (each for each in _LINE.finditer(text, 0, end) if each["key"].lower() == key)
-    return text, next(lines, None), end
+    found = _HEAD.match(text)
+    end = found.end(2) if found else 0
+    rest, new = rf"[^\r\n]*{_END}", ""
+    if value:
+        rest, new = rf"[ \t]*{_VALUE}(?:{STARTED})?", rf"\1: {value}"
+    head, count = re.subn(rf"(?i)(?<![^\r\n])({key})[ \t]*:{rest}", new, text[:end], count=1)
+    if value and not count:
+        head += f"{key}: {value}" + ("\r\n" if "\r\n" in head else "\n")
+    return (head + text[end:]).encode(errors="surrogateescape")
 
 
 def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
@@ -81,42 +65,30 @@ def fix_head(path: str, raw: bytes, rules: SourceRules) -> bytes:
     Keys get their names, dates the form of ISO 8601, and tags that of a list. A head of Pelican's
     own form is as right as any.
     """
-    try:
-        text = raw.decode()
-        newline = next(iter(re.findall("\r\n|\r|\n", text)), "\n")
-        fixed = text.replace(newline, "\n")
+    fixed, entries = "", list[Entry]()
+    with suppress(ValueError, YamlFaultError):
+        fixed = raw.decode()
         head = _HEAD.match(fixed)
-        if not head or not head[1] or fixed.replace("\n", newline) != text:
-            return raw
-        entries = read_entries(head[2], head.start(2))
-    except (ValueError, YamlFaultError):
-        return raw
-    errors, said = _read_state(path, fixed, rules)
+        entries = read_entries(head[2], head.start(2)) if head and head[1] else []
     keys = [each.key for each in entries]
     for entry in reversed(entries):  # The places of those before stay right.
-        value = entry.value if isinstance(entry.value, str) else ""
-        status = _HIDES.get(f"{entry.key} {value.lower()}", "")
+        status = _HIDES.get(f"{entry.key} {entry.value}".lower(), "")
         name = "status" if status else _RENAMED.get(entry.key, entry.key)
         line = _LINE.match(fixed, entry.key_at)
         if line and name in KEYS and keys.count(name) == (name == entry.key):
-            # What goes on in further lines is its author's.
-            is_whole = not re.match(r".*\n[ \t]+\S", fixed[line.end() :])
-            right = is_whole and _fix_value(name, entry.value, line["value"])
-            value = status or right or line["value"]
+            value = status or _fix_value(name, entry.value, line["value"]) or line["value"]
             edited = f"{fixed[: line.start()]}{name}{line['colon']}{value}{fixed[line.end() :]}"
-            if edited != fixed:
-                state = _read_state(path, edited, rules)
-                # It says nothing else to readers, and has no error more.
-                if state[0] <= errors and said in {None, state[1]}:
-                    fixed = edited
-    return fixed.replace("\n", newline).encode()
+            if edited != fixed and _says_the_same(path, fixed, edited, rules):
+                fixed = edited
+    return fixed.encode() if entries else raw
 
 
-def _read_state(path: str, text: str, rules: SourceRules) -> tuple[int, object]:
-    """Return how many errors a file has, and where and when it is published, if it can be read."""
-    post, findings = read_document(path, text.encode(), rules)
-    state = post and (post.slug, post.address, post.draft, post.published)
-    return sum(each.severity == "error" for each in findings), state
+def _says_the_same(path: str, former: str, latter: str, rules: SourceRules) -> bool:
+    """Return whether an edit brings no error, and changes no address, no state and no date."""
+    read = [read_document(path, each.encode(), rules) for each in (former, latter)]
+    before, after = (e and (e.slug, e.address, e.draft, e.published) for e, _ in read)
+    errors, left = (sum(each.severity == "error" for each in found) for _, found in read)
+    return left <= errors and before in {None, after}
 
 
 def _fix_value(name: str, value: object, written: str) -> str:
@@ -130,33 +102,28 @@ def _fix_value(name: str, value: object, written: str) -> str:
     members = make_entry(name, value, 0, 0).value
     if not written or written.startswith("[") or not isinstance(members, list):
         return ""
-    width = sys.maxsize
     return str(
-        yaml.safe_dump(members, default_flow_style=True, allow_unicode=True, width=width)
+        yaml.safe_dump(members, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
     ).strip()
 
 
 def rewrite(content: Path, path: str, before: bytes, after: bytes) -> None:
-    """Replace a file of the content in one step, with its mode and its owner.
+    """Replace a file of the content in one step, with its mode.
 
-    Raises BuildError for one that changed since it was read as `before`, that lies outside of the
-    folder, or that the disk does not take; it stays as it is.
+    Raises BuildError for one that changed since it was read as `before`, or that the disk does not
+    take; it stays as it is.
     """
     place = (content / path).resolve()
-    if not place.is_relative_to(content.resolve()):
-        raise BuildError(f"{content / path} leads out of the folder; it is left as it is")
     if place.exists() and not os.access(place, os.W_OK):
         raise BuildError(f"{content / path} is not writable; fix its permissions")
     try:
         with TemporaryDirectory(dir=place.parent, prefix=".") as folder:
-            new, found = Path(folder, place.name), place.stat()
+            new = Path(shutil.copy(place, folder))  # with its mode
             new.write_bytes(after)
-            shutil.copymode(place, new)
-            with suppress(PermissionError):
-                os.chown(new, found.st_uid, found.st_gid)
             if place.read_bytes() != before:
                 raise BuildError(f"{content / path} was changed meanwhile; it is left as it is")
             new.replace(place)
     except OSError as refusal:
-        reason = f"cannot be written: {refusal.strerror}; {find_fix(refusal)}"
-        raise BuildError(f"{content / path} {reason}") from refusal
+        raise BuildError(
+            f"{content / path} cannot be written: {refusal.strerror}; {find_fix(refusal)}"
+        ) from refusal

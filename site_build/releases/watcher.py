@@ -178,8 +178,7 @@ class Watcher:
                 return ReleaseEvent("served", report)
             return self._build(now)  # Somebody has taken away the one that was made ahead.
         if self._due and self._ahead is None:
-            order = replace(self._order, now=self._due)
-            self._ahead = build(order, self._memory, is_ahead=True)
+            self._ahead = build(replace(self._order, now=self._due), self._memory, is_ahead=True)
             return ReleaseEvent("prepared", self._ahead)
         return None
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from edge_api.schema.environment import BUILD
-from edge_api.schema.installed_code import Heartbeat
 from site_build.content.document import read_document
 from tests.site_build.test_commands import Run, run
 
@@ -80,7 +79,7 @@ def test_an_action_changes_the_head_alone(
     ends = "\r\n" if "# so" in before else "\n"
     path = write(content, before, ends=ends)
     words = [FUTURE] if action == "schedule" else []
-    told = run("post", action, "ink", *words, "--content", content, "--output", content.parent)
+    told = run("post", action, "ink", *words, "--content", content)
     document, findings = read_document("posts/ink.md", path.read_bytes())
 
     assert (told.status, told.err) == (0, "")
@@ -176,21 +175,17 @@ def test_a_head_in_one_line_is_left_to_its_author(content: Path, run: Run) -> No
     assert path.read_bytes() == text
 
 
-def test_it_says_when_readers_see_it(content: Path, run: Run) -> None:
-    """At once with a watcher, which its heartbeat tells; else after a build."""
-    output = content.parent / "build"
-    words = ("--content", content, "--output", output)
-    write(content, "status: draft\n")
-    assert f"; readers see it after {BUILD} build\n" in run("post", "publish", "ink", *words).out
-    told = run("post", "schedule", "ink", FUTURE, *words).out
-    assert f"readers see it from {FUTURE} on: if {BUILD} watch runs, or a build then\n" in told
-    now = datetime.now(UTC)
-    Heartbeat(at=now, active_at=now, pid=1, code_changed=False, failure="").write(output)
+def test_it_says_what_the_post_is_and_when_readers_see_it(content: Path, run: Run) -> None:
+    """Its date, and the build that shows it, which a watcher makes."""
+    words = ("--content", content)
+    path = write(content, "date: 2026-03-01\nstatus: draft\n")
+    then = f"; readers see the change with the next build, which {BUILD} watch makes by itself\n"
 
-    told = run("post", "withdraw", "ink", *words).out
-    assert "readers see it no longer within seconds, since a watcher runs\n" in told
+    told = run("post", "publish", "ink", *words).out
+    assert told == f"{path} is published, dated 2026-03-01T00:00:00Z{then}"
     told = run("post", "schedule", "ink", FUTURE, *words).out
-    assert f"readers see it from {FUTURE} on: the watcher publishes it\n" in told
+    assert told == f"{path} is scheduled, dated {FUTURE}{then}"
+    assert run("post", "withdraw", "ink", *words).out == f"{path} is a draft{then}"
 
 
 def test_a_new_draft_gets_its_date_when_it_is_published(content: Path, run: Run) -> None:
