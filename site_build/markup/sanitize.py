@@ -1,11 +1,9 @@
 """HTML that is safe around it: repaired so that it stays within its page, and for strangers.
 
 Authors may write HTML, and an element without its end, or an end without its element, changes how
-a browser reads the rest of the page. What feeds and the API hand out is also reduced to an
-allow-list: nothing may run, nothing may be styled, and every address is absolute.
-
-A link is in place of what a page does not show: pages of others in it, and their films and sounds.
-The site's policy lets a page play files of its own site, and nothing else.
+a browser reads the rest of the page. Frames, and films and sounds of other sites, become links.
+What feeds and the API hand out is also reduced to an allow-list: nothing may run, nothing may be
+styled, and every address is absolute.
 """
 
 import re
