@@ -198,7 +198,7 @@ class Site:
     tags: tuple[Tag, ...]
     """By name, regardless of case."""
     authors: tuple[Tag, ...]
-    """Who wrote posts, likewise; empty where authors have no pages."""
+    """Who wrote posts, likewise."""
     tag_slugs: Mapping[str, str]
     """The slug of a tag by each spelling of its name."""
     parts: Mapping[str, Part]
@@ -211,9 +211,8 @@ class Site:
 
 
 def list_moves(site: Site) -> Iterator[tuple[str, str, Document]]:
-    """Yield each former address, the present one, and the public document that they are of."""
-    for each in site.documents:
-        yield from ((alias.path, each.address, each) for alias in each.aliases)
+    """Return each former address, the present one, and the public document that they are of."""
+    return ((alias.path, each.address, each) for each in site.documents for alias in each.aliases)
 
 
 def list_former_slugs(post: Document) -> list[str]:
@@ -239,8 +238,7 @@ def publish(identity: Identity, documents: Iterable[Document], now: datetime) ->
     tags = _collect("tag", ((post, post.tags) for post in posts), slugs, identity.addresses)
     named = [(post, split_authors(post.author) or [identity.author]) for post in posts]
     names = {name: make_slug(name) for _, found in named for name in found}
-    has_pages = bool(identity.addresses.author)
-    authors = _collect("author", named, names, identity.addresses) if has_pages else ()
+    authors = _collect("author", named, names, identity.addresses)
     parts = _find_parts(posts)
     return Site(identity, tuple(posts), tuple(pages), hidden, tags, authors, slugs, parts)
 
@@ -264,12 +262,7 @@ def _collect(
             members[slug].append(post)
             spellings[slug][name] += 1
     tags = [
-        Tag(
-            _choose(spellings[slug]),
-            slug,
-            tuple(found),
-            addresses.locate(kind, slug) if getattr(addresses, kind) else "",
-        )
+        Tag(_choose(spellings[slug]), slug, tuple(found), addresses.locate(kind, slug))
         for slug, found in members.items()
     ]
     return tuple(sorted(tags, key=lambda tag: (tag.name.casefold(), tag.slug)))

@@ -42,9 +42,7 @@ _AROUND = 12
 class Tag(PelicanTag):  # type: ignore[misc]
     """A tag with its address."""
 
-    url = ""
-    save_as = ""
-    page_name = ""
+    url = save_as = page_name = ""
 
     def __init__(self, tag: site.Tag, settings: Mapping[str, object]) -> None:
         super().__init__(tag.name, settings)
@@ -127,6 +125,7 @@ class _Light:
 
     document: Document
     metadata: dict[str, object]
+    url = save_as = ""
 
     def _describe(self, document: Document, context: RenderContext) -> None:
         self.document, self.settings = document, context.settings
@@ -207,8 +206,7 @@ class _Light:
 
     def get_content(self, siteurl: str) -> Markup:
         """Return the text as HTML with whole addresses, as Pelican's feeds ask for it."""
-        whole = re.sub(r'\b(href|src)="/(?!/)', rf'\1="{siteurl}/', self._content)
-        return Markup(whole)  # noqa: S704
+        return Markup(re.sub(r'\b(href|src)="/(?!/)', rf'\1="{siteurl}/', self._content))  # noqa: S704
 
     @property
     def picture(self) -> Markup:
@@ -259,9 +257,6 @@ class _Light:
 class Article(_Light, PelicanArticle):  # type: ignore[misc]
     """A post."""
 
-    url = ""
-    save_as = ""
-
     def __init__(  # noqa: PLR0913
         self,
         document: Document,
@@ -282,9 +277,6 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]
     """A page that stands by itself."""
-
-    url = ""
-    save_as = ""
 
     def __init__(self, document: Document, context: RenderContext, template: str) -> None:
         self._describe(document, context)
@@ -347,11 +339,6 @@ class InputDigest:
                 return self._digest_list(value)
             case Mapping():
                 return make_key([(name, self._digest(each)) for name, each in value.items()])
-            case _:
-                return self._digest_other(value)
-
-    def _digest_other(self, value: object) -> bytes:
-        match value:
             case URLWrapper():
                 return make_key(value.name, value.slug)
             case Leaf():

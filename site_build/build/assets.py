@@ -5,9 +5,9 @@ names. It knows nothing of pages.
 """
 
 import hashlib
+import os
 import re
 from collections.abc import Container, Iterator
-from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -19,7 +19,7 @@ from site_build.build.fingerprint import HOUSE_THEME, Style
 from site_build.build.targets import FileTarget, ImageTarget, Target, TextTarget
 from site_build.cache import make_key
 from site_build.checks.facts import list_uses
-from site_build.content.sources import GONE, Content, read_bytes, show_path, stamp
+from site_build.content.sources import Content, read_bytes, show_path
 from site_build.errors import BuildError
 from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
 from site_build.images.encode import encode
@@ -79,8 +79,11 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
         if former := content.former.get(source):
             yield TextTarget(path, former.read_bytes)
         elif picture and picture.is_reduced:
-            make = partial(encode, folder / picture.path, picture)
-            yield ImageTarget(path, make_key(picture.reduced_key), make)
+            yield ImageTarget(
+                path,
+                make_key(picture.reduced_key),
+                partial(encode, folder / picture.path, picture),
+            )
         else:
             yield FileTarget(path, folder / source)
 
@@ -97,13 +100,12 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
     public = site.documents
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
-    held = b""  # what these files use, which nobody has understood, waits with them
-    paths = {each.path for each in content.held}
-    for path in (e for e in paths if stamp(request.content / e, follows=False) != GONE):
-        with suppress(OSError):
-            held += read_bytes(request.content, path).replace(b"\0", b"")
-    said = held.decode(errors="ignore")
-    found |= {e for e in content.files.values() if said and PurePosixPath(e).name in said}
+    # What files use that are held back, which nobody has understood, waits with them.
+    home = request.content
+    held = (e.path for e in content.held if os.access(home / e.path, os.R_OK))
+    raw = b"".join(read_bytes(home, path) for path in held if (home / path).is_file())
+    said = raw.replace(b"\0", b"")
+    found |= {e for e in content.files.values() if PurePosixPath(e).name.encode() in said}
     found -= found and list_uses(public, content.facts, content.files)
     if not found:
         return found

@@ -73,7 +73,6 @@ from site_build.related import Related, relating
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
-_FORMER = "; until then readers see the version before"
 _FEW = 100
 """Files that one process makes."""
 
@@ -128,8 +127,7 @@ class SiteBuild:
             with self._relate(code, known.related) as wait:
                 self.findings = known.check()
                 named = {each.path for each in self.findings if each.severity == "error"}
-                held = self.content.held
-                self._held = tuple(each for each in held if each.finding.severity == "error")
+                self._held = tuple(e for e in self.content.held if e.finding.severity == "error")
                 self.findings += tuple(e.finding for e in self._held if e.path not in named)
                 if request.strict and self.findings:
                     raise ContentError(self.findings)
@@ -163,7 +161,6 @@ class SiteBuild:
             request.site_folder, self._before, is_checked=self._is_output_checked
         )
         self._index = IndexFile(request.state, self._before, request.before)
-        looks = fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME])
         self._context = TargetContext(
             self.texts,
             self.content.image_set,
@@ -171,7 +168,12 @@ class SiteBuild:
             InputDigest(),
             {document.path: document for document in self.content.documents},
             self.looked_up,
-            make_key(code, looks, style.settings, style.once).hex(),
+            make_key(
+                code,
+                fingerprint_theme([style.theme, *style.overrides, HOUSE_THEME]),
+                style.settings,
+                style.once,
+            ).hex(),
             self._output,
             self._index,
         )
@@ -193,9 +195,9 @@ class SiteBuild:
         if other := self._targets.get(target.path):
             if isinstance(other, FileTarget) and isinstance(target, TextTarget):
                 return
-            sources = ", ".join(map(self._name_source, (other, target)))
             raise BuildError(
-                f"Two outputs have the path {target.path} ({sources}); give one of them another"
+                f"Two outputs have the path {target.path} ({self._name_source(other)}, "
+                f"{self._name_source(target)}); give one of them another"
             )
         self._targets[target.path] = target
 
@@ -261,9 +263,13 @@ class SiteBuild:
             build_id = self._name(lines)
             self._write_index(build_id, lines)
             self._forget_others(self._targets.values(), slack=2 * len(lines))
-        slugs_at = {each.path: each.slug_at for each in self.content.documents}
         self.findings += tuple(
-            list_gone(self._before.entries, self._entries, slugs_at, self.site.identity.addresses)
+            list_gone(
+                self._before.entries,
+                self._entries,
+                {each.path: each.slug_at for each in self.content.documents},
+                self.site.identity.addresses,
+            )
         )
         entries, now = self._entries.values(), self.request.now
         self.report = Report(
@@ -281,15 +287,13 @@ class SiteBuild:
 
     def _forget_others(self, targets: Iterable[Target], slack: int = 0) -> None:
         """Keep only this site's texts in the cache, and the pictures of these tasks."""
-        texts = map(self.texts.key, self.site.documents)
-        self._cache.keep_only(TEXTS, texts, slack)
+        self._cache.keep_only(TEXTS, map(self.texts.key, self.site.documents), slack)
         images = (each.key for each in targets if isinstance(each, ImageTarget))
         self._cache.keep_only(IMAGES, images, slack)
 
     def _take_in(self, folder: Path) -> None:
         """Publish what plugins wrote or changed, and tell where that replaces a file."""
-        own = (path for path in folder.rglob("*") if path.is_file() and not path.is_symlink())
-        for file in sorted(own):
+        for file in sorted(e for e in folder.rglob("*") if e.is_file() and not e.is_symlink()):
             path, data = file.relative_to(folder).as_posix(), file.read_bytes()
             before = self._entries.get(path)
             if before and before.digest == sha256(data).hexdigest():
@@ -348,13 +352,12 @@ class SiteBuild:
 
     def _name(self, lines: Sequence[Line]) -> str:
         """Return the build's id: the instant, and a digest of all that it says."""
-        files = sorted((entry.path, entry.digest) for entry in self._entries.values())
-        now, identity = self.request.now, self.site.identity
+        now = self.request.now
         digest = make_key(
             INDEX_FORMAT,
             now,
-            identity,
-            files,
+            self.site.identity,
+            sorted((entry.path, entry.digest) for entry in self._entries.values()),
             [line.digest for line in lines],
             sorted(self.edge_templates.sources.items()),
         )
@@ -368,11 +371,12 @@ class SiteBuild:
             self.edge_templates.check_contact_page(page)
         unknown = [f"{place}:{line}: {about}" for place, line, about in sorted(self.unknown_names)]
         self.edge_templates.write(request.state, unknown)
-        (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         held = [
-            f"{found.path}:{found.line}: {found.message}{_FORMER * is_shown}"
+            f"{found.path}:{found.line}: {found.message}"
+            + "; until then readers see the version before" * is_shown
             for _, is_shown, found in self._held
         ]
+        (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
         stamp, placed = self._index.assemble(make_head(self.site, build_id, request.now), lines)
         self._index.discard()

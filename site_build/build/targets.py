@@ -214,8 +214,9 @@ class TemplateTarget(Target):
         paths = texts.split("\n") if texts else []
         digests = [documents[path].digest if path in documents else "" for path in paths]
         try:
-            own = {**self.own, "output_file": self.path}
-            looked_up = context.input_digest.digest(names, self.shared, own)
+            looked_up = context.input_digest.digest(
+                names, self.shared, {**self.own, "output_file": self.path}
+            )
         except UnknownValueError:
             return ""
         return make_key(context.method, self.template.name, self.path, looked_up, digests).hex()
@@ -261,9 +262,8 @@ class FileTarget(Target):
     def make(self, context: TargetContext) -> bytes:
         """Return the file's bytes."""
         data = self.source.read_bytes()
-        if is_picture(self.path) or data[4:8] != b"ftyp":  # as films also begin
-            data = clean(data, context.image_set.pictures.get(self.path))
-        return data
+        is_film = data[4:8] == b"ftyp" and not is_picture(self.path)  # pictures also begin so
+        return data if is_film else clean(data, context.image_set.pictures.get(self.path))
 
 
 @dataclass(frozen=True, slots=True)

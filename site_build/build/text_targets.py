@@ -36,9 +36,8 @@ _MOST_GONE = 10
 def list_records(site: Site, minutes: Mapping[str, int]) -> Iterator[RecordTarget]:
     """Yield a task for every line of the posts index; `minutes` are by path."""
     for post in site.posts:
-        url = site.identity.absolute(post.address)
         path = f"{addresses.name_file(post.address)}{RECORD}"
-        yield RecordTarget(path, post, minutes[post.path], url)
+        yield RecordTarget(path, post, minutes[post.path], site.identity.absolute(post.address))
 
 
 def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> Iterator[Target]:

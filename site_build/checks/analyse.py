@@ -27,8 +27,7 @@ from site_build.checks.raw_markup import (
 from site_build.errors import Diagnostic
 from site_build.markup.blocks import TooDeepError
 from site_build.markup.convert import HOUSE, Conversion, Converter, Dialect
-from site_build.markup.plates import show_plates
-from site_build.markup.sanitize import repair
+from site_build.markup.sanitize import repair, show_plates
 from site_build.site import Document
 from site_build.text import Places, shorten
 
@@ -99,8 +98,7 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
 
 
 def _refuse(path: str, line: int, column: int, message: str) -> tuple[Facts, None]:
-    note = Diagnostic(path, line, column, "error", message)
-    return Facts((note,), (), frozenset()), None
+    return Facts((Diagnostic(path, line, column, "error", message),), (), frozenset()), None
 
 
 @dataclass(slots=True)
@@ -149,12 +147,10 @@ class _Analyzer:
 
     def _examine_markup(self, html: str, prose: str) -> None:
         """Look at what was written as HTML, and at Markdown that is none."""
-        for offset, message in find_leftovers(html, prose):
+        for offset, message in (*find_leftovers(html, prose), *find_unterminated(prose)):
             self._note(offset, message)
         if "<" not in prose:
             return
-        for offset, message in find_unterminated(prose):
-            self._note(offset, message)
         written = prose.lower()
 
         @cache
@@ -222,10 +218,9 @@ class _Analyzer:
             played = parent.tag if parent and parent.tag != "picture" else node.tag
             tag = "img" if name == "poster" else played
             plain = strip_marks(value or "")
-            addresses = [plain.strip().strip("<>")]
-            if name == "srcset":
-                addresses = [each.split()[0] for each in plain.split(",") if each.strip()]
-            for address in addresses:
+            whole = [plain.strip().strip("<>")]
+            several = (each.split()[0] for each in plain.split(",") if each.strip())
+            for address in several if name == "srcset" else whole:
                 self._keep(offset, address, tag or "")
 
     def _keep(self, offset: int, address: str, tag: str) -> None:
@@ -314,8 +309,7 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
         sign = re.escape(name).replace(r"\-", "[- ]")
         if f'href="#fn-{name}"' not in html and (note := re.search(rf"\[\^{sign}\]:", prose)):
             mark = f"`{note[0][:-1]}`"
-            what = f"the note {mark} is never used; write {mark} in the text, or remove it"
-            yield note.start(), what
+            yield note.start(), f"the note {mark} is never used; write it in the text, or remove it"
     shown = _CODE.sub("", html)
     for name in dict.fromkeys(_NOTE.findall(shown)):
         sign = f"[^{name}]"

@@ -60,8 +60,8 @@ def find_repeated_slugs(documents: Iterable[Document]) -> list[Diagnostic]:
             others = sorted((other.path, other.address) for other in group if other is not each)
             (path, address), *rest = others
             owner = f"{path} and {len(rest)} more" if rest else path
-            differs = f"which some disks cannot tell from /{address} of {owner}"
-            does = differs if address != each.address else f"as {owner} does"
+            does = f"which some disks cannot tell from /{address} of {owner}"
+            does = f"as {owner} does" if address == each.address else does
             message = f"the slug gives the address /{each.address}, {does}; change one of them"
             findings.append(Diagnostic(each.path, *each.slug_at, "error", message))
     return findings
@@ -130,31 +130,26 @@ def _find_near_series(documents: Iterable[Document]) -> Iterator[Diagnostic]:
             yield Diagnostic(document.path, *document.series_at, "warning", message)
 
 
-def find_losers(
-    documents: Iterable[Document], kept: Mapping[str, tuple[str, str]]
-) -> dict[str, Diagnostic]:
-    """Return an error for each document whose address, slug or alias another has, by its path.
+def find_losers(documents: Iterable[Document], kept: Mapping[str, str]) -> set[str]:
+    """Return the paths of documents whose address, slug or alias another has.
 
-    Those come first whose digest `kept` has by their path, then those whose slug it has; drafts
-    come last.
+    Those come first whose digest `kept` has by their path, then others that it has; drafts come
+    last.
     """
-    taken: dict[tuple[str, str], str] = {}
-    losers = {}
 
     def rank(document: Document) -> tuple[bool, bool, bool, str]:
-        digest, slug = kept.get(document.path, ("", ""))
-        is_moved = fold(slug) != fold(document.slug)
-        return document.draft, digest != document.digest, is_moved, document.path
+        path = document.path
+        return document.draft, kept.get(path) != document.digest, path not in kept, path
 
+    losers, taken = set(), set[tuple[str, str]]()
     for document in sorted(documents, key=rank):
-        names = [("address", fold(document.address))]
-        names += [("slug", fold(document.slug))] if document.kind == "post" else []
-        names += [("alias", alias.path) for alias in document.aliases]
-        if owner := next((taken[name] for name in names if name in taken), None):
-            message = f"the address is that of {owner}; choose another slug"
-            losers[document.path] = Diagnostic(document.path, 1, 1, "error", message)
+        slug = ("slug", fold(document.slug)) if document.kind == "post" else ("", document.path)
+        names = {("alias", alias.path) for alias in document.aliases}
+        names |= {("address", fold(document.address)), slug}
+        if names & taken:
+            losers.add(document.path)
         else:
-            taken.update(dict.fromkeys(names, document.path))
+            taken |= names
     return losers
 
 

@@ -196,13 +196,12 @@ def list_shown(
     paths: Mapping[str, str],
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
-    shown = {}
-    for document in documents:
-        used = _list_used(document, facts[document.path], paths)
-        found = (path for path, reference in used if reference.shown and path in album)
-        if pictures := tuple(dict.fromkeys(found)):
-            shown[document.path] = pictures
-    return shown
+    used = {each.path: _list_used(each, facts[each.path], paths) for each in documents}
+    shown = {
+        at: tuple(dict.fromkeys(path for path, e in found if e.shown and path in album))
+        for at, found in used.items()
+    }
+    return {path: pictures for path, pictures in shown.items() if pictures}
 
 
 def judge_pictures(
@@ -225,8 +224,7 @@ def judge_pictures(
             used.add(path)
             if fault := album[path].fault:
                 message = f"the picture {path} {fault}"
-                place = (reference.line, reference.column)
-                findings.append(Diagnostic(document.path, *place, "error", message))
+                findings.append(Diagnostic(document.path, *reference[:2], "error", message))
     for path, measured in album.items():
         remarks = list(measured.remarks)
         if measured.fault and path not in used:

@@ -65,9 +65,8 @@ def explain_doubt(text: str) -> str:
         )
     both = (False,) if re.match("[0-9]{8}|[0-9]{4}[^0-9]", text.strip()) else (False, True)
     readings = {_guess(text, dayfirst=day, yearfirst=year) for day in both for year in both}
-    if len(readings - {None}) == 1:
-        return ""
-    return f"is {text!r}, which is read as {write_moment(text)}; write it in that form"
+    doubt = f"is {text!r}, which is read as {write_moment(text)}; write it in that form"
+    return doubt if len(readings - {None}) > 1 else ""
 
 
 def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | datetime | None:
@@ -79,19 +78,18 @@ def _guess(text: str, unknown: tzinfo | None = None, **order: bool) -> date | da
     if len(text) > _LONGEST:
         return None
 
-    def find_zone(name: str | None, seconds: int | None) -> tzinfo | None:
-        if seconds is not None:
-            return timezone(timedelta(seconds=seconds))
-        return _ZONES.get(name, unknown) if name else None
+    def find_zone(name: str | None, seconds: int | None) -> tzinfo | int | None:
+        return _ZONES.get(name, unknown) if name and seconds is None else seconds
 
     try:
         if _ISO.fullmatch(text):  # and many times as fast
             instant = datetime.fromisoformat(text.upper())
             return instant if ":" in text else instant.date()
-        first, second = (parse(text, default=e, tzinfos=find_zone, **order) for e in _DEFAULTS)
+        both: list[datetime] = [
+            parse(text, default=each, tzinfos=find_zone, **order) for each in _DEFAULTS
+        ]
     except Exception:  # noqa: BLE001 - dateutil raises whatever its parts raise
         return None
-    if first.date() != second.date():  # what the text lacks was taken from the defaults
+    if both[0].date() != both[1].date():  # what the text lacks was taken from the defaults
         return None
-    whole: datetime = first
-    return whole if first.hour == second.hour else whole.date()
+    return both[0] if both[0].hour == both[1].hour else both[0].date()

@@ -19,7 +19,7 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.addresses import SourceRules
 from site_build.checks.analyse import convert
 from site_build.checks.raw_markup import find_excess
-from site_build.content.front_matter import ALIASES, KEYS, LONGEST_DESCRIPTION, PageFrontMatter
+from site_build.content.front_matter import ALIASES, KEYS, LONGEST_DESCRIPTION
 from site_build.content.head import (
     HANDLER,
     SECOND_COLON,
@@ -142,25 +142,55 @@ def _read_text(
     head, faults = read_head(kind, parts.fence_at, entries, rules, places)
     if head is None or any(fault.severity == "error" for fault in faults):
         return None, faults
-    body = f"{parts.body}\n" if parts.body else "", places.locate(parts.body_at)[0]
-    image_at = places.locate(find_value(entries, "image"))[0]
-    document = _make_document(path, head, body, digest, rules)
-    slug_at, series_at = (places.locate(find_value(entries, name)) for name in ("slug", "series"))
+    published = head.date or UNDATED
+    folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
+    at = {name: places.locate(find_value(entries, name)) for name in ("slug", "series", "image")}
+    document = Document(
+        path=path,
+        kind=kind,
+        slug=head.slug,
+        address="",
+        title=head.title,
+        description=head.description,
+        excerpt=head.excerpt,
+        published=published,
+        updated=head.updated or published,
+        tags=head.tags,
+        series=head.series if kind == "post" else "",
+        author=head.author,
+        category=head.category or folder or rules.category if kind == "post" else "",
+        lang=head.lang,
+        draft=head.status == "draft",
+        hidden=head.status == "hidden",
+        image=head.image,
+        markdown=f"{parts.body}\n" if parts.body else "",
+        body_line=places.locate(parts.body_at)[0],
+        digest=digest,
+        slug_at=at["slug"],
+        series_at=at["series"],
+        extra=extra,
+    )
+    document = replace(document, address=_locate(document, rules))
+    # What the author left to the text.
+    description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
     aliases: dict[str, Alias] = {}
     members = next((each.members_at for each in entries if each.key == "aliases"), ())
-    for given, at in zip(head.aliases, members, strict=True):
+    for given, place in zip(head.aliases, members, strict=True):
         former = _canonical_path(document, given, rules)
         slug = rules.addresses.find_slug(former)
-        aliases.setdefault(former, Alias(former, slug, *places.locate(at)))
+        aliases.setdefault(former, Alias(former, slug, *places.locate(place)))
     if head.image:  # the text begins with it, on the line that names it
-        blank = "\n" * (document.body_line - image_at)
+        blank = "\n" * (document.body_line - at["image"][0])
         alt = re.sub(r"([\[\]\\])", r"\\\1", head.image_alt)
         text = f"![{alt}]({head.image}){blank}{document.markdown}"
-        document = replace(document, image=head.image, markdown=text, body_line=image_at)
-    named = replace(
-        document, slug_at=slug_at, series_at=series_at, aliases=(*aliases.values(),), extra=extra
+        document = replace(document, markdown=text, body_line=at["image"][0])
+    document = replace(
+        document,
+        description=description,
+        excerpt=document.excerpt or description,
+        aliases=(*aliases.values(),),
     )
-    return named, faults
+    return document, faults
 
 
 def _read_name(path: str, entries: list[Entry], rules: SourceRules) -> Iterator[Entry]:
@@ -217,40 +247,6 @@ def _choose_slug(path: str, entries: list[Entry], rules: SourceRules) -> Iterato
     if slug := make_slug(str(source)):
         entries[:] = [each for each in entries if each.key != "slug"]
         yield make_entry("slug", slug, title.key_at, title.value_at)
-
-
-def _make_document(
-    path: str, head: PageFrontMatter, body: tuple[str, int], digest: str, rules: SourceRules
-) -> Document:
-    markdown, line = body
-    kind: Kind = "page" if rules.is_page(path) else "post"
-    published = head.date or UNDATED
-    folder = PurePosixPath(path).parent.name if rules.folder_is_category else ""
-    document = Document(
-        path=path,
-        kind=kind,
-        slug=head.slug,
-        address="",
-        title=head.title,
-        description=head.description,
-        excerpt=head.excerpt,
-        published=published,
-        updated=head.updated or published,
-        tags=head.tags,
-        series=head.series if kind == "post" else "",
-        author=head.author,
-        category=head.category or folder or rules.category if kind == "post" else "",
-        lang=head.lang,
-        draft=head.status == "draft",
-        hidden=head.status == "hidden",
-        markdown=markdown,
-        body_line=line,
-        digest=digest,
-    )
-    document = replace(document, address=_locate(document, rules))
-    # What the author left to the text.
-    description = document.description or summarise(document, LONGEST_DESCRIPTION) or document.title
-    return replace(document, description=description, excerpt=document.excerpt or description)
 
 
 def _locate(document: Document, rules: SourceRules) -> str:

@@ -304,8 +304,9 @@ def read_head(
         head = model.model_validate(values, context=ZoneInfo(rules.timezone))
     except ValidationError as refusal:
         return None, faults + _explain_refusal(refusal, known, fence_at)
-    both = (rules.addresses, addresses.HOUSE)
-    forms, usual = ((each.post, each.page, each.list_overviews()) for each in both)
+    forms, usual = (
+        (each.post, each.page, each.list_overviews()) for each in (rules.addresses, addresses.HOUSE)
+    )
     faults += [
         Fault(known[name].value_at, f"`{known[name].key}` {doubt}", "warning")
         for name in ("date", "updated")

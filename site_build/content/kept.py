@@ -5,7 +5,6 @@ build lists those that its readers see. Of a file that cannot be understood, thi
 its author surely meant. It knows neither findings nor pages.
 """
 
-import codecs
 import hashlib
 import os
 import re
@@ -23,8 +22,8 @@ KEPT_FILE: Final = "sources.json"
 KEPT_FOLDER: Final = ".sources"
 """In BUILD_DIR: the sources of all builds that are there."""
 
-KeptSources = Mapping[str, tuple[str, str]]
-"""The digest of a source and the slug that it gives, by its path."""
+KeptSources = Mapping[str, str]
+"""The digests of sources by their paths."""
 
 
 def read_kept(build: Path) -> KeptSources:
@@ -41,30 +40,30 @@ def keep_sources(folder: Path, content: Path, documents: Iterable[Document]) -> 
     """
     folder.mkdir(parents=True, exist_ok=True)
     known, kept = {*os.listdir(folder)}, {}  # noqa: PTH208 - names alone are asked for
-    for document in documents:
-        path, digest = document.path, document.digest
-        if digest not in known:
+    for each in documents:
+        if each.digest not in known:
             raw = b""
             with suppress(OSError):
-                raw = (content / path).read_bytes()
-            if hashlib.sha256(raw).hexdigest() != digest:
+                raw = (content / each.path).read_bytes()
+            if hashlib.sha256(raw).hexdigest() != each.digest:
                 continue
-            partial = folder / f".{digest}"
+            partial = folder / f".{each.digest}"
             partial.write_bytes(raw)
-            partial.replace(folder / digest)
-        kept[path] = digest, document.slug
+            partial.replace(folder / each.digest)
+        kept[each.path] = each.digest
     return kept
 
 
 def prune_sources(folder: Path, builds: Iterable[Path]) -> None:
     """Remove the sources that none of these builds lists. Raises OSError."""
     if folder.is_dir():
-        wanted = {digest for build in builds for digest, _ in read_kept(build).values()}
+        wanted = {digest for build in builds for digest in read_kept(build).values()}
         for name in {*os.listdir(folder)} - wanted:  # noqa: PTH208 - likewise
             (folder / name).unlink()
 
 
-_FENCE: Final = re.compile(r"[-+~.]{2,}\w*[ \t]*")
+_FENCE: Final = re.compile(r"\n[-+~.]{2,}\w*[ \t]*$", re.MULTILINE)
+"""The one that closes a head."""
 _OFF: Final = r"""(?:false|no|off|n|f|0)\b"""
 _WITHDRAWN: Final = re.compile(
     rf"""(?:^|[{{,]) [ \t]* ["']? (?:
@@ -75,9 +74,6 @@ _WITHDRAWN: Final = re.compile(
     )""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
-_SLUG: Final = re.compile(
-    r"""^[ \t]*["']?slug["']?\s*[:=]\s*["']?([^\s"',]+)""", re.IGNORECASE | re.MULTILINE
-)
 
 
 def is_withdrawn(raw: bytes) -> bool:
@@ -85,19 +81,6 @@ def is_withdrawn(raw: bytes) -> bool:
 
     In any case and any form: `Status: draft`, `draft = true`, `"published": false`.
     """
-    return bool(_WITHDRAWN.search(_find_head(raw)))
-
-
-def find_slug(raw: bytes) -> str:
-    """Return the slug in the head of a file, which cannot be understood; empty without one."""
-    found = _SLUG.search(_find_head(raw))
-    return found[1] if found else ""
-
-
-def _find_head(raw: bytes) -> str:
-    """Return the text up to the fence that closes its head; all of it where none does."""
-    is_wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    text = raw.decode("utf-16" if is_wide else "utf-8-sig", "replace").replace("\0", "")
-    lines = text.strip().splitlines()
-    ends = (at for at, line in enumerate(lines) if at and _FENCE.fullmatch(line))
-    return "\n".join(lines[: next(ends, len(lines))])
+    plain = raw.replace(b"\0", b"").replace(b"\r", b"\n")  # of UTF-16 what is ASCII stays
+    head = _FENCE.split(plain.decode("utf-8-sig", "ignore").strip(), maxsplit=1)[0]
+    return bool(_WITHDRAWN.search(head))

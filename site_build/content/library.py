@@ -5,7 +5,8 @@ nothing. It knows no pages.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from itertools import chain
@@ -14,7 +15,6 @@ from pathlib import Path
 from site_build.cache import Cache
 from site_build.checks.cross import CrossCheck, find_losers, find_repeated_slugs
 from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
-from site_build.content.choice import Choice
 from site_build.content.kept import KeptSources, read_kept
 from site_build.content.sources import (
     GONE,
@@ -27,11 +27,72 @@ from site_build.content.sources import (
     measure_pictures,
     stamp,
 )
-from site_build.errors import Diagnostic
+from site_build.errors import Diagnostic, Held
 from site_build.images.responsive import ImageSet, Measured, MeasuredImages, is_picture, measure
 from site_build.markup.convert import Dialect
 from site_build.progress import Request
 from site_build.site import Document
+
+
+class _Choice:
+    """Which text is shown of each file: as it is, as the build before shows it, or none."""
+
+    def __init__(
+        self,
+        readings: Mapping[str, Reading],
+        kept: KeptSources,
+        recall: Callable[[str], Reading | None],
+        now: datetime | None,
+    ) -> None:
+        """`recall` reads one of the `kept` sources; without an instant (UTC) drafts are shown."""
+        self.shown = {**readings}
+        """What is shown by the path of its source."""
+        self.errors: dict[str, Diagnostic] = {}
+        """The first error of each file that has one."""
+        self._readings, self._kept, self._recall, self._now = readings, kept, recall, now
+
+    def refuse(self, error: Diagnostic) -> None:
+        """Show what was before in place of a file; nothing, where it is that already."""
+        path = error.path
+        self.shown.pop(path, None)
+        if path not in self.errors:
+            self.errors[path] = error
+            self.shown |= self._list_former(path)
+
+    def drop_alias(self, error: Diagnostic) -> None:
+        """Show a file without the alias that an error is about."""
+        self.errors.setdefault(error.path, error)
+        reading = self.shown[error.path]
+        if document := reading.document:
+            kept = tuple(e for e in document.aliases if (e.line, e.column) != error[1:3])
+            changed = replace(document, aliases=kept)
+            self.shown[error.path] = reading._replace(document=changed)
+
+    def is_fresh(self, path: str) -> bool:
+        """Return whether what is shown of a file, if it is, is not what the build before shows."""
+        return path in self.shown and self._kept.get(path) != self.shown[path].digest
+
+    def list_held(self, files: Mapping[str, object]) -> Iterator[Held]:
+        """Yield every file with an error; `files` have those that are shown as they were."""
+        for path, error in sorted(self.errors.items()):
+            is_draft = path in self._readings and self._readings[path].is_draft
+            finding = error._replace(severity="warning") if is_draft else error
+            yield Held(path, path in files or bool(_list_inside(path, self.shown)), finding)
+
+    def _list_former(self, path: str) -> dict[str, Reading]:
+        """Return what readers may see of a file as it was, or of each file in a folder."""
+        reading = self._readings.get(path)
+        if reading and self._now:
+            document, is_withdrawn = reading.document, reading.is_withdrawn
+            if is_withdrawn or (document and not document.is_public_at(self._now)):
+                return {}
+        former = {name: self._recall(name) for name in _list_inside(path, self._kept)}
+        return {name: each for name, each in former.items() if each}
+
+
+def _list_inside(path: str, names: Iterable[str]) -> list[str]:
+    """Return the one of some paths that is a path, or those in a folder."""
+    return [name for name in names if f"{name}/".startswith(f"{path.rstrip('/')}/")]
 
 
 class ContentLibrary:
@@ -139,17 +200,17 @@ class ContentLibrary:
         Without a request, as in a preview, that is what was returned last.
         """
         rules = self._dialect.rules
-        before = {e.path: (e.digest, e.slug) for e in _list_facts(self._former)[0]}
+        before = {path: each.digest for path, each in self._former.items()}
         kept = read_kept(request.before) if request else before
-        now = request.now if request else None
-        choice = Choice(self._readings, kept, partial(self._recall, kept), now)
-        first = {error.path: error for error in reversed(self._list_faults())}
-        for path, error in first.items():
-            choice.refuse(path, error)
+        choice = _Choice(
+            self._readings, kept, partial(self._recall, kept), request.now if request else None
+        )
+        for error in {each.path: each for each in reversed(self._list_faults())}.values():
+            choice.refuse(error)
         former = self._take_former(choice, request.site_folder) if request else {}
-        while wrong := self._find_wrong(choice, kept, is_build=bool(request)):
-            for path, error in wrong.items():
-                choice.refuse(path, error)
+        while wrong := self._find_wrong(choice, kept):
+            for error in wrong.values():
+                choice.refuse(error)
         if not request:
             self._former = choice.shown
         files = tuple(sorted({*self._listing.files, *former}))
@@ -179,13 +240,13 @@ class ContentLibrary:
 
     def _recall(self, kept: KeptSources, path: str) -> Reading | None:
         """Return what a source that is kept says, if it can be used."""
-        digest, reading = kept[path][0], self._former.get(path)
+        digest, reading = kept[path], self._former.get(path)
         if reading is None or reading.digest != digest:
             with self._cache:
                 reading = self._former[path] = self._texts.examine(path, digest)
         return reading if not _list_errors(reading) else None
 
-    def _take_former(self, choice: Choice, site: Path) -> dict[str, tuple[Path, Measured | None]]:
+    def _take_former(self, choice: _Choice, site: Path) -> dict[str, tuple[Path, Measured | None]]:
         """Return files of the build before that stand for faulty ones, pictures with measures.
 
         New texts that show a picture without one are refused.
@@ -201,33 +262,30 @@ class ContentLibrary:
         documents, facts = _list_facts(choice.shown)
         open_ones = [each for each in documents if not each.draft] if lost else []
         paths = list_targets(open_ones, self._listing.files, rules)
-        for path, pictures in list_shown(open_ones, facts, lost, paths).items():
-            for picture in pictures:
-                place = picture if picture in former else path
-                message = f"the picture {picture} {lost[picture].fault}"
-                error = Diagnostic(place, 1, 1, "error", message)
-                if place == path and choice.is_fresh(path):
-                    choice.refuse(path, error)
-                else:
-                    choice.errors.setdefault(place, error)
+        shown = list_shown(open_ones, facts, lost, paths)
+        for path, picture in [(at, each) for at, found in shown.items() for each in found]:
+            place = picture if picture in former else path
+            message = f"the picture {picture} {lost[picture].fault}"
+            error = Diagnostic(place, 1, 1, "error", message)
+            if place == path and choice.is_fresh(path):
+                choice.refuse(error)
+            choice.errors.setdefault(place, error)
         return former
 
-    def _find_wrong(
-        self, choice: Choice, kept: KeptSources, *, is_build: bool
-    ) -> dict[str, Diagnostic]:
+    def _find_wrong(self, choice: _Choice, kept: KeptSources) -> dict[str, Diagnostic]:
         """Return what is wrong between the texts that are shown, of those that have to make way.
 
         Others lose the alias that is wrong.
         """
         documents, _ = _list_facts(choice.shown)
         conflicts = self._cross.find_conflicts(documents, self._listing.files)
-        found = {each.path: each for each in conflicts if each.severity == "error"}
-        if conflicts and (losers := find_losers(documents, kept)):
-            return {path: found.get(path, error) for path, error in losers.items()}
-        fresh = {path: e for path, e in found.items() if is_build and choice.is_fresh(path)}
-        for each in (e for e in conflicts if e.severity == "error" and not fresh):
+        losers = find_losers(documents, kept) if conflicts else set()
+        errors = [each for each in conflicts if each.severity == "error"]
+        fresh = {each.path: each for each in errors if choice.is_fresh(each.path)}
+        wrong = {each.path: each for each in conflicts if each.path in losers} or fresh
+        for each in errors if not wrong else ():
             choice.drop_alias(each)
-        return fresh
+        return wrong
 
     def _measure(self, listing: Listing) -> MeasuredImages:
         content, jobs = self._request.content, self._request.jobs

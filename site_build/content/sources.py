@@ -20,7 +20,7 @@ from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
 from site_build.content.document import LARGEST_FILE, read_document
-from site_build.content.kept import find_slug, is_withdrawn
+from site_build.content.kept import is_withdrawn
 from site_build.errors import BuildError, Diagnostic, Held, find_fix
 from site_build.images.responsive import LARGEST_PICTURE, ImageSet, Measured, is_picture, measure
 from site_build.markup.convert import Conversion, Dialect
@@ -202,10 +202,8 @@ class Reading(NamedTuple):
     minutes: int = 0
     """Whole minutes that the text takes to read."""
     terms: Terms = NO_TERMS
-    slug: str = ""
-    """Of a file without a document, what its head seems to say."""
     is_withdrawn: bool = False
-    """Whether such a file seems to say that nobody may read it."""
+    """Whether the head of a file without a document seems to say that nobody may read it."""
 
     @property
     def is_draft(self) -> bool:
@@ -234,9 +232,8 @@ class Texts:
 
     def key(self, document: Document) -> bytes:
         """Return the key under which the document's text is kept."""
-        # Where pages stand changes no text.
-        dialect = self._dialect._replace(rules=SourceRules())
-        return make_key(self._code, dialect, document.path, document.digest)
+        converter = self._dialect._replace(rules=SourceRules())  # where pages are changes no text
+        return make_key(self._code, converter, document.path, document.digest)
 
     def examine_all(self, paths: Sequence[str], request: Request) -> tuple[dict[str, Reading], int]:
         """Return what each source file says, in the order of `paths`, and how many were known."""
@@ -274,7 +271,6 @@ class Texts:
                 None,
                 tuple(findings),
                 hashlib.sha256(raw).hexdigest(),
-                slug=find_slug(raw),
                 is_withdrawn=is_withdrawn(raw),
             )
         facts, conversion = analyse(document, self._dialect)

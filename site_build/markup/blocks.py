@@ -18,8 +18,14 @@ from mdit_py_plugins.deflist import deflist_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 from mdit_py_plugins.footnote import footnote_plugin
 
-from site_build.markup.foreign import find_foreign, find_lost_blocks
-from site_build.markup.structure import Fault, Mark, count_struck, find_elements
+from site_build.markup.structure import (
+    Fault,
+    Mark,
+    count_struck,
+    find_elements,
+    find_foreign,
+    find_lost_blocks,
+)
 from site_build.text import shorten
 
 APART: Final = "<!--apart-->"
@@ -27,13 +33,15 @@ APART: Final = "<!--apart-->"
 DEEPEST: Final = 60
 """Levels of nesting, of which a list takes two."""
 _INDENT: Final = "    "
-_QUOTE: Final = re.compile(r" {0,3}>( ?)")
+_QUOTE: Final = re.compile("^ {0,3}> ?")
 _ITEM: Final = re.compile(r" *([-+*]|\d{1,9}[.)])( *)")
 _TERM: Final = re.compile(r" {0,3}[:~]( *)")
 _NOTE: Final = re.compile(r" *(\[\^[^\]]+\]:) *")
 _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *$", re.IGNORECASE)
 _MARKDOWN_INSIDE: Final = re.compile(r"<[A-Za-z][^<>]*\smarkdown(?=[\s=>])")
 """Says that Markdown stands within an element, which Python-Markdown alone reads so."""
+_SIGNS: Final = ("~", "<", "==", "[[", "{{", "{%")
+"""Of which a text holds one if something in it counts as structure, or is for other programs."""
 _NUMBERED: Final = re.compile(r"( *\d+)(?=\. )")
 _MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
 """Those of a check, which tell where each part was written."""
@@ -165,7 +173,7 @@ class _Walk:
         return Reading(lines, None if self._keeps_html else self._marks, self._faults)
 
     def _write_blocks(self, start: int, end: int, *, tight: bool = False) -> list[str]:
-        """Return the blocks up to the end of the container that is open."""
+        """Return the blocks up to the end of the container that is open, and go beyond that."""
         written: list[str] = []
         last = ""
         while self._at < len(self._tokens) and self._tokens[self._at].nesting >= 0:
@@ -185,6 +193,7 @@ class _Walk:
             written += block
             last = kind
         self._keep(written, start, end)
+        self._at += 1
         return written
 
     def _keep(self, written: list[str], start: int, end: int) -> None:
@@ -198,43 +207,41 @@ class _Walk:
         if token.type == "math_block" or (token.type == "fence" and token.info.strip() == "math"):
             return [self._makers.formula(content.strip())]
         if token.type == "html_block":
-            for element in find_elements(content):
-                self._mark(element, start)
-            self._faults += find_foreign(content, self._read_inline, start)
+            self._mark(start, *find_elements(content))
+            self._faults += find_foreign(self._read_inline(content)[1], start)
             return content.split("\n") if self._keeps_html else [self._makers.html(content)]
         if token.type == "hr":
             return ["---"]
-        self._mark("pre", start)
+        self._mark(start, "pre")
         if token.type == "code_block":
             return _indent(self._read_code(content, start, end))
-        closing = self._lines[end - 1].strip()
-        if end - 1 == start or closing.strip(token.markup[0]) or len(closing) < len(token.markup):
-            message = f"this code block is never closed; add {shorten(token.markup, 20)} below it"
-            self._faults.append(Fault(start, message))
-        if token.info.split()[:1] == ["mermaid"]:
-            message = (
-                "GitHub draws this diagram, and here it is shown as code; "
-                "show a picture of it, or call the block `text`"
-            )
-            self._faults.append(Fault(start, message))
+        fence = re.escape(token.markup)
+        last = self._lines[end - 1].strip() if end - 1 > start else ""
+        cases = {
+            f"this code block is never closed; add {shorten(token.markup, 20)} below it": (
+                not re.fullmatch(f"{fence}[{fence[-1]}]*", last)
+            ),
+            "GitHub draws this diagram, and here it is shown as code; "
+            "show a picture of it, or call the block `text`": token.info.split()[:1] == ["mermaid"],
+        }
+        self._faults += [Fault(start, message) for message, holds in cases.items() if holds]
         return [self._makers.code(token.info.strip(), token.content)]
 
-    def _mark(self, element: str, line: int) -> None:
-        if not self._is_note:
-            self._marks.append(Mark(element, line))
+    def _mark(self, line: int, *elements: str) -> None:
+        self._marks += [Mark(each, line) for each in elements if not self._is_note]
 
     def _take_text(self, line: int) -> str:
+        """Return what is within the block that is open, and go beyond its end."""
         text = self._tokens[self._at].content
-        self._at += 1
-        if "~" in text or "<" in text:
-            for element in self._read_inline(text)[0]:
-                self._mark(element, line)
-        self._faults += find_foreign(text, self._read_inline, line)
+        self._at += 2
+        if any(sign in text for sign in _SIGNS):
+            elements, prose = self._read_inline(text)
+            self._mark(line, *elements)
+            self._faults += find_foreign(prose, line)
         return text
 
     def _write_paragraph(self, _token: Token, start: int, end: int) -> list[str]:
         self._take_text(start)
-        self._at += 1
         lines = self._lines[start:end]
         self._faults += find_lost_blocks([_MARKS.sub("", line).strip() for line in lines], start)
         lines[0] = lines[0].lstrip(" ")
@@ -258,27 +265,25 @@ class _Walk:
 
     def _write_heading(self, token: Token, start: int, _end: int) -> list[str]:
         text = self._take_text(start).replace("\n", " ")
-        self._at += 1
         # Python-Markdown takes any number of signs at the end for the heading's own.
         text = re.sub("#+$", lambda found: "\\#" * len(found[0]), text)
         return [f"{'#' * int(token.tag[1])} {text}"]
 
     def _write_list(self, token: Token, first: int, _end: int) -> list[str]:
-        self._mark(token.tag, first)
+        self._mark(first, token.tag)
         is_loose = self._is_loose(token.level + 2)
         written: list[str] = []
         while (item := self._tokens[self._at]).type == "list_item_open":
             self._at += 1
             start, end = item.map or (0, 0)
-            self._mark("li", start)
+            self._mark(start, "li")
             sign = self._strip(_ITEM, start, end) or "1."
             is_task = re.match(r"\[[ xX]\]\s", self._lines[start])
             if is_task and self._tokens[self._at].type == "paragraph_open":
-                self._mark("input", start)
+                self._mark(start, "input")
             self._depth += 1
             body = self._write_blocks(start, end, tight=not is_loose)
             self._depth -= 1
-            self._at += 1
             if not body or body[0].startswith(_INDENT):
                 body = [self._makers.html(""), "", *body] if body else [self._makers.html("")]
             if written and (is_loose or written[-1].startswith(_INDENT * 2)):
@@ -312,19 +317,15 @@ class _Walk:
         return found[1]
 
     def _dedent(self, width: int, start: int, end: int) -> None:
-        for number in range(start, end):
-            line = self._lines[number]
-            self._lines[number] = line[min(width, len(line) - len(line.lstrip(" "))) :]
+        blanks = re.compile(f"^ {{0,{width}}}")
+        self._lines[start:end] = [blanks.sub("", line) for line in self._lines[start:end]]
 
     def _write_quote(self, _token: Token, start: int, end: int) -> list[str]:
-        for number in range(start, end):
-            if found := _QUOTE.match(self._lines[number]):
-                self._lines[number] = self._lines[number][found.end() :]
+        self._lines[start:end] = [_QUOTE.sub("", line) for line in self._lines[start:end]]
         if alert := _ALERT.match(self._lines[start].strip()):
             return self._write_alert(alert[1].lower(), start, end)
-        self._mark("blockquote", start)
+        self._mark(start, "blockquote")
         body = self._write_blocks(start, end)
-        self._at += 1
         return [f"> {line}" if line else ">" for line in body] or [f"> {self._makers.html('')}"]
 
     def _write_alert(self, kind: str, start: int, end: int) -> list[str]:
@@ -337,7 +338,6 @@ class _Walk:
         else:
             self._at += 3
         body = self._write_blocks(start, end)
-        self._at += 1
         return [f"!!! {kind}", *_indent(body)]
 
     def _write_admonition(self, token: Token, start: int, end: int) -> list[str]:
@@ -346,7 +346,6 @@ class _Walk:
         if self._tokens[self._at].type == "admonition_title_open":
             self._at += 3
         body = self._write_blocks(start + 1, end)
-        self._at += 1
         if token.markup.startswith("?"):  # Python-Markdown has none that fold
             title = f"!!!{title.lstrip('?+')}"
         return [title, *_indent(body)]
@@ -358,7 +357,6 @@ class _Walk:
         self._lines[start] = self._lines[start][found.end() if found else 0 :]
         self._dedent(len(_INDENT), start + 1, end)
         body = self._write_blocks(start, end)
-        self._at += 1
         self._is_note = outer
         return [f"{sign} {body[0] if body else ''}", *_indent(body[1:])]
 
@@ -368,7 +366,6 @@ class _Walk:
             self._at += 1
             if token.type == "dt_open":
                 written += ["", *self._take_text(first).split("\n")]
-                self._at += 1
                 continue
             start = (self._tokens[self._at].map or [first])[0]
             end = (token.map or [0, start])[1]
@@ -376,13 +373,12 @@ class _Walk:
             if not self._lines[start - 1].strip():
                 written.append("")
             body = self._write_blocks(start, end)
-            self._at += 1
             written += [f":   {body[0] if body else ''}", *_indent(body[1:])]
         self._at += 1
         return written
 
     def _write_table(self, _token: Token, start: int, end: int) -> list[str]:
-        self._mark("table", start)
+        self._mark(start, "table")
         while self._tokens[self._at].type != "table_close":
             if self._tokens[self._at].type == "inline":
                 self._take_text(start)

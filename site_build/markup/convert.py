@@ -16,7 +16,6 @@ from urllib.parse import urlsplit
 from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Markdown
-from markdown.extensions import Extension
 from markdown.extensions.toc import slugify_unicode
 from markdown.postprocessors import Postprocessor
 from markdown.treeprocessors import Treeprocessor
@@ -24,8 +23,7 @@ from markdown.treeprocessors import Treeprocessor
 from edge_api.schema.highlighting import CodeFormatter
 from site_build.addresses import SourceRules
 from site_build.markup.blocks import APART
-from site_build.markup.emoji import show_emoji
-from site_build.markup.github import GITHUB, GitHub
+from site_build.markup.github import GITHUB, GitHub, show_emoji
 from site_build.markup.structure import Fault
 from site_build.site import Document
 
@@ -83,11 +81,12 @@ class Converter:
         """Take how the site writes; raises what Python-Markdown does for an unknown extension."""
         named = dialect.extensions or (*_EXTENSIONS, GITHUB)
         self._github = GitHub() if GITHUB in named else None
-        others = [name for name in named if name != GITHUB]
-        own = [*filter(None, [self._github]), HouseRules(dialect.site_url)]
         self._markdown = Markdown(
             output_format="html",
-            extensions=[*others, *own],
+            extensions=[
+                *(name for name in named if name != GITHUB),
+                *filter(None, [self._github]),
+            ],
             extension_configs=json.loads(dialect.options)
             if dialect.extensions
             else {
@@ -112,6 +111,10 @@ class Converter:
                 },
             },
         )
+        # The tree's step comes after `attr_list` (8) and before `toc` (5), and the text's last.
+        tree = _Tree(self._markdown, urlsplit(dialect.site_url).netloc)
+        self._markdown.treeprocessors.register(tree, "house_rules", 7)
+        self._markdown.postprocessors.register(_Text(self._markdown), "house_rules", -1)
 
     def convert(self, document: Document) -> Conversion:
         """Return the HTML of the document's text; raises what extensions raise, or TooDeepError."""
@@ -154,19 +157,6 @@ _BOXES = {
     f"{_BOX} checked/>": f'{_BOX} aria-label="Done" checked>',
 }
 """Tasks' boxes as pymdown-extensions writes them, and with the name that they need (WCAG 4.1.2)."""
-
-
-class HouseRules(Extension):
-    """Registers the steps; `site_url` tells which links leave the site."""
-
-    def __init__(self, site_url: str) -> None:
-        super().__init__()
-        self._host = urlsplit(site_url).netloc
-
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
-        """Put the tree's step after `attr_list` (8) and before `toc` (5), and the text's last."""
-        md.treeprocessors.register(_Tree(md, self._host), "house_rules", 7)
-        md.postprocessors.register(_Text(md), "house_rules", -1)
 
 
 class _Tree(Treeprocessor):
@@ -245,8 +235,7 @@ def fix_footnotes(root: Element) -> None:
     marks = [mark for mark in root.iter("sup") if mark.find("a[@class='footnote-ref']") is not None]
     written = {mark.get("id", "") for mark in marks}
     for notes in root.findall(".//div[@class='footnote']"):
-        notes.set("role", "doc-endnotes")
-        notes.set("aria-label", "Footnotes")
+        notes.attrib.update({"role": "doc-endnotes", "aria-label": "Footnotes"})
         for note in notes.findall("ol/li"):
             _fix_note(note, written)
     for mark in marks:
@@ -264,8 +253,8 @@ def _fix_note(note: Element, marks: Container[str]) -> None:
                 parent.remove(link)
     for number, link in enumerate(note.findall(".//a[@class='footnote-backref']"), 1):
         link.attrib.pop("title", None)
-        link.set("role", "doc-backlink")
-        link.set("aria-label", "Back to the text" + (f", place {number}" if number > 1 else ""))
+        name = "Back to the text" + (f", place {number}" if number > 1 else "")
+        link.attrib.update({"role": "doc-backlink", "aria-label": name})
         _close_up(link, "href")
 
 
@@ -295,11 +284,6 @@ def _wrap(table: Element) -> None:
     landmark, of which a page should have few.
     """
     inner = Element("table", table.attrib)
-    inner.text, inner[:] = table.text, table[:]
-    inner.tail = "\n"
-    tail = table.tail
-    table.clear()
-    table.tag, table.text, table.tail = "div", "\n", tail
-    table.attrib.update({"class": SCROLLER, "role": "group", "aria-label": "Table"})
-    table.set("tabindex", "0")
-    table.append(inner)
+    inner.text, inner[:], inner.tail = table.text, table[:], "\n"
+    table.tag, table.text, table[:] = "div", "\n", [inner]
+    table.attrib = {"class": SCROLLER, "role": "group", "aria-label": "Table", "tabindex": "0"}

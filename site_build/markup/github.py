@@ -1,5 +1,7 @@
 """What GitHub reads in a text, as one extension of Python-Markdown: blocks, formulas, line breaks.
 
+Names of emoji, such as `:tada:`, get their signs when all else is done.
+
 Formulas in TeX, `$…$` and `$$…$$`, become MathML, which browsers show without a script.
 Strikethrough, tasks' boxes and bare links come from pymdown-extensions, beside this one.
 """
@@ -18,9 +20,9 @@ from markdown.extensions import Extension
 from markdown.extensions.attr_list import get_attrs_and_remainder
 from markdown.preprocessors import Preprocessor
 from markdown.util import AtomicString
+from pymdownx.gemoji_db import aliases, emoji
 
 from site_build.markup.blocks import BlockReader, Makers, Reading
-from site_build.markup.emoji import ESCAPED
 from site_build.markup.structure import Fault, compare
 
 LONGEST: Final = 4000
@@ -152,7 +154,6 @@ class CodeSpans(inlinepatterns.BacktickInlineProcessor):
 
 SIGNS: Final[Mapping[str, Sequence[str]]] = {
     "backtick": ("`",),
-    "escaped_emoji": ("\\:",),
     "escape": ("\\",),
     "formula": ("$",),
     "reference": ("[",),
@@ -200,8 +201,6 @@ class GitHub(Extension):
             md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
         line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
-        emoji = inlinepatterns.SubstituteTagInlineProcessor(r"\\(?=:[a-z0-9_+-]+:)", ESCAPED)
-        md.inlinePatterns.register(emoji, "escaped_emoji", 181)
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
     def reset(self) -> None:
@@ -283,3 +282,30 @@ class QuickInline(treeprocessors.InlineProcessor):
                     self.inlinePatterns[index], data, index, start
                 )
         return data
+
+
+_EMOJI = {
+    name: "".join(
+        chr(int(point, 16)) for point in (sign.get("unicode_alt") or sign["unicode"]).split("-")
+    )
+    for name, sign in (emoji | {name: emoji[meant] for name, meant in aliases.items()}).items()
+}
+_PIECE = re.compile(
+    r"<(?P<raw>code|pre|script|style|textarea|svg|math)\b.*?</(?P=raw)|<!--.*?-->"
+    r"|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
+    r"|(?<![A-Za-z0-9_:])(?P<names>(?::[a-z0-9_+-]++:)++)(?![A-Za-z0-9_:])",
+    re.DOTALL | re.IGNORECASE,
+)
+"""What is no prose, or names; within a word or `a::b` they are none, unlike on GitHub."""
+
+
+def show_emoji(html: str) -> str:
+    """Return HTML with the signs that names stand for; an unknown name stays as it is."""
+    if not any(f"{name}:" in _EMOJI for name in re.findall(":[a-z0-9_+-]+(?=:)", html)):
+        return html
+
+    def show(piece: re.Match[str]) -> str:
+        names = piece["names"]
+        return re.sub(":[^:]+:", lambda e: _EMOJI.get(e[0], e[0]), names) if names else piece[0]
+
+    return _PIECE.sub(show, html)

@@ -1,8 +1,9 @@
 """HTML that is safe around it: repaired so that it stays within its page, and for strangers.
 
 Authors may write HTML, and an element without its end, or an end without its element, changes how
-a browser reads the rest of the page. What feeds and the API hand out is also reduced to an
-allow-list: nothing may run, nothing may be styled, and every address is absolute.
+a browser reads the rest of the page. Frames, and films and sounds of other sites, become links.
+What feeds and the API hand out is also reduced to an allow-list: nothing may run, nothing may be
+styled, and every address is absolute.
 """
 
 import re
@@ -14,8 +15,7 @@ import nh3
 from selectolax.lexbor import LexborHTMLParser
 
 from site_build.markup.convert import SCROLLER
-from site_build.markup.plates import show_plates
-from site_build.text import strip_control_characters
+from site_build.text import shorten, strip_control_characters
 
 _OPENING: Final = "<main><article><section><aside><header><footer><nav><figure>"
 """Elements that themes put texts into, and that a stray end tag could close."""
@@ -72,6 +72,65 @@ def _escape_unterminated(html: str) -> str:
         return found[0] if has_end else found[0].replace("<", "&lt;")
 
     return _BEGINNING.sub(show, html)
+
+
+_PLAYED = re.compile(
+    r"<!--.*?-->|<(?P<kind>iframe|video|audio)(?=[\s>/])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
+    r".*?</(?P=kind)\s*>|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>",
+    re.DOTALL | re.IGNORECASE,
+)
+_ADDRESS = re.compile(
+    r"(?:https?:)?//(?P<host>[^/?#\s:@]+)|(?![a-z][a-z0-9+.-]*:).", re.IGNORECASE | re.DOTALL
+)
+"""A web address with its host, or one on the site itself, without."""
+_BLANKS = re.compile(r"[\t\n\r]|^[\x00- ]+| +$")
+"""What browsers take out of an address (URL Standard, section 4.4)."""
+_FOR_PEOPLE = {
+    r".*//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
+        r"//www.youtube.com/watch?v=\1"
+    ),
+    r".*//player\.vimeo\.com/video/(\d+).*": r"//vimeo.com/\1",
+    "^//": "https://",
+}
+"""Where people see what stands at addresses that are made for frames."""
+
+
+def show_plates(html: str, site_url: str, *, plays: bool) -> str:
+    """Return HTML with a link, its plate, for each frame, and for films and sounds of other sites.
+
+    `plays` says that those of the site itself stay, with their controls; else they are links too.
+    Each has to be closed, as `repair` sees to; a frame without an address is removed.
+    """
+    if not re.search(r"<(?:iframe|video|audio)[\s>/]", html, re.IGNORECASE):
+        return html
+    site = _ADDRESS.match(site_url)
+    own = site["host"] if site else None
+
+    def show(found: re.Match[str]) -> str:
+        kind = (found["kind"] or "").lower()
+        wanted = f"{kind}[src], {kind} > source[src]"
+        node = LexborHTMLParser(found[0]).css_first(wanted) if kind else None
+        address = _BLANKS.sub("", node.attributes["src"] or "") if node else ""
+        for pattern, seen in _FOR_PEOPLE.items():
+            address = re.sub(pattern, seen, address)
+        target = _ADDRESS.match(address)
+        if target is None:
+            return "" if kind == "iframe" else found[0]
+        is_own = target["host"] in {None, own}
+        if plays and is_own and kind != "iframe":
+            silent = r"^<\w++(?![^>]*\s(?:autoplay|controls)\b)"
+            return re.sub(silent, f"<{kind} controls", found[0], flags=re.IGNORECASE)
+        host = re.sub("^(?:www|player|open|embed|w)[.]", "", target["host"] or own or "this site")
+        is_film = kind == "video" or re.search("youtu|vimeo|video|twitch|loom", host)
+        verb = "Watch" if is_film else "Listen" if kind == "audio" else "Open"
+        rel = "" if is_own else ' rel="external"'
+        plain = shorten(re.sub(r"^https?://(?:www\.)?", "", address))
+        return (
+            f'<a class="plate" href="{escape(address)}"{rel}>{verb} on {escape(host)} '
+            f"<small>{escape(plain)}</small></a>"
+        )
+
+    return _PLAYED.sub(show, html)
 
 
 _TAGS = """

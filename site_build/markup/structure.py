@@ -1,4 +1,9 @@
-"""The second reader: what GitHub makes of a text, held against the HTML that was made here."""
+"""The second reader: what GitHub makes of a text, held against the HTML that was made here.
+
+And what was typed for other programs, or lacks a sign, and is therefore shown as it was typed: wiki
+links, marked words and tags of template languages, which GitHub shows so as well; and lines that
+were to be a heading or a table.
+"""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -6,6 +11,10 @@ from difflib import SequenceMatcher
 from itertools import takewhile
 from operator import eq
 from typing import Final, NamedTuple
+
+from markdown_it.rules_block.table import escapedSplit
+
+from site_build.text import shorten
 
 _ELEMENTS: Final = re.compile(r"<(li|ul|ol|pre|table|blockquote|del|input)\b")
 _NOT_COMPARED: Final = re.compile(
@@ -97,3 +106,54 @@ def compare(marks: Sequence[Mark], html: str) -> Iterator[Fault]:
             else "put a blank line before and after it"
         )
         yield Fault(line, f"this is {_NAMES[element]} {where}; {fix}")
+
+
+_FOREIGN = re.compile(
+    r"(?<![\w=<>!+*/-])(?P<mark>==[^\s=>](?:[^=\n]*[^\s=])?==)(?![\w=])"
+    r"|(?<!\w)(?P<wiki>!?\[\[[^\W\d_](?:[^\[\]\n]*[^\s\[\]])?\]\])(?![\[(])"
+    r"|(?P<tag>(?:(?<!\$)\{\{(?![%<]?\s*(?:/|end\b))(?:[^{}]|\}(?!\}))+\}\}"
+    r"|\{%(?!-?\s*(?:/|end))[^%{}]+%\})+)"
+)
+"""A marked word, a wiki link, tags of templates; tags that end something are left out."""
+_FIXES = {
+    "mark": "write `<mark>` and `</mark>`",
+    "wiki": "write `[words](other-post.md)`, for a picture `![what it shows](../images/file.png)`",
+    "tag": "this site fills in no tags of other programs; write what it stands for, or put it "
+    "between backticks",
+}
+_TABLE = "this is no table, but shown as typed"
+_HEADING = re.compile(r"(#{2,6}(?=[\w*`\"(\[])|#(?=[^\W\d_][^#]*$)).*")
+_ROW = re.compile(r"\|.*[^\\|\s].*(?<!\\)\|")
+_HYPHENS = re.compile(r"(?=[^|]*\|)\|? *:?-+:? *(?:\| *:?-+:? *)*\|?")
+
+
+def find_foreign(prose: str, line: int) -> Iterator[Fault]:
+    """Yield what is meant for other programs in the prose of a block that begins on `line`."""
+    for found in _FOREIGN.finditer(prose):
+        typed = shorten(" ".join(found[0].split()))
+        message = f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}"
+        at = line + prose.count("\n", 0, found.start())
+        yield Fault(at, message, re.split(r"[*\n]", found[0], maxsplit=1)[0])
+
+
+def find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
+    """Yield headings and tables that are none, in the lines of a paragraph that begins at `start`.
+
+    Of a table the first fault is enough.
+    """
+    for number, line in enumerate(lines, start):
+        heading = _HEADING.fullmatch(line)
+        if heading and (len(heading[1]) > 1 or len(lines) == 1):
+            fix = f"write a blank behind `{heading[1]}`, or `\\#` for a mere sign"
+            yield Fault(number, f"`{shorten(line)}` is no heading, but shown as typed; {fix}", line)
+    for number, (above, line) in enumerate(zip(["", *lines], [*lines, ""], strict=True), start):
+        columns = len(escapedSplit(re.sub(r"^\||(?<!\\)\|$", "", above)))
+        fix = f"write `|{'---|' * columns}`" if above else "write one there"
+        if _HYPHENS.fullmatch(line):
+            what = "not as many columns as the row" if above else "no row of headings"
+            yield Fault(number, f"{_TABLE}: this line has {what} right above it; {fix}", line)
+            return
+        if columns > 1 and _ROW.fullmatch(above) and (_ROW.fullmatch(line) or len(lines) == 1):
+            what = f"no line of hyphens is below the first row; {fix} there"
+            yield Fault(number - 1, f"{_TABLE}: {what}", above)
+            return

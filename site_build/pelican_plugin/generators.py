@@ -60,9 +60,9 @@ class TargetWriter(Writer):  # type: ignore[misc]
         """Note a page, or each leaf of a list of posts."""
         if not name:
             return
-        build = find_build(self.settings)
         for path, leaf in self._list_leaves(name, url, template_name, paginated or own):
-            build.add(TemplateTarget(path, template, context, {**own, **leaf}))
+            target = TemplateTarget(path, template, context, {**own, **leaf})
+            find_build(self.settings).add(target)
 
     def write_feed(  # noqa: PLR0913, PLR0917 - the signature is Pelican's
         self,
@@ -75,8 +75,9 @@ class TargetWriter(Writer):  # type: ignore[misc]
         feed_title: str | None = None,
     ) -> object:
         """Note a feed of Pelican's, and return it."""
-        own = url or path
-        feed = super().write_feed(elements, context, None, own, feed_type, feed_title=feed_title)
+        feed = super().write_feed(
+            elements, context, None, url or path, feed_type, feed_title=feed_title
+        )
         if path:
             find_build(self.settings).add(TextTarget(path, feed.writeString("utf-8")))
             signals.feed_written.send(path, context=context, feed=feed)
@@ -153,15 +154,15 @@ class Posts(_AlreadyRead, ArticlesGenerator):  # type: ignore[misc]
         }
         self.categories = _group((each.category, each) for each in self.articles)
         self.categories.sort(reverse=self.settings["REVERSE_CATEGORY_ORDER"])
-        by = ((author, each) for each in self.articles for author in each.authors)
-        self.authors = _group(pair for pair in by if pair[0].slug)
+        self.authors = _group(
+            (by, each) for each in self.articles for by in each.authors if by.slug
+        )
         self.authors.sort()
         self.period_archives = self._build_period_archives(self.dates, self.articles, self.settings)
         self._update_context(
             ("articles", "dates", "tags", "categories", "authors", "drafts", "hidden_articles")
         )
-        self.context["period_archives"] = self.period_archives
-        self.context["related_posts"] = []
+        self.context.update(period_archives=self.period_archives, related_posts=[])
         signals.article_generator_finalized.send(self)
 
     def _write_lists(self, kind: str, groups: str, write: Callable[..., None]) -> None:
@@ -229,18 +230,15 @@ class Outputs(Generator):  # type: ignore[misc]
                 # The theme's base has other blocks, or is none: then the page has our look.
                 if not is_fallback_template(template) or build.theme == HOUSE_THEME:
                     raise
-                loader = FileSystemLoader(HOUSE_THEME / "templates")
-                environment = self.env.overlay(loader=loader, autoescape=True)
+                environment = self.env.overlay(
+                    loader=FileSystemLoader(HOUSE_THEME / "templates"), autoescape=True
+                )
                 template = environment.get_template(frame.file)
                 build.edge_templates.add_frame(frame, render_page(template, values, frame.file))
                 build.use_fallback_templates(environment)
         pages = build.make_pages()
-        if signals.content_written.receivers:
-            self._tell_written(build, pages)
-
-    def _tell_written(self, build: SiteBuild, pages: Iterable[TemplateTarget]) -> None:
-        """Give plugins a copy of each page in a folder of their own, which they may change."""
-        for target in pages:
+        # Plugins get a copy of each page in a folder of their own, which they may change.
+        for target in pages if signals.content_written.receivers else ():
             copy = Path(self.output_path, target.path)
             copy.parent.mkdir(parents=True, exist_ok=True)
             copyfile(build.request.site_folder / target.path, copy)
@@ -302,21 +300,20 @@ def _make_articles(
     """Make each post with what its page shows of others; posts come newest first."""
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
-    articles = []
-    for index, post in enumerate(site.posts):
-        part = site.parts.get(post.path)
-        near = [path for path in related.get(post.path, ()) if path in linked]
-        articles.append(
-            Article(
-                post,
-                context,
-                earlier=row[index + 2],
-                later=row[index],
-                series=make_series(part, linked) if part else None,
-                related=tuple(linked[path] for path in _choose_related(site, index, near)),
-            )
+    near = {path: [each for each in found if each in linked] for path, found in related.items()}
+    return [
+        Article(
+            post,
+            context,
+            earlier=row[index + 2],
+            later=row[index],
+            series=make_series(site.parts[post.path], linked) if post.path in site.parts else None,
+            related=tuple(
+                linked[path] for path in _choose_related(site, index, near.get(post.path, ()))
+            ),
         )
-    return articles
+        for index, post in enumerate(site.posts)
+    ]
 
 
 def _choose_related(site: Site, index: int, near: Sequence[str]) -> list[str]:

@@ -320,8 +320,7 @@ def contained() -> Iterator[None]:
 def _log_findings(findings: Iterable[Diagnostic]) -> None:
     logger = logging.getLogger(pelican.__name__)
     for finding in findings:
-        level = logging.ERROR if finding.severity == "error" else logging.WARNING
-        logger.log(level, "%s", finding)
+        logger.log(logging.getLevelNamesMapping()[finding.severity.upper()], "%s", finding)
 
 
 def make_request(settings: dict[str, Any]) -> Request:

@@ -172,9 +172,8 @@ def prepare_settings(settings: dict[str, Any]) -> dict[str, Any]:
     settings["DIRECT_TEMPLATES"] = list(dict.fromkeys([*settings["DIRECT_TEMPLATES"], *_ADDED]))
     ours = sys.modules.get("site_build.default_settings")
     is_own = Path(settings["THEME"]).resolve() == HOUSE_THEME
-    for name, value in _OF_PELICAN.items() if ours and not is_own else ():
-        if settings[name] == getattr(ours, name):
-            settings[name] = value
+    usual = {name: getattr(ours, name, None) for name in _OF_PELICAN if not is_own}
+    settings |= {name: _OF_PELICAN[name] for name in usual if settings[name] == usual[name]}
     if is_own and settings["CATEGORY_SAVE_AS"] == "categories/{slug}/index.html":
         settings["CATEGORY_SAVE_AS"] = ""  # our theme does not speak of categories
     for name, url in _NEEDED.items():

@@ -91,10 +91,8 @@ class PreviewSession:
             self.state = replace(self.state, theme=read_sentence(str(error)))
             return
         self._is_lost = False
-        is_restyled = False
-        if told is None and (theme := _stamp(self._watched)) != self._theme:
-            self._theme, is_restyled = theme, True
-        if is_changed or is_restyled or was_lost:
+        before, self._theme = self._theme, _stamp(self._watched) if told is None else self._theme
+        if is_changed or before != self._theme or was_lost:
             self._is_tidy, self._is_checked = False, False
             self.state = self._make_anew(in_haste=True)
 
