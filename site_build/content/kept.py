@@ -81,6 +81,15 @@ def is_withdrawn(raw: bytes) -> bool:
 
     In any case and any form: `Status: draft`, `draft = true`, `"published": false`.
     """
+    return bool(_WITHDRAWN.search(_find_head(raw)))
+
+
+def find_slug(raw: bytes) -> str:
+    """Return the slug in the head of a file, which cannot be understood; empty without one."""
+    found = re.search(r"""(?im)^[ \t]*["']?slug["']?\s*[:=]\s*["']?([^\s"',]+)""", _find_head(raw))
+    return found[1] if found else ""
+
+
+def _find_head(raw: bytes) -> str:
     plain = raw.replace(b"\0", b"").replace(b"\r", b"\n")  # of UTF-16 what is ASCII stays
-    head = _FENCE.split(plain.decode("utf-8-sig", "ignore").strip(), maxsplit=1)[0]
-    return bool(_WITHDRAWN.search(head))
+    return _FENCE.split(plain.decode("utf-8-sig", "ignore").strip(), maxsplit=1)[0]
