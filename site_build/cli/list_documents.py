@@ -91,7 +91,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _name_state(document: Document, now: datetime) -> str:
-    return "published" if document.is_public_at(now) else "draft" if document.draft else "scheduled"
+    public = "hidden" if document.hidden else "published"
+    return public if document.is_public_at(now) else "draft" if document.draft else "scheduled"
 
 
 def _write(instant: datetime) -> str | None:

@@ -51,6 +51,17 @@ def test_drafts_are_listed(full_desk: Desk) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_each_document_is_listed_with_its_state(full_desk: Desk) -> None:
+    """A hidden one that waits for its time is still scheduled."""
+    full_desk.post("aside", "2026-03-01", status="hidden")
+    full_desk.post("later", "2027-03-01", status="hidden")
+    states = {each["slug"]: each["state"] for each in json.loads(ask(full_desk, "--json").stdout)}
+
+    assert states["aside"] == "hidden"
+    assert states["later"] == states["soon"] == "scheduled"
+    assert (states["begun"], states["about"], states["young"]) == ("draft", *["published"] * 2)
+
+
 def test_what_waits_is_listed_as_it_appears(full_desk: Desk) -> None:
     """The next one comes first, and the columns stand under each other in any script."""
     lines = ask(full_desk, "future").stdout.splitlines()
