@@ -60,7 +60,7 @@ class Held(NamedTuple):
 
 
 HELD_STATUS: Final = 3
-"""The exit status of a build that is served, and not all of it is shown as it is."""
+"""The exit status of a build that is served although files have errors."""
 _MOST_NAMED: Final = 10
 
 
@@ -69,9 +69,11 @@ def describe_held(held: Sequence[Held]) -> str:
     named = ", ".join(each.path for each in held[:_MOST_NAMED])
     more = f" and {len(held) - _MOST_NAMED} more" if len(held) > _MOST_NAMED else ""
     former = sum(each.is_shown for each in held)
-    which = "it" if len(held) == 1 else f"{former} of them"
-    end = f"; what readers see of {which} is the version before" if former else ""
-    return f"published without {len(held)} file{'s' * (len(held) != 1)}: {named}{more}{end}"
+    has = "1 file has" if len(held) == 1 else f"{len(held)} files have"
+    return (
+        f"{has} errors: {named}{more}; "
+        f"{former} shown in the former version, {len(held) - former} left out"
+    )
 
 
 class BuildError(Exception):

@@ -97,7 +97,7 @@ def _find_content(settings: Mapping[str, str]) -> str:
     named = os.environ.get("PELICAN_SETTINGS") or settings.get("PELICAN_SETTINGS")
     file, found = Path(named or "pelicanconf.py"), list[str]()
     with suppress(OSError, ValueError):
-        found = re.findall(r"(?m)^PATH *= *[\"'](.+)[\"']", file.read_text(encoding="utf-8"))
+        found = re.findall(r"(?m)^PATH *= *[\"']([^\"'\n]+)[\"']", file.read_text(encoding="utf-8"))
     return os.path.relpath(file.parent / found[-1]) if found else "content"
 
 

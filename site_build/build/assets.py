@@ -101,11 +101,13 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
     hidden = (each for each in content.documents if not each.is_public_at(request.now))
     found = list_uses(hidden, content.facts, content.files).intersection(content.files.values())
     # What files use that are held back, which nobody has understood, waits with them.
-    home = request.content
-    held = (e.path for e in content.held if os.access(home / e.path, os.R_OK))
-    raw = b"".join(read_bytes(home, path) for path in held if (home / path).is_file())
-    said = raw.replace(b"\0", b"")
-    found |= {e for e in content.files.values() if PurePosixPath(e).name.encode() in said}
+    named, said = r"(?<![\w-]){}(?![\w-])", ""
+    for path in (request.content / each.path for each in content.held):
+        if path.is_file() and not path.is_symlink() and os.access(path, os.R_OK):
+            said += read_bytes(path.parent, path.name).replace(b"\0", b"").decode(errors="ignore")
+    # What readers have already stays, as what else used it does.
+    new = (e for e in content.files.values() if not (request.site_folder / e).is_file())
+    found |= {e for e in new if re.search(named.format(re.escape(PurePosixPath(e).name)), said)}
     found -= found and list_uses(public, content.facts, content.files)
     if not found:
         return found
@@ -117,7 +119,6 @@ def find_withheld(content: Content, site: Site, request: Request, style: Style) 
     words = [each.read_text(errors="ignore") for each in others if each.suffix in _NAMING]
     words += (f"{each.extra} {content.facts[each.path].outside}" for each in public)
     text = unquote(f"{style.written} {' '.join(words)}")
-    named = r"(?<![\w-]){}(?![\w-])"
     return {e for e in found if not re.search(named.format(re.escape(PurePosixPath(e).name)), text)}
 
 

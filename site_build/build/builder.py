@@ -63,7 +63,7 @@ from site_build.build.text_targets import (
     list_records,
 )
 from site_build.cache import IMAGES, Cache, make_key
-from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources
+from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
 from site_build.content.sources import TEXTS, Content, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
 from site_build.images.encode import develop
@@ -132,7 +132,12 @@ class SiteBuild:
                 if request.strict and self.findings:
                     raise ContentError(self.findings)
                 self._kept: KeptSources = (
-                    keep_sources(request.kept, request.content, self.site.documents)
+                    keep_sources(
+                        request.kept,
+                        request.content,
+                        self.site.documents,
+                        read_kept(request.before),
+                    )
                     if request.kept
                     else {}
                 )
@@ -373,7 +378,7 @@ class SiteBuild:
         self.edge_templates.write(request.state, unknown)
         held = [
             f"{found.path}:{found.line}: {found.message}"
-            + "; until then readers see the version before" * is_shown
+            + "; readers see the former version until it is fixed" * is_shown
             for _, is_shown, found in self._held
         ]
         (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))

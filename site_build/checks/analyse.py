@@ -308,7 +308,7 @@ def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:
     for name in _NOTES.findall(html):
         sign = re.escape(name).replace(r"\-", "[- ]")
         if f'href="#fn-{name}"' not in html and (note := re.search(rf"\[\^{sign}\]:", prose)):
-            mark = f"`{note[0][:-1]}`"
+            mark = f"`{shorten(note[0][:-1])}`"
             yield note.start(), f"the note {mark} is never used; write it in the text, or remove it"
     shown = _CODE.sub("", html)
     for name in dict.fromkeys(_NOTE.findall(shown)):

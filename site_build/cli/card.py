@@ -12,7 +12,7 @@ from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
 from site_build.images.card import SIZE, draw_card, has_title
 from site_build.pelican_plugin.settings import identify, load_settings
-from site_build.text import write_instant
+from site_build.text import shorten, write_instant
 
 
 def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
@@ -55,7 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
     for heading, lines in views.items():
         console.print(f"\n{heading}")
         for line in lines:
-            console.print(f"  {line}")
+            console.print(f"  {shorten(line, 1_000)}")  # nothing that a terminal obeys
     if not has_title(card, font):
         sys.stderr.write(
             "the card's font cannot write this title, so the card shows the journal's name\n"

@@ -74,7 +74,10 @@ def start_post(
         raise BuildError("; ".join(faults), 2)
     try:
         for path in list_folder(content, rules).sources:
-            is_taken = fold(find_slug(read_bytes(content, path))) == slug
+            raw = read_bytes(content, path)
+            named = find_slug(raw)  # else its title gives it, which takes longer
+            found = None if named else read_document(path, raw, rules)[0]
+            is_taken = fold(found.slug if found else named) == slug
             if is_taken and not rules.is_page(path):
                 raise BuildError(f"{content / path} has the slug {slug} already; {_CHOOSE}", 2)
         (content / name).parent.mkdir(exist_ok=True)

@@ -61,8 +61,11 @@ def run(arguments: argparse.Namespace) -> int:
     date = f"{getattr(arguments, 'instant', now):%Y-%m-%dT%H:%M:%SZ}"
     if action == "schedule" and arguments.instant <= now:
         raise BuildError(f"{date} is past; `post publish {slug}` publishes it now", 2)
-    changed = change_line(raw, "status", "draft" if is_draft else None)
-    is_dated = before and before.published <= now and STARTED.encode() not in raw
+    changed = raw
+    if is_draft or not (before and before.hidden):  # what is hidden stays so
+        changed = change_line(raw, "status", "draft" if is_draft else None)
+    meant, _ = read_document(path, changed, find_dialect(content).rules)
+    is_dated = meant and meant.published <= now and STARTED.encode() not in raw
     if action == "schedule" or not (is_draft or is_dated):
         changed = change_line(changed, "date", date)
     after, findings = read_document(path, changed, find_dialect(content).rules)
@@ -90,8 +93,9 @@ def find_post(content: Path, slug: str) -> Source:
     Raises BuildError where no post has it, or more than one.
     """
     found: dict[str, list[Source]] = {}
-    for path, raw, document, findings in read_sources(content, find_dialect(content).rules):
-        if not document or document.kind == "post":
+    rules = find_dialect(content).rules
+    for path, raw, document, findings in read_sources(content, rules):
+        if not rules.is_page(path):
             known = document.slug if document else find_slug(raw)
             found.setdefault(known, []).append((path, raw, document, findings))
     posts = found.get(slug, [])

@@ -12,6 +12,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppres
 from io import FileIO, TextIOWrapper
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from select import select
 from textwrap import TextWrapper
 from threading import Thread
 from typing import Any
@@ -133,4 +134,7 @@ def _write(last: int) -> None:
         last = number
         with suppress(OSError):  # Nobody will read it any more.
             while rest:
-                rest = rest[os.write(descriptor, rest) :]
+                try:
+                    rest = rest[os.write(descriptor, rest) :]
+                except BlockingIOError:  # a pipe that its reader made so
+                    select([], [descriptor], [])

@@ -8,7 +8,9 @@ import codecs
 import hashlib
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from pathlib import PurePosixPath
 from typing import NamedTuple
 from unicodedata import normalize
@@ -19,6 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 from site_build.addresses import SourceRules
 from site_build.checks.analyse import convert
 from site_build.checks.raw_markup import find_excess
+from site_build.content.dates import read_instant
 from site_build.content.front_matter import ALIASES, KEYS, LONGEST_DESCRIPTION
 from site_build.content.head import (
     HANDLER,
@@ -32,6 +35,7 @@ from site_build.content.head import (
     read_head,
     read_pelican_head,
 )
+from site_build.content.kept import find_head, is_withdrawn
 from site_build.errors import Diagnostic
 from site_build.site import UNDATED, Alias, Document, Kind
 from site_build.text import Places, find_control_characters, make_slug
@@ -103,6 +107,24 @@ def read_document(
         Diagnostic(path, *places.locate(fault.offset), fault.severity, fault.message)
         for fault in faults
     )
+
+
+def guess_appearance(raw: bytes, rules: SourceRules) -> datetime | None:
+    """Return when a file with errors would appear (UTC), as far as its head can be read.
+
+    None where its author seems to keep it from readers.
+    """
+    text, faults = _decode(raw)
+    parts = None if faults else _split(text)
+    known = parts.entries if isinstance(parts, _Parts) else []
+    lines = [f"{e.key}: {' '.join(str(e.value).split())}" for e in known]
+    if is_withdrawn("\n".join(lines) or find_head(raw)):
+        return None
+    with suppress(ValueError):
+        return max(
+            read_instant(str(e.value), ZoneInfo(rules.timezone)) for e in known if e.key == "date"
+        )
+    return UNDATED
 
 
 def _decode(raw: bytes) -> tuple[str, list[Fault]]:

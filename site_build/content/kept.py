@@ -28,24 +28,29 @@ KeptSources = Mapping[str, str]
 
 def read_kept(build: Path) -> KeptSources:
     """Return what readers of a build see; nothing where it does not say so."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, TypeError):
         return dict(orjson.loads((build / KEPT_FILE).read_bytes()))
     return {}
 
 
-def keep_sources(folder: Path, content: Path, documents: Iterable[Document]) -> KeptSources:
+def keep_sources(
+    folder: Path, content: Path, documents: Iterable[Document], before: KeptSources
+) -> KeptSources:
     """Copy each source into `folder` unless it is there, and return those that are there then.
 
-    One that was changed since it was read is left out. Raises OSError where it cannot be written.
+    Of one that was changed since it was read, the one `before` stays. Raises OSError where it
+    cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    known, kept = {*os.listdir(folder)}, {}  # noqa: PTH208 - names alone are asked for
+    kept: dict[str, str] = {}
+    known = {*os.listdir(folder)}  # noqa: PTH208 - names alone are asked for
     for each in documents:
         if each.digest not in known:
             raw = b""
             with suppress(OSError):
                 raw = (content / each.path).read_bytes()
             if hashlib.sha256(raw).hexdigest() != each.digest:
+                kept |= {each.path: before[each.path]} if each.path in before else {}
                 continue
             partial = folder / f".{each.digest}"
             partial.write_bytes(raw)
@@ -64,32 +69,44 @@ def prune_sources(folder: Path, builds: Iterable[Path]) -> None:
 
 _FENCE: Final = re.compile(r"\n[-+~.]{2,}\w*[ \t]*$", re.MULTILINE)
 """The one that closes a head."""
+_LONGEST_HEAD: Final = 65_536
+_GAP: Final = r"\s{0,9}+"
+"""Never more, since three of them in a row take a time with the cube of what they may hold."""
 _OFF: Final = r"""(?:false|no|off|n|f|0)\b"""
 _WITHDRAWN: Final = re.compile(
-    rf"""(?:^|[{{,]) [ \t]* ["']? (?:
-        (?:sta\w*|visibility) ["']?\s*[:=]?\s* ["'\[]?\s*
-            (?:draft|private|hidden)\b (?!["']?\s*[:=])
-        | (?:draft|private|hidden) ["']?[ \t]* (?:$ | [:=] (?!\s*["']?{_OFF}))
-        | (?:published|public) ["']?\s*[:=]?\s* ["']? {_OFF}
+    rf"""^[ \t]*+ ["']? (?:
+        (?:sta\w*+|visibility) ["']?{_GAP}[:=]?{_GAP} ["'\[]?{_GAP}
+            (?:draft|private|hidden|skip)\b (?!["']?{_GAP}[:=])
+        | (?:draft|private|hidden) ["']?[ \t]*+ [:=] (?!{_GAP}["']?{_OFF})
+        | (?:published|public) ["']?{_GAP}[:=]?{_GAP} ["']? {_OFF}
     )""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
 
 
-def is_withdrawn(raw: bytes) -> bool:
-    """Return whether the head of a file, which cannot be understood, says that nobody may read it.
+def is_withdrawn(head: str) -> bool:
+    """Return whether a head, which cannot be understood, says that nobody may read its text.
 
     In any case and any form: `Status: draft`, `draft = true`, `"published": false`.
     """
-    return bool(_WITHDRAWN.search(_find_head(raw)))
+    return bool(_WITHDRAWN.search(head))
 
 
 def find_slug(raw: bytes) -> str:
     """Return the slug in the head of a file, which cannot be understood; empty without one."""
-    found = re.search(r"""(?im)^[ \t]*["']?slug["']?\s*[:=]\s*["']?([^\s"',]+)""", _find_head(raw))
+    line = r"""(?im)^[ \t]*+["']?slug["']?\s{0,9}+[:=]\s{0,9}+["']?([^\s"',]+)"""
+    found = re.search(line, find_head(raw))
     return found[1] if found else ""
 
 
-def _find_head(raw: bytes) -> str:
+def find_head(raw: bytes) -> str:
+    """Return the head of a file, which cannot be understood, with a line for each key in braces.
+
+    It ends at the fence below it; without a fence above or below, before the first empty line.
+    """
     plain = raw.replace(b"\0", b"").replace(b"\r", b"\n")  # of UTF-16 what is ASCII stays
-    return _FENCE.split(plain.decode("utf-8-sig", "ignore").strip(), maxsplit=1)[0]
+    text = plain[: 2 * _LONGEST_HEAD].decode("utf-8-sig", "ignore").strip()
+    fence = re.match(r"[-+~.]{2,}[^\n]*\n|", text)
+    end = (fence and fence[0] and _FENCE.search(text)) or re.search(r"\n[ \t]*\n", text)
+    head = text[: end.start() if end else _LONGEST_HEAD]
+    return re.sub("[{,]", "\n", head) if head[fence.end() if fence else 0 :][:1] == "{" else head

@@ -35,7 +35,7 @@ from site_build.site import Document
 
 
 class _Choice:
-    """Which text is shown of each file: as it is, as the build before shows it, or none."""
+    """The version that is shown of each file: its own, that of the build before, or none."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class _Choice:
         self._readings, self._kept, self._recall, self._now = readings, kept, recall, now
 
     def refuse(self, error: Diagnostic) -> None:
-        """Show what was before in place of a file; nothing, where it is that already."""
+        """Show the former version of a file; nothing, where that is refused too."""
         path = error.path
         self.shown.pop(path, None)
         if path not in self.errors:
@@ -68,8 +68,8 @@ class _Choice:
             changed = replace(document, aliases=kept)
             self.shown[error.path] = reading._replace(document=changed)
 
-    def is_fresh(self, path: str) -> bool:
-        """Return whether what is shown of a file, if it is, is not what the build before shows."""
+    def is_changed(self, path: str) -> bool:
+        """Return whether a file is shown in another version than the build before shows."""
         return path in self.shown and self._kept.get(path) != self.shown[path].digest
 
     def list_held(self, files: Mapping[str, object]) -> Iterator[Held]:
@@ -83,8 +83,8 @@ class _Choice:
         """Return what readers may see of a file as it was, or of each file in a folder."""
         reading = self._readings.get(path)
         if reading and self._now:
-            document, is_withdrawn = reading.document, reading.is_withdrawn
-            if is_withdrawn or (document and not document.is_public_at(self._now)):
+            appears = reading.document.published if reading.document else reading.appears
+            if reading.is_draft or (appears and appears > self._now):
                 return {}
         former = {name: self._recall(name) for name in _list_inside(path, self._kept)}
         return {name: each for name, each in former.items() if each}
@@ -244,7 +244,7 @@ class ContentLibrary:
         if reading is None or reading.digest != digest:
             with self._cache:
                 reading = self._former[path] = self._texts.examine(path, digest)
-        return reading if not _list_errors(reading) else None
+        return reading if reading.digest == digest and not _list_errors(reading) else None
 
     def _take_former(self, choice: _Choice, site: Path) -> dict[str, tuple[Path, Measured | None]]:
         """Return files of the build before that stand for faulty ones, pictures with measures.
@@ -267,7 +267,7 @@ class ContentLibrary:
             place = picture if picture in former else path
             message = f"the picture {picture} {lost[picture].fault}"
             error = Diagnostic(place, 1, 1, "error", message)
-            if place == path and choice.is_fresh(path):
+            if place == path and choice.is_changed(path):
                 choice.refuse(error)
             choice.errors.setdefault(place, error)
         return former
@@ -281,7 +281,7 @@ class ContentLibrary:
         conflicts = self._cross.find_conflicts(documents, self._listing.files)
         losers = find_losers(documents, kept) if conflicts else set()
         errors = [each for each in conflicts if each.severity == "error"]
-        fresh = {each.path: each for each in errors if choice.is_fresh(each.path)}
+        fresh = {each.path: each for each in errors if choice.is_changed(each.path)}
         wrong = {each.path: each for each in conflicts if each.path in losers} or fresh
         for each in errors if not wrong else ():
             choice.drop_alias(each)

@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from stat import S_ISREG
@@ -19,15 +20,14 @@ from site_build.addresses import SUFFIXES, SourceRules
 from site_build.cache import Cache, make_key
 from site_build.checks.analyse import analyse
 from site_build.checks.facts import Facts
-from site_build.content.document import LARGEST_FILE, read_document
-from site_build.content.kept import is_withdrawn
+from site_build.content.document import LARGEST_FILE, guess_appearance, read_document
 from site_build.errors import BuildError, Diagnostic, Held, find_fix
 from site_build.images.responsive import LARGEST_PICTURE, ImageSet, Measured, is_picture, measure
 from site_build.markup.convert import Conversion, Dialect
 from site_build.parallel import map_unordered
 from site_build.progress import Request
 from site_build.related import NO_TERMS, Terms, count_terms
-from site_build.site import Document
+from site_build.site import UNDATED, Document
 
 _FOREIGN_SUFFIXES = frozenset({*SUFFIXES, ".mkdn", ".mdwn"})
 _OTHER_SUFFIXES = _FOREIGN_SUFFIXES | {".rst", ".html", ".htm"}
@@ -202,13 +202,13 @@ class Reading(NamedTuple):
     minutes: int = 0
     """Whole minutes that the text takes to read."""
     terms: Terms = NO_TERMS
-    is_withdrawn: bool = False
-    """Whether the head of a file without a document seems to say that nobody may read it."""
+    appears: datetime | None = UNDATED
+    """When a file without a document seems to appear (UTC); None: its author withdrew it."""
 
     @property
     def is_draft(self) -> bool:
         """Whether the author keeps the file from readers."""
-        return self.document.draft if self.document else self.is_withdrawn
+        return self.document.draft if self.document else self.appears is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +271,7 @@ class Texts:
                 None,
                 tuple(findings),
                 hashlib.sha256(raw).hexdigest(),
-                is_withdrawn=is_withdrawn(raw),
+                appears=guess_appearance(raw, self._dialect.rules),
             )
         facts, conversion = analyse(document, self._dialect)
         if conversion:

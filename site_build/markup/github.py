@@ -291,7 +291,7 @@ _EMOJI = {
     for name, sign in (emoji | {name: emoji[meant] for name, meant in aliases.items()}).items()
 }
 _PIECE = re.compile(
-    r"<(?P<raw>code|pre|script|style|textarea|svg|math)\b.*?</(?P=raw)|<!--.*?-->"
+    r"<(?P<raw>code|pre|script|style|textarea|svg|math)\b.*?(?:</(?P=raw)|\Z)|<!--.*?(?:-->|\Z)"
     r"|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
     r"|(?<![A-Za-z0-9_:])(?P<names>(?::[a-z0-9_+-]++:)++)(?![A-Za-z0-9_:])",
     re.DOTALL | re.IGNORECASE,

@@ -75,12 +75,13 @@ def _escape_unterminated(html: str) -> str:
 
 
 _PLAYED = re.compile(
-    r"<!--.*?-->|<(?P<kind>iframe|video|audio)(?=[\s>/])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
-    r".*?</(?P=kind)\s*>|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>",
+    r"<!--.*?(?:-->|\Z)|<(?P<kind>iframe|video|audio)(?=[\s>/])(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>"
+    r".*?(?:(?P<end></(?P=kind)\s*>)|\Z)|<[a-z/](?:[^<>\"']|\"[^\"]*\"|'[^']*')*>",
     re.DOTALL | re.IGNORECASE,
 )
 _ADDRESS = re.compile(
-    r"(?:https?:)?//(?P<host>[^/?#\s:@]+)|(?![a-z][a-z0-9+.-]*:).", re.IGNORECASE | re.DOTALL
+    r"(?:https?:)?//(?:[^/?#]*@)?(?P<host>[^/?#\s:@]+)|(?![a-z][a-z0-9+.-]*:).",
+    re.IGNORECASE | re.DOTALL,
 )
 """A web address with its host, or one on the site itself, without."""
 _BLANKS = re.compile(r"[\t\n\r]|^[\x00- ]+| +$")
@@ -107,10 +108,12 @@ def show_plates(html: str, site_url: str, *, plays: bool) -> str:
     own = site["host"] if site else None
 
     def show(found: re.Match[str]) -> str:
-        kind = (found["kind"] or "").lower()
+        kind = (found["kind"] or "").lower() if found["end"] else ""
         wanted = f"{kind}[src], {kind} > source[src]"
         node = LexborHTMLParser(found[0]).css_first(wanted) if kind else None
         address = _BLANKS.sub("", node.attributes["src"] or "") if node else ""
+        # A browser takes a backslash before the query for a slash (URL Standard, section 4.4).
+        address = re.sub("^[^?#]*", lambda path: path[0].replace("\\", "/"), address)
         for pattern, seen in _FOR_PEOPLE.items():
             address = re.sub(pattern, seen, address)
         target = _ADDRESS.match(address)

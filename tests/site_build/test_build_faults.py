@@ -104,7 +104,7 @@ def test_pelican_says_what_it_leaves_out(desk: Desk, tmp_path: Path) -> None:
     assert done.returncode == 3
     said = done.stdout + done.stderr
     assert "posts/bad.md:1:1" in said
-    assert "published without 1 file:" in said
+    assert "1 file has errors:" in said
     assert "Traceback" not in said
     assert (tmp_path / "output" / "index.html").is_file()
 

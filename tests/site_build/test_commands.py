@@ -285,7 +285,9 @@ def test_build_of_bad_content(content: Path, run: Run) -> None:
 
     assert (told.status, told.err) == (3, "")
     assert f"{content}/posts/b.md:2:1  warning  `titel` is no key" in told.out
-    assert told.out.splitlines()[-1] == "published without 1 file: posts/b.md"
+    assert told.out.splitlines()[-1] == (
+        "1 file has errors: posts/b.md; 0 shown in the former version, 1 left out"
+    )
     assert read_index(content)["slugs"] == ["a"]
     before = read_index(content)["build_id"]
     refused = build(run, content, "--strict")

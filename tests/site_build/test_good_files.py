@@ -15,7 +15,7 @@ from PIL import Image
 
 from edge_api.schema.index import HELD_FILE
 from site_build.build.memory import BuildMemory
-from site_build.content.kept import KEPT_FOLDER, is_withdrawn
+from site_build.content.kept import KEPT_FOLDER, find_head, find_slug, is_withdrawn
 from site_build.errors import ContentError, Held
 from site_build.markup.convert import Dialect
 from site_build.preview.session import PreviewSession
@@ -268,6 +268,7 @@ SAYINGS = [
     "STATUS : 'Draft'",
     "status: private",
     "status: hidden",
+    "status: skip",
     "status draft",
     "stauts: draft",
     "status:\n  draft",
@@ -294,8 +295,20 @@ def test_a_head_that_withdraws_a_post_is_understood_amid_faults(saying: str) -> 
         for middle in (f"{others}{saying}", f"{saying}\n{others}"):
             raw = f"{opening}\n{middle}\n{closing}\n\nWords.\n"
             for data in (raw.encode(), raw.encode("utf-16"), b"\xff" + raw.encode()):
-                assert is_withdrawn(data.replace(b"\xff---", b"---\n\xff:")), raw
-    assert not is_withdrawn(f"---\n{others}---\n\nWords.\n\n{saying}\n".encode())
+                head = find_head(data.replace(b"\xff---", b"---\n\xff:"))
+                assert is_withdrawn(head), raw
+    assert not is_withdrawn(find_head(f"---\n{others}---\n\nWords.\n\n{saying}\n".encode()))
+    assert not is_withdrawn(find_head(f"{others}\n{saying}\n".encode()))
+
+
+def test_a_head_in_braces_is_read_key_by_key() -> None:
+    """As Hugo takes it, between fences or not."""
+    for head in (
+        '{{"title": "One", "draft": {}}}\n\nWords.',
+        "---\n{{title: One, draft: {}}}\n---\n",
+    ):
+        assert is_withdrawn(find_head(head.format("true").encode()))
+        assert not is_withdrawn(find_head(head.format("false").encode()))
 
 
 @pytest.mark.parametrize(
@@ -303,11 +316,43 @@ def test_a_head_that_withdraws_a_post_is_understood_amid_faults(saying: str) -> 
     [
         *("status: published", "draft: false", "Draft = no", "published: true", "hidden: off"),
         *("title: Draft", "tags: [draft, private]", "series: Hidden", "# status: draft"),
+        *("tags: ink, draft", "tags: draft, hidden: no", "summary: >\n  Nothing\n  hidden"),
     ],
 )
 def test_other_heads_withdraw_nothing(line: str) -> None:
     """A word that means it elsewhere, or its contrary."""
-    assert not is_withdrawn(f"---\ntitle: [A\n{line}\n---\n\nWords.\n".encode())
+    assert not is_withdrawn(find_head(f"---\ntitle: [A\n{line}\n---\n\nWords.\n".encode()))
+
+
+def test_a_head_of_blanks_takes_no_time() -> None:
+    """Of one with much more than a line, too: nothing is tried again and again."""
+    for blanks in (" " * 60_000, "\n" * 60_000, "status " * 9_000):
+        for head in (f"status{blanks}x", f"---\npublished{blanks}x", f'---\nslug"{blanks}'):
+            assert not is_withdrawn(find_head(head.encode()))
+            assert not find_slug(head.encode())
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_down"),
+    [
+        (("date: 2020-02-30", "tags: ink, draft"), False),
+        (("date: 2020-02-30", "description: |\n  hidden: a list"), False),
+        (("date: 2020-02-30", "status: skip"), True),
+        (("date: 2999-01-01", "lang: English please"), True),
+        (("date: 2020-01-01", "lang: English please"), False),
+    ],
+)
+def test_a_head_of_which_one_value_is_wrong_is_read(
+    good_desk: Desk, lines: tuple[str, ...], *, is_down: bool
+) -> None:
+    """What it says of its state and its date counts; it is down, or as it was and named."""
+    good_desk.post("one", text="Former.")
+    good_desk.build()
+    good_desk.write("posts/one.md", head("title: One", "slug: one", *lines))
+
+    (held,) = build(good_desk.order()).held or [None]
+    assert ("Former." in read_page(good_desk, "one")) is not is_down
+    assert (held is None) is (is_down and "skip" in lines[1])
 
 
 @pytest.mark.parametrize("saying", ["Status: draft", "draft: true", *in_ci("published: false")])
@@ -423,12 +468,11 @@ def test_the_build_says_what_it_is_without(good_desk: Desk) -> None:
     assert done.returncode == 3
     assert "posts/one.md:1:1  error" in done.stdout
     assert done.stdout.splitlines()[-1] == (
-        "published without 2 files: posts/one.md, posts/two.md; "
-        "what readers see of 1 of them is the version before"
+        "2 files have errors: posts/one.md, posts/two.md; 1 shown in the former version, 1 left out"
     )
     held = orjson.loads((good_desk.output / "current" / HELD_FILE).read_bytes())
     assert [each.partition(":")[0] for each in held] == ["posts/one.md", "posts/two.md"]
-    assert held[0].endswith("; until then readers see the version before")
+    assert held[0].endswith("; readers see the former version until it is fixed")
     before = (good_desk.output / "current").resolve()
     assert run_build(good_desk, "--strict").returncode == 1
     with pytest.raises(ContentError):
@@ -450,7 +494,7 @@ def test_the_doctor_names_files_that_are_held_back(good_desk: Desk) -> None:
         doctor = run(sys.executable, "-m", "edge_api", "doctor", environment=settings)
         said = " ".join(doctor.stdout.split())
         assert ("posts/one.md:4: `slug` is 'a b'; use letters" in said) is is_named
-        assert ("until then readers see the version before" in said) is is_named
+        assert ("readers see the former version until it is fixed" in said) is is_named
 
 
 def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(good_desk: Desk) -> None:
