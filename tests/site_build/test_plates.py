@@ -61,6 +61,18 @@ SOUND = write_plate(
             + "\n</div>",
         ),
         (
+            '<iframe src="https://good.example@evil.example/x"></iframe>',
+            write_plate(
+                "Open on evil.example",
+                "https://good.example@evil.example/x",
+                "good.example@evil.example/x",
+            ),
+        ),
+        (
+            r'<iframe src="\\evil.example\x?\y"></iframe>',
+            write_plate("Open on evil.example", r"https://evil.example/x?\y", r"evil.example/x?\y"),
+        ),
+        (
             '<iframe src="/demo/"></iframe>',
             write_plate("Open on journal.test", "/demo/", "/demo/", rel=""),
         ),

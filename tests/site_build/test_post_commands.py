@@ -56,7 +56,11 @@ EDITS = [
     ("publish", f"date: {FUTURE} # so\nstatus: draft\n", f"date: {NOW} # so\n"),
     ("publish", "date:\nstatus: draft\ntags: [a]\n", f"date: {NOW}\ntags: [a]\n"),
     ("publish", "status: 'draft' # yet\ndate: 2026-03-01\n", "date: 2026-03-01\n"),
-    # A scheduled post is published now.
+    # A date that somebody chose stays, though the status was misspelt.
+    ("publish", "date: 2020-01-01\nstatus: drfat\n", "date: 2020-01-01\n"),
+    # A scheduled post is published now; what is hidden stays out of lists.
+    ("publish", f"date: {FUTURE}\nstatus: hidden\n", f"date: {NOW}\nstatus: hidden\n"),
+    ("schedule", "date: 2026-03-01\nstatus: hidden\n", f"date: {FUTURE}\nstatus: hidden\n"),
     ("publish", f"date: {FUTURE}\n", f"date: {NOW}\n"),
     ("schedule", "date: 2026-03-01\n", f"date: {FUTURE}\n"),
     ("schedule", f"date: {STARTED}\nstatus: draft\n", f"date: {FUTURE}\n"),
@@ -95,6 +99,11 @@ def test_an_action_changes_the_head_alone(
     ("action", "before", "sentence"),
     [
         ("publish", "date: 2026-03-01\n", "is published already; nothing is changed\n"),
+        (
+            "publish",
+            "date: 2026-03-01\nstatus: hidden\n",
+            "is published already; nothing is changed\n",
+        ),
         (
             "withdraw",
             "date: 2026-03-01\nstatus: draft\n",
@@ -162,6 +171,15 @@ def test_what_is_asked_wrongly_changes_nothing(content: Path, run: Run) -> None:
     assert past.status == 2
     assert "2026-03-01T00:00:00Z is past; `post publish ink` publishes it now" in past.err
     assert first.read_bytes() == texts[0]
+
+
+def test_a_page_is_no_post(content: Path, run: Run) -> None:
+    """Whether it can be read or not."""
+    page = content / "pages" / "about.md"
+    for text in ("---\ntitle: About\nslug: about\n---\n", "---\ntitle: [About\nslug: about\n---\n"):
+        page.write_text(text)
+        told = run("post", "withdraw", "about", "--content", content)
+        assert (told.status, page.read_text()) == (1, text)
 
 
 def test_a_head_in_one_line_is_left_to_its_author(content: Path, run: Run) -> None:

@@ -85,11 +85,14 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 def test_a_slug_is_used_once(tmp_path: Path) -> None:
     """A slug that another file has in its head is refused; a page may have the same."""
     start_post(tmp_path, "Hello", NOW).rename(tmp_path / "posts" / "other.md")
+    (tmp_path / "posts" / "p.md").write_text("Title: Of ink\nDate: 2026-01-01\n\nWords.\n")
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "about.md").write_text("---\ntitle: About\nslug: about\n---\n")
 
     with pytest.raises(BuildError, match=r"other\.md has the slug hello already"):
         start_post(tmp_path, "Hello", NOW)
+    with pytest.raises(BuildError, match=r"p\.md has the slug of-ink already"):
+        start_post(tmp_path, "Of ink", NOW)
     assert start_post(tmp_path, "About", NOW).name == "about.md"
 
 

@@ -44,6 +44,21 @@ def test_what_drafts_alone_use_is_not_published(empty_desk: Desk) -> None:
     assert published(desk) == always | {f"images/{name}" for name in names}
 
 
+def test_a_post_with_an_error_keeps_back_what_is_new_alone(empty_desk: Desk) -> None:
+    """What readers have stays, also where its name is a part of a word."""
+    for name in ("1", "known"):
+        empty_desk.write(f"images/{name}.svg", SVG)
+    assert published(empty_desk) == {"images/1.svg", "images/known.svg"}
+    for name in ("11", "21", "named"):
+        empty_desk.write(f"images/{name}.svg", SVG)
+    text = "---\ntitle: [A\n---\n\n![A](../images/11.svg) ![B](/images/named.svg) known.svg 1.svg\n"
+    empty_desk.write("posts/broken.md", text)
+
+    always = {"images/1.svg", "images/known.svg", "images/21.svg"}
+    assert published(empty_desk) == always
+    assert published(empty_desk, "2026-06-02T00:00:00Z") == always
+
+
 @pytest.mark.parametrize(
     ("use", "is_seen"),
     [

@@ -268,6 +268,34 @@ def test_lines_that_nobody_read_are_counted(tmp_path: Path) -> None:
     assert len(shown) + sum(lost) == 5_000
 
 
+def test_a_pipe_that_does_not_block_loses_no_line_uncounted(tmp_path: Path) -> None:
+    """As programs leave one behind that share it with others."""
+    done = tmp_path / "done"
+    source, inlet = os.pipe()
+    os.set_blocking(inlet, False)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RELAYED, done],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=inlet,
+        stderr=inlet,
+    )
+    os.close(inlet)
+    try:
+        wait_until(done.exists)
+        assert process.stdin
+        process.stdin.write(b"\n")
+        process.stdin.close()
+        with os.fdopen(source, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    finally:
+        process.kill()
+        process.wait()
+    lost = [int(each.split()[1].replace(",", "")) for each in lines if each.startswith("…")]
+    assert lines[-1] == "line 4999"
+    assert sum(not each.startswith("…") for each in lines) + sum(lost) == 5_000
+
+
 @pytest.mark.parametrize("place", ["log.txt", "/dev/null"])
 def test_a_file_needs_no_relay(tmp_path: Path, place: str) -> None:
     """Its text stream could not be set up anew on a pipe, which cannot seek."""
