@@ -169,7 +169,7 @@ class PublishingMonitor:
         """Return a warning while the build does not show all files as they are."""
         count = len(self.held)
         files = "1 file of the content has" if count == 1 else f"{count} files of the content have"
-        return Check("warn", f"{files} errors: doctor says which") if count else None
+        return Check("warn", f"{files} errors: run doctor to list them") if count else None
 
     def _refresh(self) -> None:
         self._code, self._watcher = _warn(self._check_code()), self._check_watcher()
@@ -177,7 +177,7 @@ class PublishingMonitor:
         with suppress(OSError, ValueError):
             found = json.loads((self.build_dir / CURRENT_LINK / HELD_FILE).read_bytes())
         before, self.held = self.held, [f"not shown as it is: {each}" for each in found]
-        for each in self.held if self.held != before else ():
+        for each in (each for each in self.held if each not in before):
             _log.warning("%s", each)
 
     def _check_code(self) -> Iterator[str]:

@@ -81,7 +81,7 @@ def _find_covered(documents: Iterable[Document], urls: UrlMap) -> list[Diagnosti
         for each in documents
         if is_of_edge(each.address)
         or each.address.rstrip("/") in EDGE
-        or (each.address.endswith("/") and each.address.rstrip("/") in urls.others)
+        or each.address.rstrip("/") in urls.others
     ]
 
 
@@ -94,14 +94,17 @@ def _find_bad_aliases(documents: Iterable[Document], urls: UrlMap) -> Iterator[D
     for document in documents:
         for alias in document.aliases:
             path = urls.canonical(alias.path)
+            above = [path[:at] for at, sign in enumerate(path) if sign == "/"]
+            known = (urls.others, urls.documents, givers)
+            file = next((e for e in above if any(e in each for each in known)), "")
             others = sorted(each.path for each in givers[alias.path] if each is not document)
             if owner := urls.documents.get(path):
                 what = "this file itself" if owner is document else owner.path
                 message = f"the alias is the address of {what}; take it out"
             elif urls.answers(path) or is_of_edge(path) or is_of_edge(path.rstrip("/")):
                 message = "the alias is an address of the site itself; take it out"
-            elif path.endswith("/") and (path[:-1] in urls.others or path[:-1] in givers):
-                message = f"the alias needs a folder where the file /{path[:-1]} is; take it out"
+            elif file:
+                message = f"the alias needs a folder where the file /{file} is; take it out"
             elif others:
                 message = f"the alias is given by {others[0]} too; keep one of them"
             else:
@@ -187,14 +190,13 @@ class CrossCheck:
         facts: Mapping[str, Facts],
         files: Collection[str],
         now: datetime,
-        *,
-        complete: bool = True,
+        unread: Collection[str] = (),
     ) -> list[Diagnostic]:
         """Return every finding about texts, their own notes included, sorted.
 
         `facts` come by path; `files` are published ones, such as `images/plan.png`; `now` (UTC)
-        decides what readers see. `complete` is False where a file could not be read: a post that is
-        missed may be that one.
+        decides what readers see. `unread` are paths of files that could not be understood: a post
+        that is missed may be one of them, if its slug is in the file's name.
         """
         findings = [*self.find_conflicts(documents, files), *_find_near_series(documents)]
         urls = self._urls
@@ -204,9 +206,9 @@ class CrossCheck:
             if not (urls.documents[at].draft or urls.documents[at].hidden)
         )
         self._near, self._facts = NearSlugs(public), facts
-        self._now, self._complete = now, complete
+        self._now, self._unread = now, "\n".join(sorted(unread)).casefold()
         basis = (
-            (urls.others, urls.files, complete),
+            (urls.others, urls.files, self._unread),
             [
                 (
                     *(each.path, each.address, each.slug, each.aliases, facts[each.path].anchors),
@@ -250,7 +252,9 @@ class CrossCheck:
         if present := self._urls.aliases.get(path):
             address = _quote(reference.address)
             return f"the link {address} leads to a former address; write /{present}"
-        if self._urls.answers(path) or (not self._complete and _DOCUMENT.fullmatch(path)):
+        last = path.rstrip("/").rpartition("/")[2].removesuffix(".html").casefold()
+        is_unread = last and last in self._unread and _DOCUMENT.fullmatch(path)
+        if self._urls.answers(path) or is_unread:
             return None
         what = "missing image or file:" if reference.shown else "broken link: no page at"
         return f"{what} {_quote(reference.address)}; {self._guess(document, reference, path)}"

@@ -19,7 +19,7 @@ from site_build.text import write_instant
 _ACTIONS = {
     "publish": (
         "published",
-        "take the draft mark out of a post, and date it now unless it has a date",
+        "publish a draft or a scheduled post now; a past date that you chose stays",
         "",
     ),
     "schedule": ("scheduled", "let a post appear by itself at an instant", " 2027-03-01T07:00:00Z"),

@@ -273,7 +273,7 @@ _WITHOUT_EFFECT = {
     **dict.fromkeys(("url", "save_as"), "the settings say addresses; `slug` is the last part"),
 }
 """Keys of Pelican that a text may keep."""
-DRAFT_KEYS = frozenset({"draft", "hidden", "private", "published", "unlisted"})
+DRAFT_KEYS = frozenset({"draft", "hidden", "private", "publish", "published", "unlisted"})
 
 
 class Fault(NamedTuple):

@@ -1,10 +1,11 @@
 """Sources that builds keep, so that a file with a fault stays as its readers know it.
 
 Each lies once, under the digest of its bytes, in a folder beside the builds that nobody serves; a
-build lists those that its readers see. Of a file that cannot be understood, this also tells what
-its author surely meant. It knows neither findings nor pages.
+build lists those that its readers see. This also guesses from a head that cannot be parsed whether
+its author withdrew the file. It knows neither findings nor pages.
 """
 
+import codecs
 import hashlib
 import os
 import re
@@ -74,14 +75,15 @@ _GAP: Final = r"\s{0,9}+"
 """Never more, since three of them in a row take a time with the cube of what they may hold."""
 _OFF: Final = r"""(?:false|no|off|n|f|0)\b"""
 _WITHDRAWN: Final = re.compile(
-    rf"""^[ \t]*+ ["']? (?:
-        (?:sta\w*+|visibility) ["']?{_GAP}[:=]?{_GAP} ["'\[]?{_GAP}
-            (?:draft|private|hidden|skip)\b (?!["']?{_GAP}[:=])
-        | (?:draft|private|hidden) ["']?[ \t]*+ [:=] (?!{_GAP}["']?{_OFF})
-        | (?:published|public) ["']?{_GAP}[:=]?{_GAP} ["']? {_OFF}
+    rf"""^[ \t]*+ (?:[-?][ ]+)? ["']? (?:
+        (?:sta\w*+|visibility) ["']?{_GAP}[:=\uff1a]?{_GAP} (?:[!&]\S*+[ ])? ["'\[]?{_GAP}
+            (?:drafts?|private|hidden|skip|unlisted)\b (?!["']?{_GAP}[:=])
+        | (?:draft|private|hidden|unlisted) ["']?[ \t]*+ [:=\uff1a] (?!{_GAP}["']?{_OFF})
+        | (?:publish(?:ed)?|public) ["']?{_GAP}[:=\uff1a]?{_GAP} ["']? {_OFF}
     )""",
     re.IGNORECASE | re.MULTILINE | re.VERBOSE,
 )
+"""The colon of Chinese and Japanese keyboards is a usual slip."""
 
 
 def is_withdrawn(head: str) -> bool:
@@ -104,8 +106,9 @@ def find_head(raw: bytes) -> str:
 
     It ends at the fence below it; without a fence above or below, before the first empty line.
     """
-    plain = raw.replace(b"\0", b"").replace(b"\r", b"\n")  # of UTF-16 what is ASCII stays
-    text = plain[: 2 * _LONGEST_HEAD].decode("utf-8-sig", "ignore").strip()
+    is_wide = raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    plain = raw[: 2 * _LONGEST_HEAD].decode("utf-16" if is_wide else "utf-8-sig", "ignore")
+    text = plain.replace("\0", "").replace("\r", "\n").strip()
     fence = re.match(r"[-+~.]{2,}[^\n]*\n|", text)
     end = (fence and fence[0] and _FENCE.search(text)) or re.search(r"\n[ \t]*\n", text)
     head = text[: end.start() if end else _LONGEST_HEAD]

@@ -187,8 +187,8 @@ class ContentLibrary:
         readings = self._readings.values()
         documents, facts = _list_facts(self._readings)
         findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
-        complete, paths = len(documents) == len(readings), self._dialect.rules.list_paths(files)
-        findings += self._cross.check(documents, facts, files, now, complete=complete)
+        unread, paths = self._readings.keys() - facts, self._dialect.rules.list_paths(files)
+        findings += self._cross.check(documents, facts, files, now, unread)
         findings += judge_pictures(documents, facts, self._album, paths)
         drafts = {path for path, each in self._readings.items() if each.is_draft}
         found = (e._replace(severity="warning") if e.path in drafts else e for e in findings)

@@ -50,6 +50,10 @@ class Listing:
     """Whether a file is a symbolic link: what changes its text then goes by another path."""
 
 
+LONGEST_NAME = 220
+"""Bytes of a published file's name: disks take 255, and names of a picture's forms are longer."""
+
+
 def list_folder(content: Path, rules: SourceRules) -> Listing:
     """Return what is in a content folder but dot files; raises BuildError if it cannot be read."""
     sources, files, findings, has_links = [], [], [], False
@@ -67,6 +71,10 @@ def list_folder(content: Path, rules: SourceRules) -> Listing:
                 sources.append(path)
         elif rules.is_static(path):
             files.append(path)
+            if (length := len(os.fsencode(Path(path).name))) > LONGEST_NAME:
+                files.pop()
+                message = f"the file's name has {length} bytes; shorten it to {LONGEST_NAME}"
+                findings.append(Diagnostic(show_path(path), 1, 1, "error", message))
         elif (suffix := Path(path).suffix.lower()) in _OTHER_SUFFIXES and rules.is_source(path):
             fix = "give it" if suffix in _FOREIGN_SUFFIXES else "write it in Markdown, with"
             message = f"the file is not built; {fix} the suffix .md"

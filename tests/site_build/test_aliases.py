@@ -151,6 +151,9 @@ def test_an_entry_keeps_its_id_through_renames(desk: Desk) -> None:
         ("taken", "is given by posts/taker.md too"),
         ("/images/x.pdf/", "needs a folder where the file /images/x.pdf is"),
         ("/2019/old.html/", "needs a folder where the file /2019/old.html is"),
+        ("/2019/old.html/b/c/", "needs a folder where the file /2019/old.html is"),
+        ("/images/x.pdf/a/b.html", "needs a folder where the file /images/x.pdf is"),
+        ("/feed.xml/x/", "needs a folder where the file /feed.xml is"),
     ],
 )
 def test_a_bad_alias_is_an_error_at_its_place(desk: Desk, alias: str, message: str) -> None:

@@ -111,6 +111,7 @@ FAULTS: dict[str, str | bytes | Callable[[Path], None]] = {
     "broken link": link("nowhere.md"),
     "pipe": make_pipe,
     "linked folder": link("."),
+    "below a file": head(*GOOD, "aliases: [/feed.xml/x/]"),
     "heic": show("new.heic", b"ftypheic"),
     "damaged picture": show("new.png", b"\x89PNG no more"),
     "empty picture": show("new.jpg", b""),
@@ -269,6 +270,14 @@ SAYINGS = [
     "status: private",
     "status: hidden",
     "status: skip",
+    "status: drafts",
+    "status\uff1adraft",
+    "- status: draft",
+    "status: !!str draft",
+    "status: &one draft",
+    "? status\n: draft",
+    "unlisted: true",
+    "publish: false",
     "status draft",
     "stauts: draft",
     "status:\n  draft",
@@ -443,6 +452,32 @@ def test_a_picture_that_is_damaged_stays_as_it_was_published(good_desk: Desk, su
     assert list_held(good_desk) == []
     assert not (good_desk.output / "current" / "site" / "images" / picture.name).exists()
     assert "plan" in read_page(good_desk, "one")
+
+
+def test_a_file_that_no_disk_or_site_can_take_is_left_out(good_desk: Desk) -> None:
+    """One whose name is too long, and a page at the address of a file."""
+    for length in (220, 221):
+        good_desk.write(
+            f"images/{'x' * (length - 4)}.svg", "<svg xmlns='http://www.w3.org/2000/svg'/>"
+        )
+    settings = "PAGE_URL = PAGE_SAVE_AS = '{slug}.html'\n"
+    (good_desk.content.parent / "pelicanconf.py").write_text(
+        f"from site_build.default_settings import *\n{settings}"
+    )
+    good_desk.write("pages/404.md", "---\ntitle: Gone\nslug: '404'\n---\n\nWords.\n")
+    done = run(
+        *(sys.executable, "-m", "site_build", "build", "--content", good_desk.content),
+        *("--output", good_desk.output, "--settings", good_desk.content.parent / "pelicanconf.py"),
+    )
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert f"images/{'x' * 217}.svg:1:1  error  the file's name has 221 bytes" in done.stdout
+    assert (
+        "pages/404.md:3:7  error  the slug gives the address /404.html, where the site"
+        in done.stdout
+    )
+    site = good_desk.output / "current" / "site"
+    assert (site / "images" / f"{'x' * 216}.svg").exists()
+    assert (site / "journal" / "good-7" / "index.html").exists()
 
 
 def test_pictures_of_a_post_that_is_held_back_wait_with_it(good_desk: Desk) -> None:

@@ -114,7 +114,10 @@ async def test_files_that_are_held_back_are_counted_and_named_to_the_owner(
             await publishing.refresh()
             check = await publishing.content()
             assert check
-            assert (check.state, check.message) == ("warn", f"{files} errors: doctor says which")
+            assert (check.state, check.message) == (
+                "warn",
+                f"{files} errors: run doctor to list them",
+            )
             assert publishing.held == [f"not shown as it is: {name}" for name in names]
         assert [each.message for each in caplog.records] == publishing.held
     held.write_text("[")
