@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -44,6 +44,7 @@ from edge_api.http.admission import Admission
 from edge_api.http.dispatch import App
 from edge_api.http.logs import AccessLog
 from edge_api.http.pages import EdgePages
+from edge_api.http.response import Request
 from edge_api.http.site import Site
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.search_index_files import SearchOpener
@@ -62,6 +63,14 @@ from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
+from edge_api.schema.paths import (
+    CLAIM_CREDENTIAL,
+    METADATA,
+    RESOURCE_METADATA,
+    SERVER_CARD,
+    TOKEN,
+    WELL_KNOWN_CARD,
+)
 from edge_api.settings import Settings
 from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_description
 from edge_api.webhooks.announcer import Announcer
@@ -142,6 +151,13 @@ async def assemble(
             {type(part): part for part in parts},
         )
         stack.push_async_callback(authenticator.flush)
+        freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
+        mcp = McpEndpoint(
+            Admission(service),
+            partial(_load_exchange, service, freeze),
+            is_draining=lambda: health.draining,
+        )
+        agent_seen = asyncio.Event()
         # A command dispatches nothing, and ends soon.
         loops: list[Loop] = (
             [
@@ -159,6 +175,7 @@ async def assemble(
                     partial(asyncio.to_thread, gc_freeze),
                 ),
                 partial(every, LOG_SECONDS, "logging checks", health.log_changes),
+                partial(_warm, agent_seen, mcp, analyst.pool),
             ]
             if exclusive
             else []
@@ -172,7 +189,6 @@ async def assemble(
             partial(every, WATCHER_POLL_SECONDS, "checking the watcher", publishing.refresh),
             *(each.run for each in metrics),
         ]
-        freeze: GcFreeze = gc_freeze if exclusive else lambda **_: None
         if limits:
             loops.append(partial(every, EXPIRY_SECONDS, "deleting counted requests", limits.sweep))
             loops.append(
@@ -181,11 +197,6 @@ async def assemble(
         if exclusive and settings.mail_dispatcher == "on":
             loops.append(mailing.dispatcher.run)
         await stack.enter_async_context(background_jobs(service, loops, freeze))
-        mcp = McpEndpoint(
-            Admission(service),
-            partial(_load_exchange, service, freeze),
-            is_draining=lambda: health.draining,
-        )
         app = App(
             service,
             (
@@ -195,7 +206,11 @@ async def assemble(
             ),
             Site(service).answer,
             {"mcp": mcp.answer},
-            [*metrics, *([] if settings.access_log == "off" else [AccessLog(settings.access_log)])],
+            [
+                *metrics,
+                *([] if settings.access_log == "off" else [AccessLog(settings.access_log)]),
+                partial(_watch_for_agents, agent_seen),
+            ],
         )
         freeze()
         yield Assembly(service, app, mcp, publishing)
@@ -230,6 +245,25 @@ def search_prefix(settings: Settings) -> Path:
     """Return the path prefix of stored search indexes: beside the store, or the builds."""
     store = settings.database_path
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
+
+
+_SIGNS_OF_AGENTS: Final = (
+    *("/auth.md", SERVER_CARD, WELL_KNOWN_CARD, AI_CATALOG),
+    *(METADATA, RESOURCE_METADATA, TOKEN, CLAIM_CREDENTIAL),
+)
+"""How paths begin that nobody asks for but an agent, before its first call."""
+
+
+def _watch_for_agents(seen: asyncio.Event, request: Request, *_: object) -> None:
+    if request.path.startswith(_SIGNS_OF_AGENTS):
+        seen.set()
+
+
+async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> None:
+    """Once an agent was seen, load what its first calls would need half a second for."""
+    await seen.wait()
+    await mcp.prepare()
+    await workers.warm()
 
 
 def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:

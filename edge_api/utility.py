@@ -22,7 +22,7 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.service import JSON, OperationResult, Service
 from edge_api.schema import paths
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import CREDENTIAL_SCOPES, SCOPES
 from edge_api.settings import Settings
 
 RETRY_SECONDS = 5
@@ -284,12 +284,13 @@ def _authentication(origin: str) -> Json:
         "api_key": {
             "headers": ["X-API-Key: <API_KEY>", "Authorization: Bearer <API_KEY>"],
             "for": f"{origin}{paths.AUDIENCES['rest']}/",
-            "scopes": dict(SCOPES),
+            "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["api_key"]},
             "obtain": f"{origin}/contact/",
         },
         "access_token": {
             "headers": ["Authorization: Bearer <ACCESS_TOKEN>"],
             "for": f"{origin}{mcp.PATH}",
+            "scopes": {name: SCOPES[name] for name in CREDENTIAL_SCOPES["access_token"]},
             "obtain": f"{origin}/contact/",
         },
         "auth_md": f"{origin}/auth.md",

@@ -4,6 +4,9 @@ A test says the smallest run that it is part of: `pytest.mark.size("test")`. Wit
 quick. `make quick` and `make test` run all that is of their size or a smaller one. `.ci/run` runs
 `make test` and then what that left out; `make judge` runs what both left out (`--above`).
 
+A test that is marked `alone` has a judge with a clock of its own: `tools/prove` leaves it out, and
+the last step of `.ci/run` has it, with nothing beside it.
+
 A test that does more in a larger run, such as more kills of a drill, says `grows=True`: it runs
 again in each of them.
 """

@@ -63,6 +63,17 @@ def test_the_runs_are_four() -> None:
     assert "make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 
+def test_what_has_a_clock_of_its_own_runs_alone_at_the_end() -> None:
+    """`tools/prove` leaves it out, and the last run of `.ci/run` has it and nothing else."""
+    prove = (ROOT / "tools" / "prove").read_text(encoding="utf-8")
+    last = (ROOT / ".ci" / "run").read_text(encoding="utf-8").rpartition("-m pytest ")[2]
+    options = last.partition(" <")[0]
+
+    assert ' -m "not alone" ' in prove
+    assert options == "-m alone tests/judges"
+    assert "tools/prove" not in last
+
+
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("grows", [False, True])
 def test_ci_and_judge_together_leave_no_size_out(size: str, *, grows: bool) -> None:

@@ -33,7 +33,7 @@ from edge_api.operation.model import (
     page,
 )
 from edge_api.operation.service import HTML, HtmlResult, OperationResult, Service
-from edge_api.schema.credentials import Scope
+from edge_api.schema.credentials import CREDENTIAL_SCOPES, Scope
 from edge_api.schema.page_templates import ACCESS_FORM
 from edge_api.schema.paths import (
     ACCESS_CLAIM_PATH,
@@ -84,7 +84,7 @@ class Credential(BaseModel, extra="forbid"):
     credential: Annotated[str, Field(description="Kept nowhere: keep it secret.")]
     credential_type: KeyType
     credential_expires: Annotated[AwareDatetime | None, Field(description="`null`: never.")]
-    scopes: Annotated[list[Scope], Field(description="What a person has given.")]
+    scopes: Annotated[list[Scope], Field(description="What it may do.")]
 
 
 class ClaimedCredentials(Credential):
@@ -155,7 +155,11 @@ def _credentials(keys: Sequence[IssuedKey]) -> list[dict[str, Any]]:
             "credential": issued.secret,
             "credential_type": issued.row["type"],
             "credential_expires": issued.row["expires_at"],
-            "scopes": issued.row["scopes"].split(),
+            "scopes": [
+                scope
+                for scope in issued.row["scopes"].split()
+                if scope in CREDENTIAL_SCOPES[issued.row["type"]]
+            ],
         }
         for issued in keys
     ]

@@ -206,6 +206,13 @@ class WorkerPool:
         finally:
             self._slots.release()
 
+    async def warm(self) -> None:
+        """Start a worker where none runs, so that the first job does not wait for it."""
+        async with self._slots:
+            if not self._workers:
+                with suppress(JobNotReceivedError):  # the first job reports it
+                    self._idle.append(await self._start())
+
     async def close(self) -> None:
         """End every worker; running jobs end with Problem `unavailable`."""
         self._is_closed = True

@@ -43,7 +43,7 @@ OUTAGE_GRACE: Final = timedelta(seconds=0.5)
 unavailable. An engine answers for 1.5 s after it last saw the store, so a revocation by another
 edge counts within two seconds, whatever was cut off."""
 
-_KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
+KINDS: Mapping[Audience, SecretKind] = {"rest": "api_key", "mcp": "access_token"}
 """The kind of opaque credential of each audience; signed tokens are accepted too."""
 
 
@@ -70,7 +70,7 @@ class Authenticator:
         now = self._clock()
         digest = hash_secret(secret)
         cached = self._cache.get(digest)
-        if cached is None and not (is_jwt(secret) or is_well_formed(secret, _KINDS[audience])):
+        if cached is None and not (is_jwt(secret) or is_well_formed(secret, KINDS[audience])):
             raise self._invalid(secret, audience)
         try:
             version = self._store.version()
@@ -108,7 +108,7 @@ class Authenticator:
 
     def _invalid(self, secret: str, audience: Audience) -> Problem:
         """Return the problem of an invalid credential, or of one for the other audience."""
-        other = _KINDS["mcp" if audience == "rest" else "rest"]
+        other = KINDS["mcp" if audience == "rest" else "rest"]
         message = _WRONG_KIND[audience] if secret.startswith(PREFIXES[other]) else ""
         parameters = ('error="invalid_token"', *_WANTED_SCOPES[audience])
         return Problem("unauthenticated", message, headers=self._challenge(audience, *parameters))
@@ -164,7 +164,7 @@ class Authenticator:
             return None
         row = result.rows[0]
         expiry = row["expires_at"]
-        audiences = frozenset(audience for audience, kind in _KINDS.items() if kind == row["type"])
+        audiences = frozenset(audience for audience, kind in KINDS.items() if kind == row["type"])
         return ValidCredential(actor_of(row), expiry and datetime.fromisoformat(expiry), audiences)
 
 

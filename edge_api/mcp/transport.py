@@ -1,6 +1,7 @@
 """The HTTP side of the MCP endpoint: requests, and answers as server-sent events.
 
-The SDK, which is slow to load and large, is loaded with the first admitted message.
+The SDK, which is slow to load and large, is loaded at the first sign of an agent, or with the first
+admitted message.
 """
 
 import asyncio
@@ -257,7 +258,7 @@ class McpEndpoint:
         self._admission = admission
         self._load = load
         self._is_draining = is_draining
-        self._handler: MessageHandler | None = None
+        self.handler: MessageHandler | None = None
         self._lock = asyncio.Lock()
 
     async def answer(
@@ -268,7 +269,7 @@ class McpEndpoint:
         if media_weight(joined_header(request.headers, "Accept") or "*/*", JSON) == 0:
             raise Problem("not_acceptable", f"Accept {JSON}, and text/event-stream beside it")
         raw = await read_bytes(request, BODY.max_bytes)
-        handler = self._handler or await self._get_handler()
+        handler = self.handler or await self.prepare()
         caller = self._caller(request, admitted)
         stream = ResponseStream(request, caller, self.streams, self._is_draining)
         answer = await handler(request, raw, caller, stream)
@@ -285,8 +286,9 @@ class McpEndpoint:
             partial(self._admission.count, request, actor),
         )
 
-    async def _get_handler(self) -> MessageHandler:
+    async def prepare(self) -> MessageHandler:
+        """Return the handler, which the first call loads."""
         async with self._lock:
-            if self._handler is None:
-                self._handler = await asyncio.to_thread(self._load)
-            return self._handler
+            if self.handler is None:
+                self.handler = await asyncio.to_thread(self._load)
+            return self.handler

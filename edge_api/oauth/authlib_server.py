@@ -89,8 +89,8 @@ class AuthorizationServer(AuthlibServer):  # type: ignore[misc]
         """Return the token's resource. Raises InvalidTargetError (RFC 8707, section 2)."""
         if not request.resources:
             return allowed[0]
-        root = f"{self.issuer.url}/"  # RFC 3986, section 6.2.3: the same as without the slash
-        named = {self.issuer.url if name == root else name for name in request.resources}
+        # Texts and clients write each with a slash at its end too: the same resource.
+        named = {name.removesuffix("/") for name in request.resources}
         if len(named) > 1:
             raise InvalidTargetError("Name one resource: a token is for one")
         (resource,) = named

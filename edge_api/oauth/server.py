@@ -17,6 +17,7 @@ from authlib.oauth2.rfc6749 import (  # type: ignore[import-untyped]
 )
 
 from edge_api.auth.actor import Clock, audit_entry
+from edge_api.auth.credentials import KINDS
 from edge_api.auth.tokens import (
     AccessToken,
     AccessTokenValidator,
@@ -58,7 +59,7 @@ from edge_api.oauth.clients import NOT_REVOKED, UNUSED, UNVETTED, Clients, delet
 from edge_api.oauth.consents import Consents, Pairs
 from edge_api.oauth.request import AuthRequest, ConsentCsrf
 from edge_api.outbox import run_unless_conflict
-from edge_api.schema.credentials import SCOPES
+from edge_api.schema.credentials import CREDENTIAL_SCOPES, SCOPES
 from edge_api.schema.paths import (
     AUDIENCES,
     AUTHORIZE,
@@ -290,7 +291,7 @@ def resource_metadata(issuer: Issuer, audience: Audience | None = None) -> dict[
         "resource": f"{issuer.url}{AUDIENCES[audience]}" if audience else issuer.url,
         "resource_name": _NAMES[audience] if audience else "Fore-edge",
         "authorization_servers": [issuer.url],
-        "scopes_supported": list(SCOPES),
+        "scopes_supported": list(CREDENTIAL_SCOPES[KINDS[audience]] if audience else SCOPES),
         "bearer_methods_supported": ["header"],
         "resource_documentation": f"{issuer.url}/auth.md",
     }

@@ -90,6 +90,12 @@ SCOPES: Mapping[Scope, str] = {
 """Each scope, and the sentence of what it opens, after "lets its holder"."""
 assert tuple(SCOPES) == get_args(Scope)  # noqa: S101  one list, stated twice for the type
 
+CREDENTIAL_SCOPES: Mapping[SecretKind, tuple[Scope, ...]] = {
+    "api_key": tuple(scope for scope in SCOPES if scope != "mcp"),
+    "access_token": ("posts:read", "leads:read", "leads:write", "admin:read", "mcp"),
+}
+"""The scopes that do something with each type of credential: at the REST API, and over MCP."""
+
 DEFAULT_SCOPES: tuple[Scope, ...] = ("posts:read", "leads:read", "leads:write")
 """The default scopes of a key that the operator issues: the public, non-administrative API."""
 

@@ -320,7 +320,7 @@ class SiteBuild:
         yield from list_records(site, content.minutes)
         size = (site.identity.addresses.has_leaves and self._leaf_size) or len(site.posts)
         yield from list_outputs(site, size, content.image_set, self.texts)
-        yield from list_notices(site.identity, self._policy, now)
+        yield from list_notices(site, self._policy, now)
 
     def _note(self, result: Result) -> None:
         if isinstance(result, Line):

@@ -59,7 +59,6 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     for path, render in overviews.items():
         if path is not None:
             yield TextTarget(addresses.name_alternate(path), render)
-    yield TextTarget(addresses.LLMS, partial(agents.render_llms, site))
     if lists.journal:
         yield from _list_pages(identity, "Journal", lists.journal, site.posts, size)
     for tag in (each for each in site.tags + site.authors if each.address):
@@ -67,8 +66,10 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     yield TextTarget(addresses.SITEMAP, agents.render_sitemap(site))
 
 
-def list_notices(identity: Identity, policy: Policy, now: datetime) -> Iterator[Target]:
+def list_notices(site: Site, policy: Policy, now: datetime) -> Iterator[Target]:
     """Yield a task for each file that tells programs how to behave; `now` is the build's (UTC)."""
+    identity = site.identity
+    yield TextTarget(addresses.LLMS, partial(agents.render_llms, site, policy))
     yield TextTarget(addresses.ROBOTS, agents.render_robots(identity, policy))
     yield TextTarget(addresses.SECURITY, agents.render_security(identity, policy, now))
     yield TextTarget(addresses.OPENSEARCH, agents.render_opensearch(identity))

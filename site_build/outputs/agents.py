@@ -21,7 +21,12 @@ import frontmatter
 import orjson
 
 from edge_api.schema import paths
-from edge_api.schema.credentials import PREFIXES, SCOPES, SECRET_PATTERN
+from edge_api.schema.credentials import (
+    CREDENTIAL_SCOPES,
+    PREFIXES,
+    SCOPES,
+    SECRET_PATTERN,
+)
 from site_build import addresses
 from site_build.outputs.feed import Item
 from site_build.outputs.markdown import (
@@ -46,6 +51,10 @@ _SKILLS = (
 )
 
 NEWEST = 100
+_LEAD = (
+    '{"name": "Ann Lee", "email": "ann.lee@example.org", "budget_tier": "No budget: a question", '
+    '"message": "May I translate your post?"}'
+)
 
 _FOR_PROGRAMS = (
     ("Search", paths.SEARCH, "posts by their words, best first, for `?q=`"),
@@ -58,7 +67,7 @@ _FOR_PROGRAMS = (
 )
 
 
-def render_llms(site: Site) -> str:
+def render_llms(site: Site, policy: Policy) -> str:
     """Return the summary: a heading, a quotation, and links to the Markdown of every page."""
     identity, count = site.identity, len(site.posts)
     extent = "all posts" if count <= NEWEST else f"the newest {NEWEST} of {count} posts"
@@ -73,9 +82,14 @@ def render_llms(site: Site) -> str:
         f"# {identity.name}",
         identity.description and f"> {identity.description}",
         (
-            "Every page of this site exists as Markdown too: put `index.md` behind its address, or"
-            " ask for `text/markdown`. Posts are also served as JSON by the API, to whoever has a"
-            " key."
+            "Every page of the sitemap exists as Markdown too: put `index.md` behind its address,"
+            " or ask for `text/markdown`. The search knows only the second way. Posts are also"
+            " served as JSON by the API, to whoever has a key."
+        ),
+        (
+            f"An enquiry, a lead, needs {'a' if policy.leads_need_credential else 'no'} key and"
+            f" reaches a person: `POST {identity.url}{paths.AUDIENCES['rest']}/leads` with"
+            f" `Content-Type: application/json` and all four members of `{_LEAD}`."
         ),
         "## Pages",
         "\n".join(pages),
@@ -113,8 +127,10 @@ def render_llms_full(identity: Identity, items: Sequence[Item], count: int) -> s
 def render_auth(identity: Identity, policy: Policy) -> str:
     """Return `auth.md`: how a program without an account gets access."""
     is_closed = policy.leads_need_credential
-    lines = ["| scope | lets its holder |", "| --- | --- |"]
-    lines += [f"| `{name}` | {sentence} |" for name, sentence in SCOPES.items()]
+    lines = ["| scope | lets its holder | works with |", "| --- | --- | --- |"]
+    for name, sentence in SCOPES.items():
+        kinds = [f"`{kind}`" for kind, scopes in CREDENTIAL_SCOPES.items() if name in scopes]
+        lines.append(f"| `{name}` | {sentence} | {', '.join(kinds)} |")
     values: dict[str, str] = {
         **_list_values(identity),
         **{str(kind): prefix for kind, prefix in PREFIXES.items()},
@@ -129,6 +145,11 @@ def render_auth(identity: Identity, policy: Policy) -> str:
         "claim_credential": paths.CLAIM_CREDENTIAL,
         "open_leads": "" if is_closed else f", leads (`POST {paths.AUDIENCES['rest']}/leads`)",
         "closed_leads": " and leads" if is_closed else ", the list of leads",
+        "lead": _LEAD,
+        "lead_header": "\nX-API-Key: <API_KEY>" if is_closed else "",
+        "lead_credential": "A key with `leads:write` is needed."
+        if is_closed
+        else "No key is needed; one that is sent needs `leads:write`.",
         "scopes": "\n".join(lines),
         "people": f" People do the same at {_list_values(identity)['contact']}#access."
         if policy.has_access_form

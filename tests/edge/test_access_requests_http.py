@@ -120,6 +120,7 @@ async def test_one_request_for_both_doors(edge: Any, body: Any) -> None:
     key, token = handed["credentials"]
 
     assert key.items() <= handed.items()
+    assert (key["scopes"], token["scopes"]) == (["posts:read"], ["posts:read", "mcp"])
     assert [key["credential_type"], token["credential_type"]] == ["api_key", "access_token"]
     async with edge.ask("GET", "/api/public/v1/posts", key["credential"]) as posts:
         assert posts.status == 200

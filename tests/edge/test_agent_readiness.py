@@ -109,6 +109,15 @@ async def markdown_negotiation(visitor: DocumentSource) -> None:
         assert (await found(visitor, twin.headers["Content-Location"], "text/markdown")).text
 
 
+async def markdown_by_address(visitor: DocumentSource) -> None:
+    """Require: what llms.txt promises of Markdown holds for each page of the sitemap."""
+    promise = "Every page of the sitemap exists as Markdown too: put `index.md` behind its address"
+    assert promise in (await visitor.get("/llms.txt")).text
+    for url in await list_pages(visitor):
+        assert (await found(visitor, f"{url}index.md", "text/markdown")).text.startswith("# ")
+    await found(visitor, "/search?q=edge", "text/markdown", Accept="text/markdown")
+
+
 async def markdown_404(visitor: DocumentSource) -> None:
     """Require: a missing page is a 404 in Markdown that names what there is and what is near."""
     said = await visitor.get("/journal/marble-paper/", Accept="text/markdown")
@@ -271,7 +280,14 @@ async def feeds(visitor: DocumentSource) -> None:
 
 CRITERIA: tuple[Criterion, ...] = (
     *(robots_txt, robots_txt_ai_rules, content_signals, sitemap, link_headers),
-    *(markdown_negotiation, markdown_404, llms_txt, llms_full_txt, api_catalog),
+    *(
+        markdown_negotiation,
+        markdown_by_address,
+        markdown_404,
+        llms_txt,
+        llms_full_txt,
+        api_catalog,
+    ),
     *(oauth_server, oauth_resource, challenge, auth_md, mcp_server_card, ai_catalog),
     *(agent_skills, security_txt, web_mcp, json_ld, feeds),
 )

@@ -1,11 +1,14 @@
-"""The walk of an agent that knows an origin and nothing else, up to the leads of the site.
+"""The walk of an agent that knows an origin and nothing else, to a lead that it made and listed.
 
-It follows what answers say, and its owner decides once; asking whether that is done is not counted.
+It sends nothing that an answer did not show it: requests are the examples of the texts, with what
+was issued in place of `<API_KEY>` and `<ACCESS_TOKEN>`. Its owner decides once, for the scopes that
+the request names; asking whether that is done is not counted.
 """
 
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ import pytest
 
 from edge_api.access.service import AccessDecisions
 from edge_api.auth.actor import system_clock
+from edge_api.leads.input import LeadInput
 from tests.edge.advertised import Said, read_links
 from tests.edge.conftest import CONTENT
 
@@ -23,7 +27,44 @@ NOW = "2026-11-20T00:00:00Z"
 CALLS_MOST = 7
 _EXAMPLE = re.compile(r"```http\n([A-Z]+) (\S+)\n(.*?)\n(?:\n(.*?)\n)?```", re.DOTALL)
 _LINK = re.compile(r"\[(.+?)\]\((\S+?)\)")
-LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message": "hello"}
+_SCOPE = re.compile(r"`(\w+:\w+)`")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A request that a text shows."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: Any
+
+    def sealed(self, credential: str) -> dict[str, str]:
+        """Return its headers, with the credential where the text has a placeholder."""
+        return {
+            name: re.sub(r"<[A-Z_]+>", credential, value) for name, value in self.headers.items()
+        }
+
+
+def read_examples(text: str) -> list[Example]:
+    """Return every request that a text shows, in its order."""
+    found = []
+    for method, path, head, body in _EXAMPLE.findall(text):
+        headers = dict(line.split(": ", 1) for line in head.splitlines())
+        found.append(Example(method, path, headers, json.loads(body) if body else None))
+    return found
+
+
+def find_example(text: str, words: str) -> Example:
+    """Return the one request with these words in its body."""
+    (found,) = [each for each in read_examples(text) if words in json.dumps(each.body)]
+    return found
+
+
+def paragraph(text: str, words: str) -> str:
+    """Return the one paragraph with these words, on one line."""
+    (found,) = [each for each in map(" ".join, map(str.split, text.split("\n\n"))) if words in each]
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -35,81 +76,149 @@ def built(tmp_path_factory: pytest.TempPathFactory, build_journal: Callable[...,
 
 
 class Walker:
-    """Sends requests, and counts them."""
+    """Sends requests, and counts them and the decisions of its owner."""
 
     def __init__(self, edge: Any) -> None:
         """Take the edge that answers for the origin."""
         self.edge = edge
         self.calls: list[str] = []
+        self.decided: list[str] = []
 
     async def ask(self, method: str, url: str, body: Any = None, **headers: str) -> Said:
         """Send one request to an address of the origin."""
         self.calls.append(f"{method} {url}")
         path = url.removeprefix(ORIGIN)
-        async with self.edge.ask(method, path, json=body, headers=headers) as answer:
+        data = None if body is None else json.dumps(body)
+        async with self.edge.ask(method, path, data=data, headers=headers) as answer:
             return Said(answer.status, answer.headers, await answer.read())
 
     async def decide(self, registration_id: str) -> None:
-        """Approve, as the owner does; no call of the agent's."""
+        """Approve what was asked for, as the owner does; no call of the agent's."""
         decisions = AccessDecisions(self.edge.service.store, system_clock)
         (row,) = [each for each in await decisions.all() if each["id"] == registration_id]
-        more = ("mcp",) if row["type"] == "access_token" else ()
-        await decisions.approve(registration_id, ("posts:read", "leads:read", *more))
+        await decisions.approve(registration_id, tuple(row["scopes"].split()))
+        self.decided.append(row["scopes"])
 
-    async def get_auth(self) -> str:
-        """Return auth.md: the home page leads to llms.txt, and that to it."""
+    async def read_llms(self) -> str:
+        """Return llms.txt, to which the home page leads."""
         home = await self.ask("GET", f"{ORIGIN}/")
         links = read_links(home.headers["Link"])
-        llms = next(link.href for link in links if link.rel == "describedby")
-        told = await self.ask("GET", llms)
-        return (await self.ask("GET", dict(_LINK.findall(told.text))["auth.md"])).text
+        return (await self.ask("GET", next(x.href for x in links if x.rel == "describedby"))).text
 
-    async def get_credential(self, auth: str, kind: str) -> str:
-        """Return a credential, by the example of auth.md and the answers to it."""
-        example = next(each for each in _EXAMPLE.findall(auth) if '"anonymous"' in each[3])
-        body = json.loads(example[3])
-        body["requested_credential_type"] = kind
-        body["scopes"] = ["leads:read", *(["mcp"] if kind == "access_token" else [])]
-        filed = (await self.ask(example[0], example[1], body)).json
-        waiting = await self.ask("POST", filed["claim_uri"], {"claim_token": filed["claim_token"]})
+    async def read_auth(self) -> str:
+        """Return auth.md, to which llms.txt leads."""
+        told = await self.read_llms()
+        return (await self.ask("GET", dict(_LINK.findall(told))["auth.md"])).text
+
+    async def get_credentials(
+        self, auth: str, kind: str, scopes: list[str]
+    ) -> dict[str, dict[str, Any]]:
+        """Return what was issued, by its type, by the example of auth.md and the answers to it."""
+        example = find_example(auth, '"anonymous"')
+        body = {**example.body, "requested_credential_type": kind, "scopes": scopes}
+        filed = (await self.ask(example.method, example.path, body, **example.headers)).json
+        claim = find_example(auth, "claim_token")
+        given = {**claim.body, "claim_token": filed["claim_token"]}
+        waiting = await self.ask(claim.method, filed["claim_uri"], given, **claim.headers)
         assert waiting.status == 202
         self.calls.pop()
         await self.decide(filed["registration_id"])
-        claimed = await self.ask("POST", filed["claim_uri"], {"claim_token": filed["claim_token"]})
-        return str(claimed.json["credential"])
+        claimed = await self.ask(claim.method, filed["claim_uri"], given, **claim.headers)
+        return {each["credential_type"]: each for each in claimed.json["credentials"]}
+
+    async def use_rest(self, auth: str, credential: str) -> list[Any]:
+        """Make a lead without a credential, and list leads with one; return those."""
+        way = re.search(r"leads \(`(POST) (\S+)`\)", auth)
+        assert way is not None
+        shown = {(each.method, each.path): each for each in read_examples(auth)}
+        sending = shown[way[1], way[2]]
+        made = await self.ask(sending.method, sending.path, sending.body, **sending.headers)
+        assert made.status == 201, made.text
+        listing = re.search(r"`(GET) (\S+)` lists the newest leads", auth)
+        assert listing is not None
+        (reading,) = [each for each in read_examples(auth) if "<API_KEY>" in str(each.headers)]
+        listed = await self.ask(listing[1], listing[2], None, **reading.sealed(credential))
+        return [lead["id"] for lead in listed.json["leads"] if lead == made.json["lead"]]
+
+    async def use_mcp(self, auth: str, credential: str) -> list[Any]:
+        """Make a lead by one tool, and list leads by another; return those."""
+        made, listed = [
+            (await self.ask(each.method, each.path, each.body, **each.sealed(credential))).json
+            for each in (find_example(auth, "create_lead"), find_example(auth, "list_leads"))
+        ]
+        lead = made["result"]["structuredContent"]["lead"]
+        leads = listed["result"]["structuredContent"]["leads"]
+        return [each["id"] for each in leads if each == lead]
 
 
 @pytest.fixture
 async def walker(make_edge: Any, built: Path) -> AsyncIterator[Walker]:
-    """Return an agent before a site that has one lead."""
-    async with make_edge(BUILD_DIR=str(built), SITE_URL=ORIGIN) as edge:
-        async with edge.ask("POST", "/api/public/v1/leads", json=LEAD) as answer:
-            assert answer.status == 201
+    """Return an agent before a site as it is set up by itself."""
+    limits = {"RATE_LEADS": "5/10minutes;20/day", "RATE_LEADS_ATTEMPTS": "60/minute"}
+    async with make_edge(BUILD_DIR=str(built), SITE_URL=ORIGIN, **limits) as edge:
         yield Walker(edge)
 
 
-async def test_leads_are_listed_over_mcp(walker: Walker) -> None:
-    """By the example that auth.md has for a token: the tools, and the call of one."""
-    auth = await walker.get_auth()
-    token = await walker.get_credential(auth, "access_token")
-    method, path, _, body = next(each for each in _EXAMPLE.findall(auth) if "tools/list" in each[3])
-    headers = {"Authorization": f"Bearer {token}"}
-    tools = (await walker.ask(method, path, json.loads(body), **headers)).json["result"]["tools"]
-    name = next(tool["name"] for tool in tools if "enquiries" in tool["description"])
-    call = {**json.loads(body), "method": "tools/call", "params": {"name": name, "arguments": {}}}
-    answer = (await walker.ask(method, path, call, **headers)).json["result"]
+async def test_a_lead_is_made_and_listed_over_rest(walker: Walker) -> None:
+    """With a key for what the sentence about the list names."""
+    auth = await walker.read_auth()
+    scopes = _SCOPE.findall(paragraph(auth, "lists the newest leads in the same way"))
+    issued = await walker.get_credentials(auth, "api_key", scopes)
+    key = issued["api_key"]
 
-    assert answer["structuredContent"]["leads"][0]["email"] == LEAD["email"]
-    assert len(walker.calls) <= CALLS_MOST, walker.calls
+    assert key["scopes"] == scopes == ["leads:read"]
+    assert len(await walker.use_rest(auth, key["credential"])) == 1
+    assert len(walker.calls) == CALLS_MOST, walker.calls
+    assert walker.decided == ["leads:read"]
 
 
-async def test_leads_are_listed_over_rest(walker: Walker) -> None:
-    """By the sentence that auth.md has for a key."""
-    auth = await walker.get_auth()
-    key = await walker.get_credential(auth, "api_key")
-    found = re.search(r"`GET (\S+)` lists the newest leads", auth)
-    assert found is not None
-    answer = await walker.ask("GET", found[1], **{"X-API-Key": key})
+async def test_a_lead_is_made_and_listed_over_mcp(walker: Walker) -> None:
+    """With a token for what the sentences about the two tools name."""
+    auth = await walker.read_auth()
+    told = paragraph(auth, "by the tool `list_leads`") + paragraph(auth, "the tool `create_lead`")
+    scopes = _SCOPE.findall(told)
+    issued = await walker.get_credentials(auth, "access_token", scopes)
+    token = issued["access_token"]
 
-    assert answer.json["leads"][0]["email"] == LEAD["email"]
-    assert len(walker.calls) < CALLS_MOST, walker.calls
+    assert set(token["scopes"]) == {*scopes, "mcp"} == {"leads:read", "leads:write", "mcp"}
+    assert len(await walker.use_mcp(auth, token["credential"])) == 1
+    assert len(walker.calls) == CALLS_MOST, walker.calls
+    assert walker.decided == ["leads:read leads:write mcp"]
+
+
+async def test_one_decision_opens_both_ways(walker: Walker) -> None:
+    """Each credential lists what it works with, and nothing else."""
+    auth = await walker.read_auth()
+    issued = await walker.get_credentials(auth, "both", ["leads:read", "leads:write"])
+
+    assert issued["api_key"]["scopes"] == ["leads:read", "leads:write"]
+    assert issued["access_token"]["scopes"] == ["leads:read", "leads:write", "mcp"]
+    assert await walker.use_rest(auth, issued["api_key"]["credential"])
+    assert await walker.use_mcp(auth, issued["access_token"]["credential"])
+    assert len(walker.calls) == CALLS_MOST + 2, walker.calls
+    assert len(walker.decided) == 1
+
+
+async def test_who_only_has_something_to_say_needs_three_calls(walker: Walker) -> None:
+    """llms.txt shows method, address, type and body of a lead, which needs no key."""
+    told = paragraph(await walker.read_llms(), "/leads`")
+    method, url = re.findall(r"`([A-Z]+) (\S+)`", told)[0]
+    name, value = re.findall(r"`([\w-]+): (\S+)`", told)[0]
+    (body,) = re.findall(r"`(\{.*?\})`", told)
+    made = await walker.ask(method, url, json.loads(body), **{name: value})
+
+    assert made.status == 201, made.text
+    assert made.json["lead"].items() >= json.loads(body).items()
+    assert len(walker.calls) == 3
+
+
+async def test_auth_md_says_how_long_a_lead_may_be(walker: Walker) -> None:
+    """In the numbers that the API checks."""
+    told = paragraph(await walker.read_auth(), "All four members")
+    named = {
+        name: int(number.replace(",", ""))
+        for name, number in re.findall(r"`(\w+)`[^`]*? of (?:at most )?([\d,]+\d)", told)
+    }
+    schema = LeadInput.model_json_schema()
+
+    assert named == {name: schema["properties"][name]["maxLength"] for name in schema["required"]}

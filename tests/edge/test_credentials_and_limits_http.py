@@ -6,6 +6,7 @@ from aiohttp import ClientResponse
 
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.auth.secrets import mint
+from edge_api.schema.credentials import CREDENTIAL_SCOPES
 from edge_api.settings import SETTINGS
 from tests.edge.mcp.agents import LEGACY, Agent
 
@@ -187,6 +188,9 @@ async def test_the_description_leads_to_every_way_to_a_credential(edge: Any) -> 
     assert oauth["issuer"] == "http://journal.test"
     assert {"authorization_code", "client_credentials"} <= set(oauth["grant_types_supported"])
     assert ways["access_token"]["for"] == told["mcp"]["url"]
+    listed = {name: list(ways[name]["scopes"]) for name in ("api_key", "access_token")}
+    assert "mcp" not in listed["api_key"]
+    assert {name: list(scopes) for name, scopes in CREDENTIAL_SCOPES.items()} == listed
     addresses = [value for name, value in oauth.items() if name.endswith(("endpoint", "uri"))]
     addresses += [oauth["metadata"], *oauth["protected_resources"]]
     addresses += [ways["auth_md"], ways["access_requests"]]

@@ -13,7 +13,7 @@ from tools.judges import MODULES, NODE
 FOLDER = Path(__file__).parent
 PATIENCE = 150.0
 """Seconds until a test that waits for a program gives up; nothing is measured by it."""
-CONFORMANCE = FOLDER / "conformance.mjs"
+CONFORMANCE = MODULES / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 INSPECTOR = MODULES / ".bin" / "mcp-inspector"
 
 

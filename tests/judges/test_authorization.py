@@ -23,6 +23,8 @@ BOTH = (
 )
 
 
+@pytest.mark.alone
+@pytest.mark.size("ci")
 async def test_both_scenarios_of_the_official_suite_pass(
     product: Product, person: Person, tmp_path: Path
 ) -> None:

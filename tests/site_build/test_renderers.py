@@ -1,12 +1,13 @@
 """What no template makes: sitemap, llms.txt, auth.md, twins, as values."""
 
+import json
 import re
 from datetime import timedelta
 
 import pytest
 
 from edge_api.auth.secrets import mint
-from edge_api.schema.credentials import PREFIXES, SCOPES, SecretKind
+from edge_api.schema.credentials import CREDENTIAL_SCOPES, PREFIXES, SCOPES, SecretKind
 from edge_api.schema.paths import DOCS_PAGES
 from site_build.outputs import agents, markdown
 from site_build.outputs.agents import render_auth, render_sitemap
@@ -45,7 +46,7 @@ def test_llms_txt_has_the_form_of_its_norm() -> None:
     """A heading, a quotation, then sections of links to the Markdown of each page."""
     documents = [make("a", title="[Brackets] *here*"), make("about", UNDATED, kind="page")]
 
-    lines = agents.render_llms(publish(ME, documents, DAY)).splitlines()
+    lines = agents.render_llms(publish(ME, documents, DAY), Policy()).splitlines()
 
     assert lines[0] == "# A & B"
     assert lines[2] == "> Of <things>."
@@ -114,7 +115,7 @@ def test_an_empty_site_has_every_overview() -> None:
     assert "None yet." in markdown.render_home(empty)
     assert "No tags yet." in markdown.render_tags(ME, empty.tags)
     assert "No posts yet." in markdown.render_archive(ME, empty.posts)
-    assert "None yet." in agents.render_llms(empty)
+    assert "None yet." in agents.render_llms(empty, Policy())
 
 
 def test_posts_come_newest_first_and_by_slug() -> None:
@@ -169,11 +170,14 @@ def test_auth_md_has_the_sections_that_agents_look_for() -> None:
         "Claim",
         "Exchange",
         "Use the access_token",
+        "Send a lead",
         "Errors",
         "Revocation",
     ]
     for scope, sentence in SCOPES.items():
-        assert f"| `{scope}` | {sentence} |" in lines
+        (row,) = [line for line in lines if line.startswith(f"| `{scope}` | {sentence} | `")]
+        works_with = {kind for kind, scopes in CREDENTIAL_SCOPES.items() if scope in scopes}
+        assert set(re.findall(r"`(\w+)`", row.split(" | ")[2])) == works_with
 
 
 def test_auth_md_says_what_is_not_supported() -> None:
@@ -196,6 +200,22 @@ def test_auth_md_says_what_is_given(access: str) -> None:
 
 
 @pytest.mark.parametrize("closed", ["false", "true"])
+def test_both_texts_show_a_whole_lead(closed: str) -> None:
+    """All four members, as JSON, and whether a key is needed for it."""
+    policy = read_policy({"LEADS_REQUIRE_CREDENTIAL": closed})
+    auth, llms = render_auth(ME, policy), agents.render_llms(publish(ME, [], DAY), policy)
+    shown = auth.partition("```http\nPOST /api/public/v1/leads\n")[2].partition("\n```")[0]
+    header, _, body = shown.partition("\n\n")
+    (told,) = re.findall(r"`(\{.*?\})`", llms)
+
+    assert json.loads(body) == json.loads(told)
+    assert list(json.loads(told)) == ["name", "email", "budget_tier", "message"]
+    assert ("X-API-Key: <API_KEY>" in header) is (closed == "true")
+    assert ("A key with `leads:write` is needed." in auth) is (closed == "true")
+    assert f"a lead, needs {'a' if closed == 'true' else 'no'} key and" in llms
+
+
+@pytest.mark.parametrize("closed", ["false", "true"])
 def test_auth_md_says_what_needs_no_credential(closed: str) -> None:
     """Leads among it, unless the setting closes them."""
     text = render_auth(ME, read_policy({"LEADS_REQUIRE_CREDENTIAL": closed}))
@@ -215,6 +235,7 @@ def test_auth_md_shows_each_credential_at_its_own_endpoint() -> None:
     calls = re.findall(r"```http\n(\S+ \S+)\n(.*)\n", section)
 
     assert calls == [
+        ("POST /api/public/mcp", "Authorization: Bearer <ACCESS_TOKEN>"),
         ("POST /api/public/mcp", "Authorization: Bearer <ACCESS_TOKEN>"),
         ("GET /api/public/v1/posts", "X-API-Key: <API_KEY>"),
     ]

@@ -8,6 +8,10 @@ from edge_api.auth.keys import Keys
 from edge_api.auth.secrets import hash_secret
 from edge_api.db.query import Filter, Update
 from edge_api.db.tables import CREDENTIALS
+from edge_api.mcp.tools import bind_tools
+from edge_api.metrics import OPERATIONS as METRICS
+from edge_api.operations import OPERATIONS, ROUTED
+from edge_api.schema.credentials import CREDENTIAL_SCOPES
 from tests.edge.mcp.agents import LEGACY, PATH, Agent
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -25,6 +29,15 @@ SCOPES = {
     "query_table": "admin:read",
 }
 """What each tool needs beside `mcp`; one needs nothing more, as its REST twin does."""
+
+
+def test_each_credential_has_the_scopes_that_its_api_asks_for() -> None:
+    """What is said to work with a key is what REST asks for; with a token, what tools ask for."""
+    asked = {each.scope for each in (*ROUTED, *METRICS) if each.audience == "rest"}
+    tools = {tool.scope for tool in bind_tools(OPERATIONS).values()}
+
+    assert set(CREDENTIAL_SCOPES["api_key"]) == asked - {None}
+    assert set(CREDENTIAL_SCOPES["access_token"]) == {"mcp", *tools} - {None}
 
 
 async def test_tools_are_listed_and_called_by_scope(agent: Agent) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from edge_api.auth.actor import SERVICE
 from edge_api.auth.keys import NewKey
+from edge_api.auth.tokens import read
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.oauth.consents import ConsentRequest, ErrorRedirect
@@ -146,6 +147,25 @@ async def test_a_token_may_be_for_a_part_of_what_was_granted(world: World) -> No
     whole = await world.refresh(client, tokens["refresh_token"], resource=f"{SITE}/")
     assert await world.authenticator.authenticate(whole["access_token"])
     assert await world.authenticator.authenticate(whole["access_token"], "mcp")
+
+
+@pytest.mark.parametrize("resource", [MCP, REST, SITE])
+async def test_a_slash_at_the_end_of_a_resource_changes_nothing(
+    world: World, resource: str
+) -> None:
+    """Texts name the APIs with it too; the token's audience has none. Two slashes are another."""
+    client, verifier = await world.public_client(), new_verifier()
+    scope = "posts:read mcp"
+    code = await world.code(client, verifier, scope=scope, resource=f"{resource}/")
+    problem = await refusal(world.redeem(client, code, verifier, resource=f"{resource}//"))
+    assert problem.oauth == "invalid_target"
+    tokens = await world.redeem(client, code, verifier, resource=f"{resource}/")
+    again = await world.refresh(client, tokens["refresh_token"], resource=f"{resource}/")
+
+    for text in (tokens["access_token"], again["access_token"]):
+        token = read(text, SITE, await world.oauth.keys.verification_keys())
+        assert token is not None
+        assert token.resource == resource
 
 
 async def test_a_scope_that_names_nothing_is_not_left_out(world: World) -> None:

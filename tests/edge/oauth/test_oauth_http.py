@@ -7,6 +7,7 @@ import pytest
 from edge_api.auth.actor import recent_entries
 from edge_api.oauth.clients import NewClient
 from edge_api.oauth.server import OAuthServer
+from edge_api.schema.credentials import SCOPES
 from tests.edge.conftest import SITE_URL
 from tests.edge.oauth.conftest import basic
 
@@ -44,16 +45,25 @@ async def test_every_address_of_the_metadata_answers(edge: Any) -> None:
             assert answer.status == 204
 
 
-@pytest.mark.parametrize("path", ["", "/api/public/v1", "/api/public/mcp"])
-async def test_each_resource_says_who_hands_out_its_tokens(edge: Any, path: str) -> None:
-    """At the place that its identifier leads to (RFC 9728, section 3)."""
+@pytest.mark.parametrize(
+    ("path", "scopes"),
+    [
+        ("", set(SCOPES)),
+        ("/api/public/v1", set(SCOPES) - {"mcp"}),
+        ("/api/public/mcp", set(SCOPES) - {"admin:write", "metrics:read"}),
+    ],
+)
+async def test_each_resource_says_who_hands_out_its_tokens(
+    edge: Any, path: str, scopes: set[str]
+) -> None:
+    """At the place that its identifier leads to (RFC 9728, section 3), with what scopes open it."""
     async with edge.ask("GET", f"/.well-known/oauth-protected-resource{path}") as answer:
         metadata = await answer.json()
 
     assert metadata["resource"] == f"{SITE_URL}{path}"
     assert metadata["authorization_servers"] == [SITE_URL]
     assert metadata["bearer_methods_supported"] == ["header"]
-    assert "mcp" in metadata["scopes_supported"]
+    assert set(metadata["scopes_supported"]) == scopes
 
 
 async def test_a_token_opens_the_rest_api(edge: Any) -> None:

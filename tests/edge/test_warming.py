@@ -1,0 +1,111 @@
+"""What the first call of an agent needs is loaded at the first sign of one, and not before."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from edge_api.analysis.analyst import Analyst, WorkerPool
+from tests.edge.edge_process import until
+from tests.sizes import in_ci
+
+pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
+
+OTHERS = (
+    *("/", "/llms.txt", "/journal/", "/feed.xml", "/search?q=edge", "/docs/", "/robots.txt"),
+    *("/api/public/ping", "/api/public/v1/", "/api/public/v1/openapi.json", "/none/"),
+)
+"""What readers, feed readers and load balancers ask for."""
+RESOURCE = "/.well-known/oauth-protected-resource"
+
+
+@pytest.fixture
+async def served(make_edge: Any) -> AsyncIterator[Any]:
+    """Return an edge as `serve` has it: what dispatches, and warms."""
+    async with make_edge(exclusive=True) as edge:
+        yield edge
+
+
+def warmed(edge: Any) -> tuple[bool, bool]:
+    """Return whether the MCP server is loaded, and whether a process waits for documents."""
+    return edge.mcp.handler is not None, bool(edge.service[Analyst].pool.pids)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", "/auth.md"),
+        ("POST", "/api/public/oauth/token"),
+        *in_ci(
+            ("HEAD", "/auth.md"),
+            ("GET", "/api/public/mcp/server-card"),
+            ("GET", "/.well-known/mcp/server-card.json"),
+            ("GET", "/.well-known/ai-catalog.json"),
+            ("GET", "/.well-known/oauth-authorization-server"),
+            ("GET", RESOURCE),
+            ("GET", f"{RESOURCE}/api/public/v1"),
+            ("GET", f"{RESOURCE}/api/public/mcp"),
+            ("POST", "/api/public/access-requests/claim"),
+        ),
+    ],
+)
+async def test_the_first_sign_of_an_agent_warms(served: Any, method: str, path: str) -> None:
+    """Whatever the answer is: both are ready before the agent calls."""
+    assert warmed(served) == (False, False)
+    async with served.ask(method, path) as answer:
+        assert answer.status < 500
+
+    await until(lambda: warmed(served) == (True, True))
+
+
+async def test_nobody_else_warms(served: Any) -> None:
+    """A site that no agent visits does without the memory that both take."""
+    for path in OTHERS:
+        async with served.ask("GET", path) as answer:
+            await answer.read()
+    await asyncio.sleep(0.5)
+
+    assert warmed(served) == (False, False)
+
+
+async def test_the_first_calls_find_what_was_warmed(served: Any) -> None:
+    """They load no second server, and the process that was started is kept."""
+    async with served.ask("GET", "/auth.md"):
+        await until(lambda: warmed(served) == (True, True))
+    handler, pids = served.mcp.handler, served.service[Analyst].pool.pids
+    headers = {"Authorization": f"Bearer {await served.token()}"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with served.ask("POST", "/api/public/mcp", json=message, headers=headers) as answer:
+        assert (await answer.json())["result"]["tools"]
+    async with served.ask("POST", "/api/public/v1/analyze", json={"text": "Edges."}) as answer:
+        assert answer.status == 200
+
+    assert served.mcp.handler is handler
+    assert served.service[Analyst].pool.pids >= pids
+
+
+async def test_a_pool_is_warmed_once() -> None:
+    """One process is started, however often, and a job that waited for it gets it."""
+    pool = WorkerPool(size=1)
+    try:
+        job = b'{"kind": "text", "text": "Once upon a time."}'
+        *_, answer = await asyncio.gather(pool.warm(), pool.warm(), pool.run(job))
+        assert b"report" in answer
+        assert len(pool.pids) == 1
+        await pool.warm()
+        assert len(pool.pids) == 1
+    finally:
+        await pool.close()
+    await pool.warm()
+    assert pool.pids == set()
+
+
+async def test_a_worker_that_cannot_start_is_no_fault() -> None:
+    """The first document is told so; a process that ended is not kept."""
+    pool = WorkerPool(command=("/none/such",))
+    try:
+        await pool.warm()
+        assert pool.pids == set()
+    finally:
+        await pool.close()
