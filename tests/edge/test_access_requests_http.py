@@ -166,6 +166,7 @@ async def test_without_the_form_everything_leads_to_the_contact_page(
         ({}, "type: is required"),
         ({"type": "service_auth"}, "type: must be one of"),
         ({**PLAIN, "purpose": ""}, "purpose: must not be empty"),
+        ({**PLAIN, "scopes": []}, "scopes: must have 1 item or more"),
         ([], "body: must be an object"),
     ],
 )
@@ -177,12 +178,20 @@ async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> N
     assert await decisions(edge).all() == []
 
 
-@pytest.mark.parametrize("body", [{}, {"claim_token": 1}, {"claim_token": ""}, []])
-async def test_a_faulty_claim_is_told(edge: Any, body: Any) -> None:
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "claim_token: is required"),
+        ({"claim_token": 1}, "claim_token: must be a string"),
+        ({"claim_token": ""}, "claim_token: must have 1 character or more"),
+        ({"claim_token": "x" * 201}, "claim_token: must have 200 characters or fewer"),
+        ([], "body: must be an object"),
+    ],
+)
+async def test_a_faulty_claim_is_told(edge: Any, body: Any, message: str) -> None:
     """400 for what is no claim at all."""
     async with edge.ask("POST", CLAIM, json=body) as answer:
-        assert answer.status == 400
-        await error_of(answer)
+        assert (answer.status, await error_of(answer)) == (400, message)
 
 
 async def test_claims_count_as_attempts(make_edge: Any) -> None:
