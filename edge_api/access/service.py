@@ -209,7 +209,7 @@ REQUEST_LIFETIME: Final = timedelta(days=14)  # the time for the decision and th
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 MAX_PENDING: Final = 1000
 
-_LIMIT: Final = "leads"  # leads and requests are for the same person
+_LIMIT: Final = "access_requests"
 
 
 @dataclass(frozen=True, slots=True)
