@@ -1,4 +1,4 @@
-"""What schemathesis cannot read in the document, told to it.
+"""Bodies that schemathesis leaves out, since no pattern can say what is wrong with them.
 
 Texts of leads and of requests for access have no noncharacters, and a visible character. Up to
 U+FFFF the published patterns say so. Beyond, a pattern has no range that every validator reads
