@@ -194,6 +194,9 @@ class Settings:
     rate_leads: str = _setting(
         _rate, "5/10minutes;20/day", "leads stored for one address without a credential"
     )
+    rate_access_requests: str | None = _setting(
+        _rate, None, "requests for access stored for one address; RATE_LEADS when absent"
+    )
     rate_leads_attempts: str = _setting(
         _rate,
         "60/minute",
@@ -314,6 +317,7 @@ def read_settings(environment: Mapping[str, str], dotenv: Path | None = Path(".e
         raise SettingsError([*errors, *(_find_misspelt(dotenv) if dotenv else ())])
     values["site_url"] = values["site_url"] or f"http://127.0.0.1:{values['port']}"
     values["mail_from"] = values["mail_from"] or values["owner_email"]
+    values["rate_access_requests"] = values["rate_access_requests"] or values["rate_leads"]
     return Settings(**values)
 
 

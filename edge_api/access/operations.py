@@ -296,14 +296,14 @@ OPERATIONS: tuple[AnyOperation, ...] = (
         path=REQUEST_ACCESS,
         summary="Ask for an API key, an access token, or both",
         description="""\
-Open without a credential, and rate-limited together with leads. A person reads the request and
+Open without a credential, and rate-limited apart from leads. A person reads the request and
 decides; requests wait for 14 days at the longest. Members that are not named here are ignored.
 
 An agent may also speak as auth.md's first generation has it: `{"type": "anonymous",
 "requested_credential_type": "api_key"}`. What it says beside that helps the person who decides.""",
         tag=_TAG,
         limit="leads_attempts",
-        success_limit="leads",
+        success_limit="access_requests",
         handler=register,
         returns_secret=True,
         body=Body(

@@ -27,7 +27,7 @@ from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS, MAX_EMAIL_LENGTH
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.queue import Outbox
-from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form, normalize_newlines
+from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES, Scope
 
@@ -75,7 +75,7 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
-    given = {name: text for name, text in normalize_newlines(fields).items() if name != "scopes"}
+    given = {name: text for name, text in fields.items() if name != "scopes"}
     return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
 
 
@@ -83,7 +83,7 @@ def request_schema() -> dict[str, Any]:
     """Return the JSON Schema of both forms."""
     members = {
         "name": _NAME.json_schema("Who asks: a person, or a program."),
-        "purpose": _PURPOSE.json_schema("What it is for; tabs and line feeds stay."),
+        "purpose": _PURPOSE.json_schema("What it is for; tabs and line ends stay, as line feeds."),
         "email": {
             "type": ["string", "null"],
             "format": "email",
@@ -209,7 +209,7 @@ REQUEST_LIFETIME: Final = timedelta(days=14)  # the time for the decision and th
 CLAIM_REPEAT_WINDOW: Final = timedelta(minutes=10)  # how long a credential can be fetched again
 MAX_PENDING: Final = 1000
 
-_LIMIT: Final = "leads"  # leads and requests are for the same person
+_LIMIT: Final = "access_requests"
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ LimitBackend = MemoryLimits | SharedLimits
 
 COUNTED_BY: Final[Mapping[str, str]] = {
     "leads": "address, without a credential: leads that are stored",
+    "access_requests": "address: requests for access that are stored",
     "leads_attempts": (
         "address, without a credential: leads and requests for access that are sent"
     ),

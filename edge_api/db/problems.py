@@ -31,6 +31,7 @@ Code = Literal[
     "fetch_failed",
     "too_many_requests",
     "internal",
+    "not_implemented",
     "unavailable",
 ]
 
@@ -102,6 +103,7 @@ PROBLEMS: Mapping[Code, ProblemKind] = {
         429, "Too many requests", "PGRST003", "temporarily_unavailable"
     ),
     "internal": ProblemKind(500, "Internal error", "XX000", "server_error"),
+    "not_implemented": ProblemKind(501, "Unknown method", "PGRST117"),
     "unavailable": ProblemKind(
         503, "The service cannot do this now", "57P03", "temporarily_unavailable"
     ),
@@ -163,4 +165,5 @@ def format_validation_error(error: ErrorDetails) -> str:
     if message is None:
         return error["msg"][:1].lower() + error["msg"][1:]
     things = "characters" if isinstance(error["input"], str) else "items"
-    return message.format(things=things, **error.get("ctx", {}))
+    sentence = message.format(things=things, **error.get("ctx", {}))
+    return sentence.replace(f" 1 {things}", f" 1 {things[:-1]}")

@@ -35,7 +35,7 @@ from edge_api.http.response import (
     report_internal_error,
 )
 from edge_api.operation.model import AnyOperation, ErrorFormat
-from edge_api.operation.negotiation import media_weight
+from edge_api.operation.negotiation import prefers_json
 from edge_api.operation.service import NO_STORE, NOINDEX, Service
 from edge_api.schema.paths import DESK
 
@@ -119,8 +119,12 @@ class App:
         self._header_lines = header_lines(self._headers)
         self._site_host = _host_of(urlsplit(service.settings.site_url).netloc)
         self._foreign_hosts = 0
-        loopback_hosts = {"localhost", "127.0.0.1", "[::1]", self._site_host}
-        self._hosts = loopback_hosts if service.settings.is_loopback else None
+        self._is_loopback = service.settings.is_loopback
+        self._hosts = {"localhost", "127.0.0.1", "[::1]", self._site_host}
+        named = "localhost, 127.0.0.1 or [::1]" if self._is_loopback else self._site_host
+        self._misdirected = _failing_route(
+            "misdirected", "misdirected", f"Use {named} as the host: SITE_URL names no other"
+        )
         self._site = Route("site", site)
         by_path: dict[str, dict[str, Route]] = defaultdict(dict)
         for each in operations:
@@ -159,7 +163,7 @@ class App:
 
     def _count_host(self, host: str) -> None:
         """Log once that requests name another host than SITE_URL; stop at the first that does."""
-        is_known = _host_of(host) in (self._hosts or (self._site_host,))
+        is_known = _host_of(host) in (self._hosts if self._is_loopback else (self._site_host,))
         self._foreign_hosts += FOREIGN_HOSTS + 1 if is_known else 1
         if self._foreign_hosts == FOREIGN_HOSTS:
             self._health.warnings["host"] = "requests name another host than that of SITE_URL"
@@ -180,10 +184,14 @@ class App:
         return response
 
     def _find(self, request: Request) -> tuple[Route, Mapping[str, str]]:
-        if self._hosts is not None:
-            hosts = map(_host_of, request.headers.getall(hdrs.HOST, ()))
-            if not self._hosts.issuperset(hosts):
-                return _MISDIRECTED, _NO_VARIABLES
+        if self._is_loopback or request.target_host:  # else the proxy decides about hosts
+            hosts = (
+                [request.target_host]
+                if request.target_host
+                else request.headers.getall(hdrs.HOST, ())
+            )
+            if not self._hosts.issuperset(map(_host_of, hosts)):
+                return self._misdirected, _NO_VARIABLES
         found = self._routes.find(request.rel_url)
         if found is not None:
             resource, variables = found
@@ -191,7 +199,8 @@ class App:
         path = f"{request.path}/"
         if path.startswith((API_PREFIX, DESK)):
             return (self._desk if path.startswith(DESK) else _NO_ENDPOINT), _NO_VARIABLES
-        return (self._site if request.path.startswith("/") else _NO_TARGET), _NO_VARIABLES
+        other = _SERVER if request.path == "*" else _TUNNEL
+        return (self._site if request.path.startswith("/") else other), _NO_VARIABLES
 
     async def _answer_desk(self, request: Request, *_: Any) -> PreparedResponse:
         """Redirect to the same address with a slash, or raise Problem `not_found`."""
@@ -205,8 +214,8 @@ class App:
     async def _on_error(self, problem: Problem, route: Route, request: Request) -> PreparedResponse:
         problem.headers = move_limit_headers(request, problem.headers)
         accepted = joined_header(request.headers, "Accept") or ""
-        is_person = media_weight(accepted, "text/html") > media_weight(accepted, "application/json")
-        if route.error_format == "page" or (route.error_format == "form" and is_person):
+        is_person = route.error_format == "form" and not prefers_json(accepted)
+        if route.error_format == "page" or is_person:
             return await error_page(self._pages, problem, accepted)
         return error_response(problem, route.error_format)
 
@@ -219,14 +228,17 @@ def _failing_route(name: str, code: Code, message: str) -> Route:
 
 
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
-_MISDIRECTED: Final = _failing_route(
-    "misdirected",
-    "misdirected",
-    "Use localhost, 127.0.0.1 or [::1] as the host: SITE_URL names no other",
-)
-"""For a foreign host name, whose pages must not read answers (DNS rebinding)."""
 _NO_ENDPOINT: Final = _failing_route("none", "not_found", "No such endpoint: see /api/public/v1/")
-_NO_TARGET: Final = _failing_route("none", "not_found", "There is nothing at this target")
+_TUNNEL: Final = _failing_route("none", "not_implemented", "")
+"""For `CONNECT`."""
+
+
+async def _answer_server_options(*_: Any) -> PreparedResponse:
+    return options_response("GET, HEAD, POST, PATCH, DELETE, OPTIONS")
+
+
+_SERVER: Final = Route("options", _answer_server_options)
+"""For `OPTIONS *` (RFC 9110, section 9.3.7)."""
 
 
 class Routes(Generic[Target]):

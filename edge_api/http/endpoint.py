@@ -6,8 +6,10 @@ A body is read within limits of size and time. Documents have validators and con
 import asyncio
 import gzip
 import re
+import zlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
+from io import BytesIO
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -253,7 +255,8 @@ def _base_headers(result: OperationResult) -> Headers:
 
 
 CODINGS: Final = ("gzip", "deflate", "br")
-"""Content codings that are undone while a body is read."""
+"""Content codings that are undone when a body is read."""
+_BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, brotli.error)
 _CHARSETS: Final = (None, "utf-8", "utf8")
 _CLOSE: Mapping[str, str] = {"Connection": "close"}
 """Of a body that was not read to its end, nobody knows where the next request begins."""
@@ -271,27 +274,48 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
     Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
     `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
     """
-    _check_coding(request)
+    coding = _check_coding(request)
     if (request.content_length or 0) > max_bytes:
         raise _too_large(max_bytes, too_large)
     _meet_expectation(request)
     try:
-        if request.content.is_eof():  # it has arrived already, so nothing is waited for
-            return await _collect(request, max_bytes, too_large)
-        async with asyncio.timeout(BODY_TIMEOUT_SECONDS):
-            return await _collect(request, max_bytes, too_large)
+        async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
+            raw = await _collect(request, max_bytes, too_large)
+        body = _decompress(raw, coding, max_bytes + 1)
     except TimeoutError:
         raise Problem("body_timeout", headers=_CLOSE) from None
-    except (HttpProcessingError, web.RequestPayloadError):
+    except (HttpProcessingError, web.RequestPayloadError, *_BROKEN):
         raise Problem(
             "invalid", "The body's transfer or content coding is broken", headers=_CLOSE
         ) from None
     except ConnectionError:  # nobody is left to read this, and it is no error of ours
         raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
+    if len(body) > max_bytes:
+        raise _too_large(max_bytes, too_large)
+    return body
 
 
-def _check_coding(request: Request) -> None:
-    """Refuse a coding that would be read as if it were none (RFC 9110, section 8.4; 9112, 6.1)."""
+def _decompress(raw: bytes, coding: str, most: int) -> bytes:
+    """Return a body without its coding, or `most` or more bytes of it. Raises one of `_BROKEN`."""
+    if not raw or coding == "identity":
+        return raw
+    if coding == "gzip":
+        return gzip.GzipFile(fileobj=BytesIO(raw)).read(most)
+    if coding == "br":
+        decoder = brotli.Decompressor()
+        body = decoder.process(raw, output_buffer_limit=most)  # type: ignore[call-arg]
+        is_whole = decoder.is_finished()
+    else:  # some clients leave out the header of RFC 1950, section 2.2
+        has_header = raw[0] & 0xF == zlib.DEFLATED
+        inflater = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+        body, is_whole = inflater.decompress(raw, most), inflater.eof and not inflater.unused_data
+    if len(body) < most and not is_whole:
+        raise EOFError
+    return body
+
+
+def _check_coding(request: Request) -> str:
+    """Return the content coding; refuse one that cannot be undone (RFC 9110, 8.4; 9112, 6.1)."""
     if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
         raise Problem(
             "invalid",
@@ -306,6 +330,7 @@ def _check_coding(request: Request) -> None:
             f"Known codings are {known}",
             headers={"Accept-Encoding": known},
         )
+    return coding
 
 
 def _meet_expectation(request: Request) -> None:

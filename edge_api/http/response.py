@@ -37,6 +37,8 @@ class Request(BaseRequest):
 
     request_id = ""
     """The id that the answer repeats."""
+    target_host = ""
+    """The host of an absolute target, which counts in place of the header (RFC 9112, 3.2.2)."""
     closes_connection = False
     """Whether the connection closes after the answer, since the service is stopping."""
     cancel_on_disconnect = False

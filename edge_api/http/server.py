@@ -4,6 +4,7 @@ import asyncio
 import errno
 import logging
 import os
+import re
 import resource
 import signal
 import socket
@@ -17,8 +18,8 @@ from itertools import takewhile
 from pathlib import Path
 from typing import Any, Final, cast
 
-from aiohttp import web
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp import hdrs, web
+from aiohttp.http_exceptions import BadStatusLine, LineTooLong
 from aiohttp.web_protocol import RequestHandler, RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
@@ -48,6 +49,11 @@ MAX_LINE_BYTES: Final = 64 * 1024
 
 _KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 """Leaves the file of a Unix socket when its server closes, as all did before Python 3.13."""
+
+_UNKNOWN_METHOD: Final = re.compile(
+    r"method[^:\n]*:\n\n  b['\"][!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/", re.ASCII
+)
+"""aiohttp's message about a request line that is valid but for its method (RFC 9110, 9.1)."""
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """Answers a request, and never raises."""
@@ -115,13 +121,14 @@ class ConnectionProtocol(RequestHandler):
         """Return the answer to a message that never reached a handler, and close the connection."""
         if request.writer.output_size > 0:
             raise ConnectionError("an answer was under way already")
-        is_ours = status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None
-        part = (
-            "The request line or a header is too long"
-            if isinstance(exc, LineTooLong)
-            else "The request is not valid HTTP"
-        )
-        problem = report_internal_error(exc) if is_ours and exc else Problem("invalid", part)
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR and exc is not None:
+            problem = report_internal_error(exc)
+        elif isinstance(exc, BadStatusLine) and _UNKNOWN_METHOD.search(exc.message):
+            problem = Problem("not_implemented")
+        elif isinstance(exc, LineTooLong):
+            problem = Problem("invalid", "The request line or a header is too long")
+        else:
+            problem = Problem("invalid", "The request is not valid HTTP")
         return self._reject(cast("Request", request), problem)
 
     def log_exception(self, *args: object, **more: Any) -> None:
@@ -332,6 +339,8 @@ async def start_server(
     def make_request(message: Any, payload: Any, protocol: Any, writer: Any, task: Any) -> Request:
         connections.note_request(protocol)
         request = Request(message, payload, protocol, writer, task, loop)
+        if message.url.absolute and message.method != hdrs.METH_CONNECT:
+            request.target_host = message.url.host_subcomponent
         protocol.current_request = request, task
         return request
 
@@ -348,6 +357,7 @@ async def start_server(
         access_log=None,  # that is how aiohttp switches it off
         keepalive_timeout=KEEPALIVE_SECONDS,
         lingering_time=LINGER_SECONDS,
+        auto_decompress=False,  # it would take bodies without their ends
         max_line_size=MAX_LINE_BYTES,
     )
     port = sockets[0].getsockname()[1]

@@ -4,7 +4,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping
 from hashlib import sha256
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
@@ -18,7 +18,6 @@ from edge_api.operation.input import (
     TextRule,
     check_email,
     check_form,
-    normalize_newlines,
 )
 
 _NAME = TextRule(100)
@@ -60,7 +59,9 @@ class LeadInput(BaseModel, strict=True, frozen=True):
     message: Annotated[
         str,
         AfterValidator(_MESSAGE.clean),
-        WithJsonSchema(_MESSAGE.json_schema("What they want; tabs and line feeds stay.")),
+        WithJsonSchema(
+            _MESSAGE.json_schema("What they want; tabs and line ends stay, as line feeds.")
+        ),
         Field(examples=["We would like to move our blog to a static site."]),
     ]
     consent: bool = Field(
@@ -97,7 +98,7 @@ def read_form(fields: Mapping[str, str]) -> LeadInput:
 
     Raises FormErrors; of a message that two can hold, with the offer to send its `rest`.
     """
-    given = normalize_newlines(fields)
+    given: dict[str, Any] = dict(fields)
     if _STARTED.fullmatch(given.get("message", "").strip()):
         given["message"] = ""  # nothing but what `start_message` wrote
     given["consent"] = fields.get("consent") in (

@@ -7,7 +7,9 @@ from typing import Annotated, Final
 
 from pydantic import AwareDatetime, BaseModel, BeforeValidator, Field, TypeAdapter
 
+from edge_api.auth.actor import Actor
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
+from edge_api.db.tables import LEADS
 from edge_api.db.types import parse_integer
 from edge_api.leads.input import LeadInput, read_form
 from edge_api.leads.service import Created, Leads, Sender
@@ -82,12 +84,18 @@ async def create_lead(
     created = await service[Leads].create(
         request.body, sender, request.headers.get(IDEMPOTENCY_KEY)
     )
-    return lead_response(created)
+    return lead_response(created, request.actor)
 
 
-def lead_response(created: Created) -> OperationResult:
-    """Return the answer to the sender of a lead."""
-    headers = {"Location": f"/api/public/v1/admin/leads?id=eq.{created.row['id']}"}
+def lead_response(created: Created, actor: Actor | None) -> OperationResult:
+    """Return the answer to the sender of a lead, with its address for those who may read it."""
+    headers = {}
+    if (
+        actor is not None
+        and "admin:read" in actor.scopes
+        and (actor.tables is None or LEADS.name in actor.tables)
+    ):
+        headers["Location"] = f"/api/public/v1/admin/leads?id=eq.{created.row['id']}"
     if created.replayed:
         headers[REPLAYED] = "true"
     if created.quota is not None:
@@ -176,7 +184,7 @@ async def submit_form(
         if isinstance(error, FormErrors):
             raise Problem("invalid", str(error)) from None
         raise
-    return lead_response(created) if for_script else redirect("/contact/thanks/")
+    return lead_response(created, None) if for_script else redirect("/contact/thanks/")
 
 
 async def _create(service: Service, request: OperationRequest[None, FormFields]) -> Created:
@@ -241,7 +249,7 @@ OPERATIONS: tuple[AnyOperation, ...] = (
                 {"lead": _LEAD_EXAMPLE, **_SUMMARY_EXAMPLE},
                 headers=MappingProxyType(
                     {
-                        "Location": "Where administrators read the lead.",
+                        "Location": "Where to read the lead; only for a credential that may.",
                         REPLAYED: "`true` when the lead was created by an earlier request.",
                     }
                 ),

@@ -97,8 +97,8 @@ Method = Literal["GET", "POST", "PATCH", "DELETE"]
 ErrorFormat = Literal["plain", "postgrest", "oauth", "jsonrpc", "page", "form"]
 """`plain`: one member, `error`. `postgrest`: its members beside it. `oauth`: RFC 6749, 5.2.
 `jsonrpc`: JSON-RPC 2.0, section 5.1. `page`: to a person at a browser, in the look of the site.
-`form`: of a form, which shows a person's slips in its own page: `page` for who prefers HTML, else
-`plain`."""
+`form`: of a form, which shows a person's slips in its own page: `plain` for who prefers JSON, else
+`page`."""
 
 MAX_BODY_BYTES = 64 * 1024  # bytes of a body unless an operation says otherwise
 

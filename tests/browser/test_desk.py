@@ -143,7 +143,7 @@ def test_tables_are_filtered_and_a_row_is_changed_and_deleted(journal: Journal, 
     page.get_by_role("link", name="Open row 1").click()
     page.get_by_label("budget_tier").fill("")
     press(page, "Save")
-    assert "budget_tier must have 1 characters or more." in page.locator("main").inner_text()
+    assert "budget_tier must have 1 character or more." in page.locator("main").inner_text()
     page.get_by_label("budget_tier").fill("large")
     press(page, "Save")
     assert stored(journal, lead)["budget_tier"] == "large"

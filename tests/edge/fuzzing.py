@@ -1,6 +1,7 @@
 """schemathesis, which knows of the service what its OpenAPI document says and nothing else."""
 
 import asyncio
+import os
 import sys
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from tests.sizes import scaled
 EXAMPLES = scaled(test=1, ci=10, judge=200)
 """For each operation."""
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
+HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
 PATIENCE = "60"
 """Seconds for one answer: a machine may be busy, and how long it takes is not the question here."""
 SECONDS = 3000
@@ -28,6 +30,7 @@ async def fuzz(url: str, folder: Path, *options: str) -> str:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         cwd=folder,
+        env={**os.environ, "SCHEMATHESIS_HOOKS": str(HOOKS)},
     )
     try:
         said, _ = await asyncio.wait_for(process.communicate(), SECONDS)

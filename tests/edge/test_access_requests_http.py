@@ -167,6 +167,7 @@ async def test_without_the_form_everything_leads_to_the_contact_page(
         ({}, "type: is required"),
         ({"type": "service_auth"}, "type: must be one of"),
         ({**PLAIN, "purpose": ""}, "purpose: must not be empty"),
+        ({**PLAIN, "scopes": []}, "scopes: must have 1 item or more"),
         ([], "body: must be an object"),
     ],
 )
@@ -178,12 +179,20 @@ async def test_a_faulty_request_is_told(edge: Any, body: Any, message: str) -> N
     assert await decisions(edge).all() == []
 
 
-@pytest.mark.parametrize("body", [{}, {"claim_token": 1}, {"claim_token": ""}, []])
-async def test_a_faulty_claim_is_told(edge: Any, body: Any) -> None:
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({}, "claim_token: is required"),
+        ({"claim_token": 1}, "claim_token: must be a string"),
+        ({"claim_token": ""}, "claim_token: must have 1 character or more"),
+        ({"claim_token": "x" * 201}, "claim_token: must have 200 characters or fewer"),
+        ([], "body: must be an object"),
+    ],
+)
+async def test_a_faulty_claim_is_told(edge: Any, body: Any, message: str) -> None:
     """400 for what is no claim at all."""
     async with edge.ask("POST", CLAIM, json=body) as answer:
-        assert answer.status == 400
-        await error_of(answer)
+        assert (answer.status, await error_of(answer)) == (400, message)
 
 
 async def test_claims_count_as_attempts(make_edge: Any) -> None:
@@ -192,16 +201,23 @@ async def test_claims_count_as_attempts(make_edge: Any) -> None:
         assert [(await claim(edge, "fe_cl_x"))[0] for _ in range(3)] == [404, 404, 429]
 
 
-async def test_filing_counts_as_a_lead(make_edge: Any) -> None:
-    """The same room for both: they end on the same desk."""
-    async with make_edge(RATE_LEADS="2/hour") as edge:
-        await file(edge)
-        lead = {"name": "A", "email": "a@example.org", "budget_tier": "x", "message": "m"}
-        async with edge.ask("POST", "/api/public/v1/leads", json=lead) as answer:
-            assert answer.status == 201
-        async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
-            assert answer.status == 429
-            assert int(answer.headers["Retry-After"]) > 0
+@pytest.mark.parametrize(
+    ("rates", "most"),
+    [({}, 2), ({"RATE_ACCESS_REQUESTS": "1/hour"}, 1), ({"RATE_ACCESS_REQUESTS": "0"}, 4)],
+)
+async def test_requests_are_counted_apart_from_leads(
+    make_edge: Any, rates: dict[str, str], most: int
+) -> None:
+    """They take none of the leads of an address; without a rate of their own they have its."""
+    lead = {"name": "A", "email": "a@example.org", "budget_tier": "x", "message": "m"}
+    async with make_edge(RATE_LEADS="2/hour", **rates) as edge:
+        for number in range(4):
+            async with edge.ask("POST", REQUESTS, json=PLAIN) as answer:
+                assert answer.status == (201 if number < most else 429)
+                assert ("Retry-After" in answer.headers) == (number >= most)
+        for status in (201, 201, 429):
+            async with edge.ask("POST", "/api/public/v1/leads", json=lead) as answer:
+                assert answer.status == status
 
 
 async def test_scripts_of_other_origins_may_ask(edge: Any) -> None:

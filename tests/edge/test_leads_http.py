@@ -39,7 +39,7 @@ async def listed(edge: Any, key: str, query: str = "") -> list[Any]:
 async def test_a_lead_is_created_listed_and_found(edge: Any) -> None:
     """The answer has both published shapes; its Location leads to the row."""
     key = await edge.key()
-    answer, body = await post(edge)
+    answer, body = await post(edge, key)
 
     assert answer.status == 201
     assert body["lead"] == {**GOOD, "id": body["id"], "created_at": body["created_at"]}
@@ -51,6 +51,31 @@ async def test_a_lead_is_created_listed_and_found(edge: Any) -> None:
     assert [(row["id"], row["source"], row["status"]) for row in rows] == [
         (body["id"], "api", "new")
     ]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "tables", "may_read"),
+    [
+        (None, (), False),
+        (("leads:write", "leads:read"), (), False),
+        (("leads:write", "admin:write"), (), False),
+        (("leads:write", "admin:read"), (), True),
+        (("leads:write", "admin:read"), ("leads", "email_send_log"), True),
+        (("leads:write", "admin:read"), ("email_send_log",), False),
+    ],
+)
+async def test_a_location_is_given_to_those_who_may_read_it(
+    edge: Any, scopes: tuple[str, ...] | None, tables: tuple[str, ...], *, may_read: bool
+) -> None:
+    """Whether the row may be read decides, also when an answer is given again."""
+    key = await edge.key(*scopes, tables=tables) if scopes else None
+    for _ in range(2):
+        answer, body = await post(edge, key, headers={"Idempotency-Key": "k"})
+        assert answer.status == 201
+        path = f"/api/public/v1/admin/leads?id=eq.{body['id']}"
+        assert answer.headers.get("Location") == (path if may_read else None)
+        async with edge.ask("GET", path, key) as found:
+            assert (found.status == 200) is may_read
 
 
 async def test_the_newest_lead_stands_first(edge: Any) -> None:
@@ -94,6 +119,8 @@ async def test_a_limit_out_of_bounds_is_refused(edge: Any, limit: str, message: 
         ({"name": "a\nb"}, "name: must not contain control characters"),
         ({"name": "a\x00b"}, "name: must not contain NUL"),
         ({"name": 1}, "name: must be a string"),
+        ({"name": "\u200b"}, "name: must have a visible character"),
+        ({"name": "a\uffff"}, "name: must not contain noncharacters, such as U+FFFF"),
         ({"name": None}, "name: must be a string"),
         ({"email": "x"}, "email: not a valid e-mail address"),
         ({"email": "a@example.org\n"}, "email: must not contain control characters"),
@@ -125,6 +152,8 @@ async def test_a_faulty_lead_is_refused(edge: Any, change: dict[str, Any], error
         {"message": "x" * 2000},
         {"message": "\u0958" * 2000},
         {"message": "a\n\tb"},
+        {"message": "a\r\nb\rc"},
+        {"message": "x\r\n" * 999 + "xx"},
         {"unknown": {"nested": [1]}},
         {"consent": True, "consent_text": "I agree."},
     ],
@@ -163,15 +192,24 @@ async def test_what_is_no_lead_at_all_is_refused(
 
 
 async def test_the_same_key_and_body_get_the_same_answer(edge: Any) -> None:
-    """Byte by byte, said to be a repetition, with the same Location."""
+    """Byte by byte, said to be a repetition."""
     key = {"Idempotency-Key": "8e03978e-40d5-43dd-bc93-6894a57f9324"}
     (first, one), (again, other) = [await post_raw(edge, headers=key) for _ in range(2)]
 
     assert (first.status, again.status, one) == (201, 201, other)
-    assert first.headers["Location"] == again.headers["Location"]
     assert first.headers.get("Idempotency-Replayed") is None
     assert again.headers["Idempotency-Replayed"] == "true"
     assert len(await listed(edge, await edge.key())) == 1
+
+
+async def test_line_ends_make_no_other_body(edge: Any) -> None:
+    """What a form sends with CR LF is the lead that a program sends with LF."""
+    key, texts = {"Idempotency-Key": "k"}, ("one\r\ntwo", "one\ntwo", "one\rtwo\r\n")
+    sent = [await post(edge, headers=key, json={**GOOD, "message": text}) for text in texts]
+
+    assert [answer.status for answer, _ in sent] == [201, 201, 201]
+    assert [answer.headers.get("Idempotency-Replayed") for answer, _ in sent[1:]] == ["true"] * 2
+    assert [lead["message"] for lead in await listed(edge, await edge.key())] == ["one\ntwo"]
 
 
 async def test_the_same_key_with_another_body_is_refused(edge: Any) -> None:
@@ -220,5 +258,7 @@ async def test_the_trap_is_sprung_unseen(edge: Any) -> None:
     assert answer.status == 201
     assert set(body) == {"lead", "id", "name", "email", "budget_tier", "created_at"}
     assert await listed(edge, key) == []
-    async with edge.ask("GET", answer.headers["Location"], key) as found:
+    assert "Location" not in answer.headers
+    path = f"/api/public/v1/admin/leads?id=eq.{body['id']}"
+    async with edge.ask("GET", path, key) as found:
         assert [row["status"] for row in await found.json()] == ["spam"]

@@ -1,8 +1,10 @@
 import asyncio
 import gzip
 import json
+import zlib
 from typing import Any
 
+import brotli
 import pytest
 
 from edge_api.http import dispatch as app_module
@@ -19,6 +21,8 @@ LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "x", "message"
 GOOD = json.dumps(LEAD).encode()
 JSON = b"Content-Type: application/json\r\n"
 GZIP = JSON + b"Content-Encoding: gzip\r\n"
+DEFLATE = b"Content-Encoding: deflate\r\n"
+BROTLI = b"Content-Encoding: br\r\n"
 CHUNKED = JSON + b"Transfer-Encoding: chunked\r\n"
 NOT_HTTP = "The request is not valid HTTP"
 TOO_LONG = "The request line or a header is too long"
@@ -77,8 +81,8 @@ NOT_MESSAGES = {
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "HTTP/3.0": b"GET / HTTP/3.0\r\nHost: x\r\n\r\n",
     "a method with a sign": b"G@T / HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a method in small letters": b"get / HTTP/1.1\r\nHost: x\r\n\r\n",
-    "a method made up": b"FROB / HTTP/1.1\r\nHost: x\r\n\r\n",
+    "a method without a target": b"FROB\r\n\r\n",
+    "a method of another protocol": b"FROB / SMTP/1.1\r\nHost: x\r\n\r\n",
     "no path": b"GET example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n",
     "no port": b"GET http://x:99999999/ HTTP/1.1\r\nHost: x\r\n\r\n",
     "no address": b"GET http://[/ HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -146,18 +150,53 @@ async def test_a_long_query_is_taken(edge: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "raw",
+    "line",
     [
-        b"CONNECT example.org:443 HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"FROB / HTTP/1.1",
+        b"get / HTTP/1.1",
+        b"GETTER /api/public/ping HTTP/1.1",
+        b"DESCRIBE /none HTTP/1.1",
+        b"IT'S http://x/ HTTP/1.1",
+        b"CONNECT example.org:443 HTTP/1.1",
+        b"CONNECT journal.test:80 HTTP/1.1",
     ],
 )
-async def test_a_target_that_is_no_path(edge: Any, raw: bytes) -> None:
-    """There is nothing at it, which is said as for any other."""
-    answer = await ask(edge, raw)
+async def test_an_unknown_method_is_not_implemented(edge: Any, line: bytes) -> None:
+    """501 at any target (RFC 9110, section 9.1); names of methods are case-sensitive."""
+    answer = await ask(edge, line + b"\r\nHost: x\r\n\r\n")
 
-    assert answer.status == 404
-    assert answer.error() == "There is nothing at this target"
+    assert (answer.status, answer.error()) == (501, "Unknown method")
+
+
+async def test_the_options_of_the_server_are_answered(edge: Any) -> None:
+    """`OPTIONS *` asks for those of no resource (RFC 9110, section 9.3.7)."""
+    async with connect(edge.url) as connection:
+        answer = await connection.ask(b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await connection.is_reusable()
+
+    assert (answer.status, answer.body) == (204, b"")
+    assert answer.headers["Allow"] == "GET, HEAD, POST, PATCH, DELETE, OPTIONS"
+
+
+@pytest.mark.parametrize(
+    ("site_url", "named"),
+    [
+        ("http://journal.test", ("journal.test", "JOURNAL.TEST:80", "localhost", "[::1]:8000")),
+        ("http://127.0.0.1:8000", ("127.0.0.1:1", "localhost", "[::1]")),
+    ],
+)
+async def test_an_absolute_target_names_the_host(
+    make_edge: Any, site_url: str, named: tuple[str, ...]
+) -> None:
+    """Its host counts, whatever the field says (RFC 9112, section 3.2.2); a foreign one is 421."""
+    async with make_edge(SITE_URL=site_url) as edge:
+        for host in (*named, "a.example", "127.0.0.2", "x@a.example", "journal.test.a.example"):
+            target = f"GET http://{host}/api/public/ping HTTP/1.1\r\nHost: ".encode()
+            for field in (b"a.example", b"localhost", b"journal.test"):
+                async with connect(edge.url) as connection:
+                    answer = await connection.ask(target + field + b"\r\n\r\n")
+                assert answer.status == (200 if host in named else 421), (host, field)
+                assert answer.status == 200 or answer.error().startswith("Use ")
 
 
 @pytest.mark.parametrize("method", ["TRACE", "PUT", "PROPFIND", "DELETE"])
@@ -263,6 +302,8 @@ LARGE_BODIES = {
     "a bomb": post(gzip.compress(b" " * 50_000_000), GZIP),
     "a bomb in chunks": head_of_post(CHUNKED + b"Content-Encoding: gzip\r\n")
     + chunk(gzip.compress(b" " * 1_000_000)),
+    "a bomb of deflate": post(zlib.compress(b" " * 50_000_000), JSON + DEFLATE),
+    "a bomb of brotli": post(brotli.compress(b" " * 50_000_000), JSON + BROTLI),
 }
 
 
@@ -362,11 +403,29 @@ async def test_the_media_type_of_a_body(edge: Any, header: bytes, status: int) -
 CODINGS = {
     "gzip": (gzip.compress(GOOD), b"gzip", 201),
     "identity": (GOOD, b"identity", 201),
+    "two members": (gzip.compress(GOOD[:20]) + gzip.compress(GOOD[20:]), b"gzip", 201),
+    "deflate": (zlib.compress(GOOD), b"deflate", 201),
+    "deflate in capitals": (zlib.compress(GOOD), b"Deflate", 201),
+    "deflate without its frame": (zlib.compress(GOOD)[2:-4], b"deflate", 201),
+    "brotli": (brotli.compress(GOOD), b"br", 201),
+    "nothing": (b"", b"gzip", 400),
     "cut short": (gzip.compress(GOOD)[:40], b"gzip", 400),
+    "no length": (gzip.compress(GOOD)[:-4], b"gzip", 400),
+    "no checksum": (gzip.compress(GOOD)[:-8], b"gzip", 400),
+    "another checksum": (gzip.compress(GOOD)[:-8] + b"\0" * 8, b"gzip", 400),
+    "text behind it": (gzip.compress(GOOD) + b"x", b"gzip", 400),
+    "half a second member": (gzip.compress(GOOD) + gzip.compress(b" ")[:-4], b"gzip", 400),
+    "deflate cut short": (zlib.compress(GOOD)[:-4], b"deflate", 400),
+    "text behind deflate": (zlib.compress(GOOD) + b"x", b"deflate", 400),
+    "text behind brotli": (brotli.compress(GOOD) + b"x", b"br", 400),
+    "deflate without its end": (zlib.compress(GOOD)[2:-6], b"deflate", 400),
+    "brotli cut short": (brotli.compress(GOOD)[:-1], b"br", 400),
     "no gzip": (b"not gzip", b"gzip", 400),
     "no deflate": (b"\x00\x01\x02", b"deflate", 400),
     "no brotli": (b"\xff\xff", b"br", 400),
     "unknown": (GOOD, b"frob", 415),
+    "zstd": (b"\x28\xb5\x2f\xfd\x04\x00\x11\x00\x00{}", b"zstd", 415),
+    "zstd in capitals": (GOOD, b"ZSTD", 415),
     "twice": (gzip.compress(gzip.compress(GOOD)), b"gzip, gzip", 415),
 }
 
@@ -379,9 +438,10 @@ async def test_the_coding_of_a_body(
     answer = await ask(edge, post(raw, JSON + b"Content-Encoding: " + coding + b"\r\n"))
 
     assert answer.status == status
-    if status != 201:
-        assert answer.error()
+    if status == 400:
+        assert answer.error() == (BROKEN if raw else EMPTY)
     if status == 415:
+        assert answer.error() == "Known codings are gzip, deflate, br"
         assert answer.headers["Accept-Encoding"] == "gzip, deflate, br"
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 

@@ -49,7 +49,10 @@ def test_nothing_is_said_of_what_is_right(given: dict[str, str]) -> None:
     [
         (PUBLIC, UNNOTIFIED),
         ({**MAILED, "OWNER_EMAIL": "", "MAIL_FROM": "a@journal.example"}, UNNOTIFIED),
-        ({**MAILED, "RATE_LEADS": "0", "RATE_TOKEN": "0"}, "RATE_LEADS, RATE_TOKEN: 0 is no limit"),
+        (
+            {**MAILED, "RATE_LEADS": "0", "RATE_TOKEN": "0"},
+            "RATE_LEADS, RATE_ACCESS_REQUESTS, RATE_TOKEN: 0 is no limit",
+        ),
         (
             {"PORT": "9464", "METRICS": "on", "METRICS_SOCKET": "9464"},
             "METRICS_SOCKET: 9464 is the port of PORT too; choose another one",

@@ -96,11 +96,24 @@ def test_a_wrong_value_names_its_setting(name: str, text: str) -> None:
 
 
 def test_the_default_rates_are_rates() -> None:
-    """They are not checked when settings are read."""
-    rates = [str(each.default) for name, each in SETTINGS.items() if name.startswith("RATE_")]
+    """They are not checked when settings are read; that of access requests is another's."""
+    rates = {name: each.default for name, each in SETTINGS.items() if name.startswith("RATE_")}
 
+    assert rates.pop("RATE_ACCESS_REQUESTS") is None
     assert len(rates) > 5
-    assert [text for text in rates if read_limit("any", text) is None] == []
+    assert [text for text in rates.values() if read_limit("any", str(text)) is None] == []
+
+
+def test_access_requests_have_the_rate_of_leads_unless_they_have_their_own() -> None:
+    """As the default is, and as an operator sets it; each of the two may be none."""
+    for given, rate in (
+        ({}, "5/10minutes;20/day"),
+        ({"RATE_LEADS": "7/hour"}, "7/hour"),
+        ({"RATE_LEADS": "0"}, "0"),
+        ({"RATE_LEADS": "7/hour", "RATE_ACCESS_REQUESTS": "0"}, "0"),
+        ({"RATE_ACCESS_REQUESTS": "3/day"}, "3/day"),
+    ):
+        assert read_settings(given, dotenv=None).rate_access_requests == rate
 
 
 def test_two_secrets_may_stand_while_one_changes() -> None:

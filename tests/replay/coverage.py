@@ -31,6 +31,7 @@ PROBLEMS: Mapping[str, tuple[int, str]] = {
     "fetch_failed": (422, "has no page at|fetched"),
     "too_many_requests": (429, ""),
     "internal": (500, ""),
+    "not_implemented": (501, ""),
     "unavailable": (503, ""),
 }
 """The status of each problem, and what an answer with it says, as a regular expression."""

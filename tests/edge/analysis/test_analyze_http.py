@@ -114,7 +114,7 @@ async def test_language_is_given_stated_or_guessed(edge: Any) -> None:
             {"text": "a", "html": "b"},
             "body: needs exactly one of text, markdown, html, url; it has",
         ),
-        ({"text": ""}, "text: must have 1 characters or more"),
+        ({"text": ""}, "text: must have 1 character or more"),
         ({"text": "x" * 100_001}, "text: must have 100000 characters or fewer"),
         ({"text": None}, "text: must be a string"),
         ({"text": 5}, "text: must be a string"),

@@ -90,7 +90,7 @@ def test_scopes_stand_in_their_order_and_once() -> None:
         ({"purpose": "a\x00"}, "purpose: must not contain NUL"),
         ({"email": "ann at home"}, "email: not a valid e-mail address"),
         ({"email": ""}, "email: "),
-        ({"scopes": []}, "scopes: must have 1 items or more"),
+        ({"scopes": []}, "scopes: must have 1 item or more"),
         ({"scopes": ["everything"]}, "scopes.0: must be one of 'posts:read'"),
         ({"scopes": ["mcp"] * 8}, "scopes: must have 7 items or fewer"),
         ({"scopes": "mcp"}, "scopes: must be an array"),

@@ -275,13 +275,13 @@ async def test_only_so_many_may_wait(
     assert (await problem_of(requests.submit(order(), ADDRESS))).code == "unavailable"
 
 
-async def test_requests_count_as_leads_do(store: Store, clock: Any, limiter: Limiter) -> None:
+async def test_requests_count_by_themselves(store: Store, clock: Any, limiter: Limiter) -> None:
     """Five in ten minutes from one address; one that was not taken does not count."""
     requests = AccessRequests(store, clock, limiter, SECRET)
     for left in (4, 3, 2, 1, 0):
         quota = (await requests.submit(order(), ADDRESS)).quota
         assert quota is not None
-        assert quota.headers["RateLimit"].startswith(f'"leads";r={left};')
+        assert quota.headers["RateLimit"].startswith(f'"access_requests";r={left};')
     problem = await problem_of(requests.submit(order(), ADDRESS))
     assert (problem.code, problem.headers["Retry-After"]) == ("too_many_requests", "600")
     await requests.submit(order(), "192.0.2.8")
@@ -297,7 +297,7 @@ async def test_what_was_not_kept_does_not_count(watched: Any, clock: Any, limite
 
     quota = (await requests.submit(order(), ADDRESS)).quota
     assert quota is not None
-    assert quota.headers["RateLimit"].startswith('"leads";r=4;')
+    assert quota.headers["RateLimit"].startswith('"access_requests";r=4;')
 
 
 async def test_the_trap_denies_at_once(

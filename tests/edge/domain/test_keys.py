@@ -100,7 +100,7 @@ async def test_the_secret_is_kept_nowhere(keys: Keys, tmp_path: Any) -> None:
 @pytest.mark.parametrize(
     ("order", "message"),
     [
-        (NewKey(""), "name: must have 1 characters or more"),
+        (NewKey(""), "name: must have 1 character or more"),
         (NewKey("x" * 101), "name: must have 100 characters or fewer"),
         (
             NewKey("a", scopes=("posts:read", "posts:write")),
@@ -407,7 +407,7 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
     [
         (("keys",), 2, "required: action"),
         (("keys", "issue"), 2, "required: --name"),
-        (("keys", "issue", "--name", ""), 2, "name: must have 1 characters or more"),
+        (("keys", "issue", "--name", ""), 2, "name: must have 1 character or more"),
         (("keys", "issue", "--name", "a", "--scopes", "read"), 2, "there is no scope 'read'"),
         (("keys", "issue", "--name", "a", "--scopes", " "), 2, "names nothing"),
         (("keys", "issue", "--name", "a", "--tables", "x"), 2, "there is no table 'x'"),

@@ -64,6 +64,7 @@ async def test_the_defaults_are_the_published_ones(seconds: Seconds) -> None:
     policies = [(await told(limiter, name))["RateLimit-Policy"] for name in COUNTED_BY]
     assert policies == [
         '"leads";q=5;w=600, "leads-day";q=20;w=86400',
+        '"access_requests";q=5;w=600, "access_requests-day";q=20;w=86400',
         '"leads_attempts";q=60;w=60',
         '"analyze";q=10;w=60, "analyze-day";q=100;w=86400',
         '"authenticated";q=600;w=60',

@@ -209,6 +209,20 @@ async def test_an_idempotency_key_creates_once(agent: Agent) -> None:
     assert (await agent.call("list_leads"))["structuredContent"]["count"] == 1
 
 
+async def test_line_ends_of_a_lead_become_line_feeds(agent: Agent) -> None:
+    """Before the message is measured, and before it is compared with an earlier one."""
+    long = "x\r\n" * 999 + "xx"
+    texts = (long, long.replace("\r\n", "\n"), long.replace("\r\n", "\r"))
+    sent = [
+        await agent.call("create_lead", **{**LEAD, "message": text}, idempotency_key="k")
+        for text in texts
+    ]
+
+    assert [each.get("isError", False) for each in sent] == [False, False, False]
+    (lead,) = (await agent.call("list_leads"))["structuredContent"]["leads"]
+    assert lead["message"] == texts[1]
+
+
 async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
     """Filters hold together, repeated ones too; order, limit and offset are those of REST."""
     for number in range(4):
@@ -244,6 +258,8 @@ async def test_tables_are_filtered_ordered_and_paged(agent: Agent) -> None:
         ("create_lead", {**LEAD, "email": "ann"}, "email: "),
         ("create_lead", {"name": "Ann"}, "email: is required"),
         ("create_lead", {**LEAD, "name": None}, "name: must be a string"),
+        ("create_lead", {**LEAD, "name": "\u2060"}, "name: must have a visible character"),
+        ("create_lead", {**LEAD, "message": "\ufdd0"}, "message: must not contain noncharacters"),
         ("create_lead", {**LEAD, "_gotcha": "x"}, "_gotcha: is no argument"),
         ("create_lead", {**LEAD, "idempotency_key": "a b"}, "idempotency_key: "),
         ("list_leads", {"limit": 201}, "limit: must be 200 or less"),

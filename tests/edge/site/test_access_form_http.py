@@ -216,8 +216,11 @@ async def test_a_form_from_another_site_is_refused(edge: Any, headers: dict[str,
     ],
 )
 async def test_what_no_form_sends(edge: Any, body: bytes, content_type: str, status: int) -> None:
-    """What is not a form of this size is refused with an Error."""
+    """What is not a form of this size is refused: with a page, or with an Error to a script."""
     headers = {"Content-Type": content_type}
+    async with edge.ask("POST", PATH, data=BytesIO(body), headers=headers) as answer:
+        assert (answer.status, answer.content_type) == (status, "text/html")
+    headers["Accept"] = "application/json"
     async with edge.ask("POST", PATH, data=BytesIO(body), headers=headers) as answer:
         assert answer.status == status
         assert list(await answer.json()) == ["error"]
