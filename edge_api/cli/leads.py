@@ -38,7 +38,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True)
     listing = add_list(actions, "list leads, newest first")
     exporting = add_command(
-        actions, "export", "print all leads as CSV, newest first", "--status won > leads.csv"
+        actions, "export", "print all leads as CSV, newest first", "--status won"
     )
     for each in (listing, exporting):
         each.add_argument("--status", action="append", choices=_STATUSES, help="of this status")
