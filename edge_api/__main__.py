@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "bring the store to the present schema, or create it; `serve` does so when it starts",
         "--print",
     ),
-    "leads": ("list, show and mark leads", "list --status new"),
+    "leads": ("list, export, show and mark leads", "list --status new"),
     "desk": ("print a link that signs in to the owner's pages", "link"),
     "keys": ("issue, list, rotate and revoke API keys", 'issue --name "my client"'),
     "requests": ("list, approve and deny requests for access", "list"),

@@ -9,7 +9,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final, Literal
@@ -62,10 +62,32 @@ _ESCAPE_OR_STAR: Final = re.compile(r"\\.|\*", re.DOTALL)
 _UNESCAPED_PLUS: Final = re.compile(r"[0-9] [0-9]{2}(?::?[0-9]{2})?")
 
 
+_WORDS: Mapping[str, str] = {
+    r"(?:.*\.)?or": "send a request for each condition; in.(a,b) is any of several values",
+    r"(?:.*\.)?and": "send each filter as a parameter of its own: all of them hold",
+    "columns|on_conflict": "filters choose rows, and select their members",
+    ".*->.*": "JSON is read whole: select the column itself",
+    r".*[.(].*": "tables are not embedded and rows not aggregated: read each table by itself",
+}
+"""Names of PostgREST's that are no columns and not supported, and what to do instead."""
+_COMPARISONS: Mapping[str, str] = {
+    **dict.fromkeys(("fts", "plfts", "phfts", "wfts"), "use ilike.*word*"),
+    **dict.fromkeys(("match", "imatch"), "use like or ilike, where * stands for any run"),
+    **dict.fromkeys(("cs", "cd", "ov"), "no column is an array, and JSON takes is alone"),
+    **dict.fromkeys(("sl", "sr", "nxr", "nxl", "adj"), "no column is a range: use gte and lt"),
+    "isdistinct": "use neq, and is.null in a request of its own",
+    **dict.fromkeys(OPERATORS, "use in.(a,b) for any of several values, or repeat the filter"),
+}
+"""Operators of PostgREST's that are not supported, or not with `(any)`, and what to do instead."""
+
+
 def readable_column(table: Table, name: str) -> Column:
-    """Return the column. Raises Problem `invalid` (42703) for one that is unknown or hidden."""
+    """Return the column. Raises Problem `invalid` for one that is unknown or hidden (42703)."""
     column = table.columns.get(name)
     if column is None or name in table.hidden:
+        for pattern, advice in _WORDS.items():
+            if re.fullmatch(pattern, name, re.DOTALL):
+                raise Problem("invalid", f"{name}: is not supported; {advice}")
         raise unknown_column(table, name)
     return column
 
@@ -94,6 +116,8 @@ def parse_filter(table: Table, name: str, text: str) -> Filter:
 
 def _operator_for(column: Column, word: str) -> Operator:
     operator = OPERATORS.get(word)
+    if operator is None and (advice := _COMPARISONS.get(word.partition("(")[0])):
+        raise Problem("invalid", f"{column.name}: {word} is not supported; {advice}")
     if operator is None:
         raise Problem(
             "invalid",
@@ -253,11 +277,11 @@ def _parse_element(table: Table, text: str) -> SelectItems:
     if text == "*":
         return _all_columns(table)
     found = _SELECTED.fullmatch(text)
-    if found is None or not found["column"] or "(" in text:
+    if "(" in text:
+        readable_column(table, f"{text.partition('(')[0]}(...)")
+    if found is None or not found["column"]:
         raise Problem(
-            "invalid",
-            "select: must be a list of column, alias:column or column::text, or *",
-            details="Other tables cannot be embedded",
+            "invalid", "select: must be a list of column, alias:column or column::text, or *"
         )
     column = readable_column(table, found["column"])
     cast = found["cast"]
@@ -346,21 +370,31 @@ def _guard_line(line: re.Match[str]) -> str:
 
 
 async def stream_csv(
-    store: Store, table: Table, keys: Iterable[Any], selection: SelectItems
+    names: Sequence[str], pages: AsyncIterable[Sequence[Row]]
 ) -> AsyncGenerator[bytes, None]:
-    """Yield the rows of these keys as CSV, in that order. Raises Problem.
+    """Yield pages of rows as CSV, the line of names with the first. Raises as `pages` does."""
+    head = to_csv(names, ())
+    async for rows in pages:
+        lines = await asyncio.to_thread(to_csv, names, rows, has_head=False)
+        if part := f"{head}{lines}".encode():
+            yield part
+        head = ""
+    if head:
+        yield head.encode()
+
+
+async def read_selected(
+    store: Store, table: Table, keys: Iterable[Any], selection: SelectItems
+) -> AsyncGenerator[Sequence[Row], None]:
+    """Yield pages of the selected members of the rows of these keys, in that order. Raises Problem.
 
     Which rows there are was decided when the keys were read. Each row is as its turn finds it; one
     that was deleted meanwhile is left out.
     """
-    names = [output.name for output in selection]
     columns = tuple(dict.fromkeys((table.key, *(output.column for output in selection))))
-    rest, head = iter(keys), to_csv(names, ())
-    while (part := tuple(islice(rest, ROWS_AT_A_TIME))) or head:
+    rest = iter(keys)
+    while part := tuple(islice(rest, ROWS_AT_A_TIME)):
         read = Read(table, columns, (Filter(table.key, "in", part),), limit=ROWS_AT_A_TIME)
         (found,) = await store.run(read)
         rows = {row[table.key]: row for row in found.rows}
-        chosen = apply_selection([rows[key] for key in part if key in rows], selection)
-        lines = await asyncio.to_thread(to_csv, names, chosen, has_head=False)
-        yield f"{head}{lines}".encode()
-        head = ""
+        yield apply_selection([rows[key] for key in part if key in rows], selection)

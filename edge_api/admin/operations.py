@@ -10,12 +10,11 @@ from typing import Any, Final
 from pydantic import TypeAdapter
 
 from edge_api.admin.filters import OPERATORS
-from edge_api.admin.query import DEFAULT_LIMIT, MAX_LIMIT, order_pattern, selection_pattern
-from edge_api.admin.rows import (
+from edge_api.admin.handlers import (
     COUNT_EXACT,
     CSV,
-    MAX_CHANGES,
-    MAX_INSERT_ROWS,
+    MINIMAL,
+    PREFIX,
     SINGLE,
     DeleteBody,
     NewRows,
@@ -26,6 +25,8 @@ from edge_api.admin.rows import (
     read_rows,
     update_rows,
 )
+from edge_api.admin.query import DEFAULT_LIMIT, MAX_LIMIT, order_pattern, selection_pattern
+from edge_api.admin.rows import MAX_CHANGES, MAX_INSERT_ROWS
 from edge_api.admin.schemas import (
     array_of,
     component_prefix,
@@ -34,6 +35,7 @@ from edge_api.admin.schemas import (
     match_sample,
     new_row_sample,
     new_rows_schema,
+    row_schema,
     selected_row_schema,
     update_schema,
     values_sample,
@@ -54,7 +56,6 @@ from edge_api.operation.model import (
 )
 from edge_api.operation.service import JSON, OperationResult, Service
 
-PREFIX: Final = "/api/public/v1/admin"
 PATH = f"{PREFIX}/{{table}}"
 
 TABLES_PATH_ITEM: dict[str, Any] = {
@@ -84,8 +85,15 @@ column takes `is` alone.
 
 {_OPERATORS}
 
-Rows are changed and deleted by `match` in the body; a filter in the query is refused then. With
-`Accept: {SINGLE}` nothing is written unless it is exactly one row."""
+Rows are changed and deleted by `match` in the body; a filter in the query is refused then.
+
+The answer to a write is described here as an array of whole rows. `select` in its query chooses
+their members, as in a read, and `Accept: {CSV}` gives a table. With `Accept: {SINGLE}` it is one
+object, and nothing is written unless it is exactly one row; with `Prefer: {MINIMAL}` the body is
+empty. `handling=strict` beside other preferences refuses those that are not supported.
+
+A read takes `Range: 0-24`, with `Range-Unit: items` or without it, in place of `limit` and
+`offset`. Words of PostgREST's that are not supported are refused by their names."""
 """The description of all tables, with their tag."""
 
 _MATCH: Final = "`match` chooses them."
@@ -140,7 +148,7 @@ def _read(table: Table) -> AnyOperation:
         handler=partial(read_rows, table),
         scope="admin:read",
         parameters=_parameters(table),
-        responses=_rows(table),
+        responses=_pages(table),
         problems=("not_acceptable",),
         cancel_on_disconnect=True,
         tools=(_QUERY,),
@@ -209,30 +217,25 @@ def _select(table: Table) -> Parameter:
 
 
 _PAGE_HEADERS: Mapping[str, str] = {
-    "Content-Range": "Of a read: `first-last/total`; `*` for no row, or a total not asked for.",
-    "Preference-Applied": f"Of a read: `{COUNT_EXACT}`, if asked for.",
+    "Content-Range": "`first-last/total`; `*` for no row, or a total not asked for.",
+    "Link": 'The next rows, with `rel="next"`, where the total is known and more follow.',
+    "Preference-Applied": "The preferences that were applied.",
 }
 
 
-def _rows(table: Table) -> tuple[SuccessResponse, ...]:
-    """Return the responses that reading, changing and deleting have in common."""
-    description = "The rows: as found, as changed, or as they were before they were deleted"
-    name = f"{component_prefix(table)}Rows"
-    return _responses(table, 200, description, headers=_PAGE_HEADERS, component=name)
-
-
-def _responses(
-    table: Table, status: int, description: str, component: str = "", **more: Any
-) -> tuple[SuccessResponse, ...]:
-    """Return the responses with rows, one for each media type."""
-    row = selected_row_schema(table)
+def _pages(table: Table) -> tuple[SuccessResponse, ...]:
+    """Return the responses with the rows of a read, one for each media type."""
+    row, headers = selected_row_schema(table), _PAGE_HEADERS
     return (
-        SuccessResponse(status, description, array_of(row), media_types=(JSON,), **more),
-        SuccessResponse(status, "The only row", row, media_types=(SINGLE,)),
-        SuccessResponse(
-            status, "A table", {"type": "string"}, media_types=(CSV,), component=component
-        ),
+        SuccessResponse(200, "The rows", array_of(row), media_types=(JSON,), headers=headers),
+        SuccessResponse(200, "The only row", row, media_types=(SINGLE,)),
+        SuccessResponse(200, "A table", {"type": "string"}, media_types=(CSV,)),
     )
+
+
+def _written(table: Table, description: str, status: int = 200, **more: Any) -> SuccessResponse:
+    """Return the response with the rows of a write: one type, and words for the other forms."""
+    return SuccessResponse(status, description, array_of(row_schema(table)), **more)
 
 
 def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperation:
@@ -242,7 +245,6 @@ def _write(table: Table, verb: str, method: Method, **parts: Any) -> AnyOperatio
         verb,
         method=method,
         scope="admin:write",
-        parameters=(_select(table),),
         check_query_names=partial(check_query_names, method),
         problems=("not_acceptable", *parts.pop("problems", ())),
         **parts,
@@ -261,7 +263,7 @@ def _insert(table: Table) -> AnyOperation:
         "`Prefer: resolution` is refused: no row is changed.",
         handler=partial(insert_rows, table),
         body=_body(NewRows, new_rows_schema(table), {"one": row, "none": []}),
-        responses=_responses(table, 201, "The rows as stored", links=_links(table)),
+        responses=(_written(table, "The rows as stored", 201, links=_links(table)),),
         problems=("conflict",),
     )
 
@@ -277,7 +279,7 @@ def _update(table: Table) -> AnyOperation:
         description=f"Up to {MAX_CHANGES} rows, or none are changed. {_MATCH}",
         handler=partial(update_rows, table),
         body=_body(UpdateBody, update_schema(table), {"one": change}),
-        responses=_rows(table),
+        responses=(_written(table, "The rows as changed"),),
         problems=("conflict",) if unique else (),
     )
 
@@ -291,12 +293,19 @@ def _delete(table: Table) -> AnyOperation:
         description=f"Up to {MAX_CHANGES} rows, or none are deleted. {_MATCH}",
         handler=partial(delete_rows, table),
         body=_body(DeleteBody, delete_schema(table), {"one": {"match": match_sample(table)}}),
-        responses=_rows(table),
+        responses=(_written(table, "The rows as they were before they were deleted"),),
     )
 
 
 def _body(check: Any, schema: Mapping[str, Any], examples: Mapping[str, Any]) -> Body[Any]:
-    return Body(TypeAdapter(check), schema, examples, MAX_BODY_BYTES, requires_media_type=False)
+    return Body(
+        TypeAdapter(check),
+        schema,
+        examples,
+        MAX_BODY_BYTES,
+        requires_media_type=False,
+        keeps_numbers=True,
+    )
 
 
 def _links(table: Table) -> Mapping[str, Any]:

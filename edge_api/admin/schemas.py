@@ -1,7 +1,7 @@
 """JSON Schemas (2020-12) of administrative rows, and example rows, made from the declared columns.
 
-A schema accepts what the service accepts and nothing else; only the depth of nested JSON is
-bounded by the service alone, since no schema can say it.
+A schema accepts what the service accepts and nothing else; only the depth of nested JSON and the
+digits of fractions are bounded by the service alone, since no schema can say that.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -11,7 +11,13 @@ from edge_api.admin.filters import operators_for
 from edge_api.admin.query import filter_pattern
 from edge_api.admin.rows import MAX_INSERT_ROWS
 from edge_api.db.table import Column, Row, Table
-from edge_api.db.types import MAX_INTEGER, PATTERNS, ColumnType
+from edge_api.db.types import (
+    MAX_INTEGER,
+    MAX_JSON_NUMBER,
+    MIN_JSON_NUMBER,
+    PATTERNS,
+    ColumnType,
+)
 from edge_api.operation.model import Schema, component_ref, object_schema
 
 SAMPLE_ID: Final = "01989f3a-7c00-7000-8000-3d2b1c0a9f8e"
@@ -72,8 +78,10 @@ _ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
 # Without a type, and with the members of objects below `if`: programs that make clients read it as
 # any value, where a union of kinds that contains itself stops them.
 _JSON_VALUE: Schema = {
-    "description": "Any JSON value without NUL in its strings.",
+    "description": "Any JSON value without NUL in its strings. Fractions keep up to 17 digits.",
     "pattern": _TEXT["pattern"],
+    "minimum": MIN_JSON_NUMBER,
+    "maximum": MAX_JSON_NUMBER,
     "items": _ANY_JSON,
     "if": {"type": "object"},
     "then": {"propertyNames": _TEXT, "additionalProperties": _ANY_JSON},
@@ -149,16 +157,21 @@ def delete_schema(table: Table) -> Schema:
     return object_schema({"match": _match(table)}, "match", additionalProperties=False)
 
 
-def selected_row_schema(table: Table) -> Schema:
-    """Return the schema of a returned row: whole, or with the members that `select` names."""
+def row_schema(table: Table) -> Schema:
+    """Return the schema of a whole row in an answer."""
     row = {
         **_object((table.columns[name] for name in table.readable), _row_value),
         "required": list(table.readable),
         "examples": [stored_row_sample(table)],
     }
+    return component_ref(f"{component_prefix(table)}Row", row)
+
+
+def selected_row_schema(table: Table) -> Schema:
+    """Return the schema of a row that is read: whole, or with the members that `select` names."""
     chosen = {"type": "object", "description": "The members that `select` asks for."}
-    forms = [component_ref(f"{component_prefix(table)}Row", row), chosen]
-    return component_ref(f"{component_prefix(table)}Answer", {"anyOf": forms})
+    forms = {"anyOf": [row_schema(table), chosen]}
+    return component_ref(f"{component_prefix(table)}Answer", forms)
 
 
 def array_of(schema: Schema) -> Schema:

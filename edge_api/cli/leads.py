@@ -1,7 +1,8 @@
-"""`leads`: list, show and mark leads at a terminal."""
+"""`leads`: list, export, show and mark leads at a terminal."""
 
 import argparse
 
+from edge_api.admin.filters import stream_csv
 from edge_api.admin.rows import Rows, parse_match
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import (
@@ -18,7 +19,7 @@ from edge_api.cli import (
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
-from edge_api.leads.service import LeadQuery, find_leads
+from edge_api.leads.service import LeadQuery, all_leads, find_leads
 from edge_api.open_store import command_store
 from edge_api.settings import Settings
 
@@ -36,8 +37,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands and their options."""
     actions = parser.add_subparsers(dest="action", required=True)
     listing = add_list(actions, "list leads, newest first")
-    listing.add_argument("--status", action="append", choices=_STATUSES, help="of this status")
-    listing.add_argument("--search", default="", help="with these words")
+    exporting = add_command(
+        actions, "export", "print all leads as CSV, newest first", "--status won"
+    )
+    for each in (listing, exporting):
+        each.add_argument("--status", action="append", choices=_STATUSES, help="of this status")
+        each.add_argument("--search", default="", help="with these words")
     listing.add_argument("--limit", type=parse_count, default=50, help="leads (default: 50)")
     help_text = "the id of a lead, as `leads list` shows it"
     add_id_command(actions, "show", "show a lead and the mail to its address", help_text)
@@ -52,7 +57,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings) as store:
-        await {"list": _list, "show": _show, "mark": _mark}[arguments.action](store, arguments)
+        actions = {"list": _list, "export": _export, "show": _show, "mark": _mark}
+        await actions[arguments.action](store, arguments)
     return 0
 
 
@@ -61,6 +67,12 @@ async def _list(store: Store, arguments: argparse.Namespace) -> None:
     query = LeadQuery(arguments.search, statuses, limit=arguments.limit)
     found, _ = await find_leads(store, query)
     print_list(found, _COLUMNS, "no lead is like that", as_json=arguments.json)
+
+
+async def _export(store: Store, arguments: argparse.Namespace) -> None:
+    query = LeadQuery(arguments.search, tuple(arguments.status or ()))
+    async for part in stream_csv(LEADS.readable, all_leads(store, query)):
+        print(part.decode(), end="")
 
 
 async def _show(store: Store, arguments: argparse.Namespace) -> None:

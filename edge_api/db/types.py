@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from decimal import Decimal
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
@@ -54,6 +55,8 @@ class ColumnOptions:
 MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the minimum
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
+MIN_JSON_NUMBER, MAX_JSON_NUMBER = 1 - 2**63, 2**64 - 1
+"""Of JSON columns: orjson reads integers beyond these as floats, which may be other numbers."""
 
 _DATE = (
     r"(?:[1-9][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -166,6 +169,10 @@ def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
     if isinstance(value, list | dict) and levels == 0:
         raise ValueError(f"must not be nested deeper than {MAX_JSON_DEPTH} levels")
     match value:
+        case int() | float() if not MIN_JSON_NUMBER <= value <= MAX_JSON_NUMBER:
+            raise ValueError(
+                f"numbers must be from {MIN_JSON_NUMBER} to {MAX_JSON_NUMBER}: send it as a string"
+            )
         case str():
             refuse_nul(value)
         case list():
@@ -176,6 +183,20 @@ def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
                 refuse_nul(name)
                 _check_json(item, levels - 1)
     return value
+
+
+_FRACTION = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9]++[.eE][0-9.eE+-]*+)', re.DOTALL)
+
+
+def refuse_inexact(raw: bytes) -> None:
+    """Raise ValueError for valid JSON with a fraction that no double equals (IEEE 754)."""
+    for text in filter(None, map(bytes.decode, _FRACTION.findall(raw))):
+        try:
+            is_kept = Decimal(text) == Decimal(repr(float(text)))
+        except ArithmeticError:  # an exponent beyond those of any number
+            is_kept = False
+        if not is_kept:
+            raise ValueError(f"{text[:40]} has too many digits for a number: send it as a string")
 
 
 Json = Annotated[JsonValue, BeforeValidator(_check_json), ColumnOptions(ColumnType.JSON)]

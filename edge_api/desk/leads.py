@@ -1,15 +1,14 @@
 """The desk's first page, its inbox, and the page of one lead."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
 from typing import Final
 
 from edge_api.access.service import count_pending
-from edge_api.admin.filters import CSV_TYPE, parse_selection, stream_csv, to_csv
+from edge_api.admin.filters import CSV_TYPE, stream_csv
 from edge_api.admin.privacy import export_person
 from edge_api.auth.erasure import Privacy
 from edge_api.auth.keys import Keys
@@ -23,7 +22,7 @@ from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row
 from edge_api.health import Health, PublishingMonitor
-from edge_api.leads.service import MAX_SEARCHED, MIN_INDEXED, LeadQuery, Leads, find_leads
+from edge_api.leads.service import MIN_INDEXED, LeadQuery, Leads, all_leads, find_leads
 from edge_api.mail.suppressions import normalize_recipient
 from edge_api.operation.input import FormErrors
 from edge_api.operation.service import JSON, OperationResult
@@ -32,7 +31,6 @@ from edge_api.outbox import GIVEN_UP
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
 LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
-MAX_CSV_ROWS: Final = 10_000
 NEWEST: Final = (Order("created_at", descending=True),)
 DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
@@ -118,32 +116,16 @@ async def inbox(visit: Visit) -> Values:
         "before": page - 1 if page > 1 else None,
         "after": page + 1 if has_more and page < LAST_PAGE[bool(query.search)] else None,
         "has_more": has_more,
-        "max_csv_rows": MAX_SEARCHED if query.search else MAX_CSV_ROWS,
         "picked": [row["id"] for row in found if "pick" in visit.query] or visit.chosen("id"),
     }
 
 
 async def export_csv(visit: Visit) -> OperationResult:
-    """Return the leads that the inbox's filters find, as CSV; a last line says where it is cut."""
-    query = replace(read_query(visit, MAX_CSV_ROWS), offset=0, columns=("id",))
-    found, has_more = await find_leads(visit.service.store, query)
+    """Return all leads that the inbox's filters find, as CSV."""
     headers = {"Content-Disposition": 'attachment; filename="leads.csv"'}
-    keys = [row["id"] for row in found]
-    rows = stream_csv(visit.service.store, LEADS, keys, parse_selection(LEADS))
-    if has_more:
-        rows = _add_end(rows, len(keys), "oldest" if query.oldest_first else "newest")
+    leads = all_leads(visit.service.store, read_query(visit, PAGE_SIZE))
+    rows = stream_csv(LEADS.readable, leads)
     return OperationResult(rows, headers=headers, media_type=CSV_TYPE)
-
-
-async def _add_end(
-    rows: AsyncGenerator[bytes, None], count: int, which: str
-) -> AsyncGenerator[bytes, None]:
-    async with aclosing(rows):
-        async for part in rows:
-            yield part
-    end = f"This is not all: it has the {which} {count:,} leads, and more may be like that."
-    row = {**dict.fromkeys(LEADS.readable), LEADS.key: end}
-    yield to_csv(LEADS.readable, [row], has_head=False).encode()
 
 
 async def mark(visit: Visit) -> str:

@@ -12,7 +12,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Read
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.db.types import PARSERS, ColumnType
+from edge_api.db.types import PARSERS, ColumnType, refuse_inexact
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
@@ -109,9 +109,11 @@ def _to_value(column: Column, text: str) -> Any:
             raise ValueError("must be a whole number") from None
     if column.kind is ColumnType.JSON:
         try:
-            return orjson.loads(text)
+            value = orjson.loads(text)
         except ValueError:
             raise ValueError("must be JSON") from None
+        refuse_inexact(text.encode())
+        return value
     return text
 
 

@@ -21,6 +21,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from pydantic import BaseModel
 
 from edge_api.db.problems import Problem
+from edge_api.db.types import refuse_inexact
 from edge_api.db.versioned_cache import SizedCache
 from edge_api.http.admission import Admitted
 from edge_api.http.headers import API_HEADERS, PAGE_HEADERS, PRIVATE_HEADERS, page_headers
@@ -371,8 +372,12 @@ def decode(raw: bytes, body: Body[Any]) -> Any:
     """Return the validated JSON or form. Raises Problem `invalid` that names the member."""
     try:
         value = read_form(raw) if body.media_type == FORM else orjson.loads(raw)
+        if body.keeps_numbers:
+            refuse_inexact(raw)
     except orjson.JSONDecodeError as error:
         raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
+    except ValueError as error:
+        raise Problem("invalid", f"body: {error}", sqlstate="22P02") from None
     return check_body(body.check, value)
 
 

@@ -1,6 +1,6 @@
 """Leads: enquiries that people and programs send, checked, judged, stored durably and found."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -233,6 +233,7 @@ def _insert_query(row: Row, sender: Sender) -> Insert:
 FIRST_SEARCHED: Final = 250
 """Rows that a search reads without the index, which is slow for words that many leads have."""
 MAX_SEARCHED: Final = 2000  # rows that a search reads at the most, in the order asked for
+PAGE_SIZE: Final = 500  # rows of `all_leads` that are in memory together
 MIN_INDEXED: Final = 3  # characters of the shortest word that the index of trigrams finds
 
 
@@ -247,21 +248,22 @@ class LeadQuery:
     oldest_first: bool = False
     limit: int = 50
     offset: int = 0
-    columns: tuple[str, ...] = ()
-    """What is read of a lead where no words are sought; none: all."""
     beyond: Where = ()
     """More filters, as for the leads after one of them."""
+
+    @property
+    def by_status(self) -> Where:
+        """The filter of the statuses."""
+        return (Filter("status", "in", self.statuses),) if self.statuses else ()
 
 
 async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
     """Return leads by the time at which they came, and whether more follow.
 
     Of a search only the first `MAX_SEARCHED` are found; words under `MIN_INDEXED` characters are
-    sought among as many leads alone. For a higher limit, it is said that more follow where the
-    search ended there. Raises Problem `unavailable`.
+    sought among as many leads alone. Raises Problem `unavailable`.
     """
-    by_status = (Filter("status", "in", query.statuses),) if query.statuses else ()
-    where: Where = (*query.beyond, *by_status)
+    where: Where = (*query.beyond, *query.by_status)
     words = fold_accents(query.search).split()
     start, end = query.offset, query.offset + query.limit
     if not words:
@@ -279,8 +281,21 @@ async def find_leads(store: Store, query: LeadQuery) -> tuple[list[Row], bool]:
         found = [*(found if offset else ()), *(row for row in rows if _has_all(row, words))]
         if len(found) > end or len(rows) < count:
             break
-    is_cut = query.limit > MAX_SEARCHED and len(rows) == count
-    return found[start:end], len(found) > end or is_cut
+    return found[start:end], len(found) > end
+
+
+async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[Row], None]:
+    """Yield pages of all leads of a query, without its bounds: others read and write in between.
+
+    Each lead is as its turn finds it. Raises Problem.
+    """
+    words, way = fold_accents(query.search).split(), "gt" if query.oldest_first else "lt"
+    where = query.by_status
+    while rows := await _read(store, query, where, PAGE_SIZE):
+        yield [row for row in rows if _has_all(row, words)]
+        at, key = rows[-1]["created_at"], rows[-1]["id"]
+        behind = (Filter("created_at", way, at), Filter("id", way, key))
+        where = (*query.by_status, Filter("created_at", f"{way}e", at), Filter("id", "any", behind))
 
 
 async def _read(
@@ -288,9 +303,7 @@ async def _read(
 ) -> list[Row]:
     way = not query.oldest_first
     order = (Order("created_at", descending=way), Order("id", descending=way))
-    columns = () if query.search else query.columns
-    read = Read(LEADS, columns, where, order, limit, offset)
-    (result,) = await store.run(read)
+    (result,) = await store.run(Read(LEADS, (), where, order, limit, offset))
     return result.rows
 
 

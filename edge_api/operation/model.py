@@ -156,6 +156,8 @@ class Body(Generic[Content]):
     media_type: Literal["application/json", "application/x-www-form-urlencoded"] = JSON
     requires_media_type: bool = True
     """Whether a missing Content-Type is refused; another type always is."""
+    keeps_numbers: bool = False
+    """Whether JSON with a number that would be stored as another one is refused."""
     verify_signature: Callable[[Service, Mapping[str, str], bytes], None] | None = None
     """Checks the signature of the bytes with the headers, before parsing; raises Problem."""
 

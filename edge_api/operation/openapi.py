@@ -1,5 +1,6 @@
 """The OpenAPI 3.1 document of a list of operations."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -212,10 +213,24 @@ def non_null_schema(schema: Schema) -> Schema:
 
 
 def _request_body(body: Body[Any]) -> Json:
-    content: Json = {"schema": _ref(body.schema)}
+    content: Json = {"schema": _defaults_in_words(_ref(body.schema))}
     if body.examples:
         content["examples"] = {name: {"value": value} for name, value in body.examples.items()}
     return {"required": True, "content": {body.media_type: content}}
+
+
+def _defaults_in_words(value: Any) -> Any:
+    """Return a schema with its defaults in descriptions: generated clients demand or send them."""
+    match value:
+        case {"default": default, **rest}:
+            text = default if isinstance(default, str) else json.dumps(default)
+            about = f"{rest.get('description', '')} Default: `{text}`.".lstrip()
+            return _defaults_in_words(rest if default is None else {**rest, "description": about})
+        case dict():
+            return {name: _defaults_in_words(item) for name, item in value.items()}
+        case list() | tuple():
+            return [_defaults_in_words(item) for item in value]
+    return value
 
 
 def _responses(operation: AnyOperation, components: Json) -> Json:
@@ -247,8 +262,8 @@ def _success(success: SuccessResponse) -> Json:
     if success.schema is not None:
         value = success.example() if callable(success.example) else success.example
         example = {"example": value} if value is not None else {}
-        json, text = ({"schema": _ref(success.schema), **example}, {"schema": {"type": "string"}})
-        entry["content"] = {kind: json if "json" in kind else text for kind in success.media_types}
+        value, text = ({"schema": _ref(success.schema), **example}, {"schema": {"type": "string"}})
+        entry["content"] = {kind: value if "json" in kind else text for kind in success.media_types}
     if success.links:
         entry["links"] = dict(success.links)
     return entry
@@ -279,7 +294,10 @@ def _headers(descriptions: Mapping[str, str]) -> Json:
 
 
 def _hoist(value: Any, definitions: Json) -> Any:
-    """Move each `$defs` to the components, and drop the titles that pydantic derives from names."""
+    """Move each `$defs` to the components, and drop pydantic's titles and defaults of `null`.
+
+    By such a default a generated client would expect a member that is left out.
+    """
     match value:
         case dict():
             for name, schema in value.get("$defs", {}).items():
@@ -287,7 +305,9 @@ def _hoist(value: Any, definitions: Json) -> Any:
             return {
                 key: _hoist_member(key, item, definitions)
                 for key, item in value.items()
-                if key != "$defs" and not (key == "title" and isinstance(item, str))
+                if key != "$defs"
+                and not (key == "title" and isinstance(item, str))
+                and not (key == "default" and item is None)
             }
         case list() | tuple():
             return [_hoist(item, definitions) for item in value]

@@ -2,6 +2,7 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edge_api.admin.filters import to_csv
-from edge_api.admin.rows import (
+from edge_api.admin.handlers import (
     CSV,
     SINGLE,
-    RowsPage,
+    applied_preferences,
     content_range,
     negotiate_media_type,
     singleton,
-    wants_count,
 )
+from edge_api.admin.rows import RowsPage
 from edge_api.db.problems import Problem
 from edge_api.operation.service import JSON
 
@@ -39,7 +40,7 @@ def page(rows: list[dict[str, Any]], offset: int = 0, total: int | None = None) 
         ("text/csv", CSV),
         ("TEXT/CSV; charset=utf-8", CSV),
         ("application/vnd.pgrst.object+json", SINGLE),
-        ("application/vnd.pgrst.object+json;nulls=stripped", SINGLE),
+        ("application/vnd.pgrst.array+json", JSON),
         ("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8", JSON),
         ("image/png", JSON),
         ("application/json, text/csv", JSON),
@@ -59,6 +60,25 @@ def test_the_form_follows_accept(accept: str | None, form: str) -> None:
     assert negotiate_media_type(accept) == form
 
 
+@pytest.mark.parametrize(
+    ("accept", "word"),
+    [
+        ("application/vnd.pgrst.object+json;nulls=stripped", "nulls=stripped"),
+        ("application/vnd.pgrst.array+json; nulls=stripped", "nulls=stripped"),
+        (
+            'application/vnd.pgrst.plan+text; for="application/json"; options=analyze|verbose;',
+            "application/vnd.pgrst.plan+text",
+        ),
+        ("text/csv, Application/Vnd.PGRST.plan+json", "application/vnd.pgrst.plan+json"),
+        ("application/vnd.pgrst.object", "application/vnd.pgrst.object"),
+    ],
+)
+def test_other_forms_of_the_dialect_are_refused(accept: str, word: str) -> None:
+    """JSON in their place would be taken for them."""
+    with pytest.raises(Problem, match=re.escape(f"Accept: {word} is not supported")):
+        negotiate_media_type(accept)
+
+
 @given(st.text())
 def test_any_accept_chooses_a_form(accept: str) -> None:
     """Whatever an Accept header holds, one of the forms is chosen."""
@@ -75,6 +95,7 @@ def test_any_accept_chooses_a_form(accept: str) -> None:
         ('count="exact"', True),
         ("return=minimal, count = exact", True),
         ("count=exact; x=1, handling=strict", True),
+        ("count=planned, count=exact", False),
         ("count=planned", False),
         ("count=estimated", False),
         ("discount=exact", False),
@@ -84,7 +105,7 @@ def test_any_accept_chooses_a_form(accept: str) -> None:
 )
 def test_a_count_is_made_when_preferred(prefer: str | None, *, wanted: bool) -> None:
     """Only `count=exact` among the preferences makes a count."""
-    assert wants_count(prefer) == wanted
+    assert ("count=exact" in applied_preferences(prefer, ["count=exact"])) == wanted
 
 
 @pytest.mark.parametrize(

@@ -76,20 +76,22 @@ async def test_the_document_stays_small(edge: Any) -> None:
         assert len(await answer.read()) < 200_000
 
 
-async def test_administrative_paths_share_their_components(document: dict[str, Any]) -> None:
-    """Reading, changing and deleting rows of a table answer one component, the table's rows."""
-    tables = [
-        each for path, each in document["paths"].items() if "/admin/" in path and "get" in each
-    ]
-    assert len(tables) == len(ADMINISTRATIVE)
-    for table in tables:
-        shared = {
-            table[method]["responses"]["200"]["$ref"] for method in ("get", "patch", "delete")
-        }
-        (name,) = shared
-        rows = document["components"]["responses"][name.rpartition("/")[2]]
-        assert set(rows["content"]) == {JSON, "application/vnd.pgrst.object+json", "text/csv"}
-        assert set(rows["headers"]) == {"Content-Range", "Preference-Applied"}
+async def test_a_read_has_three_forms_and_a_write_one(document: dict[str, Any]) -> None:
+    """Generated clients get one type of what a write answers: an array of whole rows."""
+    tables = {
+        path.rpartition("/")[2]: each
+        for path, each in document["paths"].items()
+        if "/admin/" in path and "get" in each
+    }
+    assert set(tables) == set(ADMINISTRATIVE)
+    for name, table in tables.items():
+        read = table["get"]["responses"]["200"]
+        assert set(read["content"]) == {JSON, "application/vnd.pgrst.object+json", "text/csv"}
+        assert set(read["headers"]) == {"Content-Range", "Link", "Preference-Applied"}
+        row = {"$ref": f"#/components/schemas/{name.title().replace('_', '')}Row"}
+        for method, status in (("post", "201"), ("patch", "200"), ("delete", "200")):
+            written = table[method]["responses"][status]["content"]
+            assert written == {JSON: {"schema": {"type": "array", "items": row}}}
 
 
 async def test_errors_and_resources_are_components(document: dict[str, Any]) -> None:
@@ -125,13 +127,44 @@ async def test_oauth_tokens_are_a_way_in(document: dict[str, Any]) -> None:
         assert [way["OAuth"] for way in ways if "OAuth" in way] == wanted, item.name
 
 
-async def test_a_change_has_no_defaults(document: dict[str, Any]) -> None:
-    """A generated client sends defaults: in an update they would change what nobody named."""
-    for path, item in document["paths"].items():
-        if "patch" in item:
-            values = content_of(item["patch"]["requestBody"])["properties"]["values"]
-            columns = values["properties"].items()
-            assert [name for name, schema in columns if "default" in schema] == [], path
+async def test_bodies_have_their_defaults_in_words(document: dict[str, Any]) -> None:
+    """A generated client demands a member with a default, or sends it where nobody named it."""
+    bodies = [
+        content["schema"]
+        for item in document["paths"].values()
+        for operation in item.values()
+        if isinstance(operation, dict)
+        for content in operation.get("requestBody", {}).get("content", {}).values()
+    ]
+    schemas = document["components"]["schemas"]
+    assert len(bodies) > 20
+    assert defaults_in(bodies, schemas) == []
+    assert schemas["AnalyzeInput"]["properties"]["keywords"]["description"].endswith(
+        " Default: `10`."
+    )
+    assert schemas["LeadsNewRow"]["properties"]["status"]["description"] == "Default: `new`."
+    assert "Default" not in schemas["LeadInput"]["properties"]["consent_text"]["description"]
+
+
+def defaults_in(schema: Any, schemas: dict[str, Any]) -> list[Any]:
+    """Return the defaults in a schema and in what it refers to; none refers to itself but JSON."""
+    if isinstance(schema, list):
+        return [found for each in schema for found in defaults_in(each, schemas)]
+    if not isinstance(schema, dict):
+        return []
+    name = schema.get("$ref", "").rpartition("/")[2]
+    inner = [schemas[name]] if name not in ("", "JsonValue") else []
+    own = [schema["default"]] if "default" in schema else []
+    return own + [
+        found for each in (*schema.values(), *inner) for found in defaults_in(each, schemas)
+    ]
+
+
+async def test_what_an_answer_leaves_out_has_no_default(document: dict[str, Any]) -> None:
+    """`null` as the default of `next` would say that it is always there."""
+    schemas = document["components"]["schemas"]
+    assert "default" not in schemas["PostList"]["properties"]["next"]
+    assert "default" not in schemas["TokenAnswer"]["properties"]["refresh_token"]
 
 
 def validator_at(document: dict[str, Any], *steps: str) -> Draft202012Validator:

@@ -38,9 +38,22 @@ const calls: Record<keyof operations, () => Promise<{ response: Response }>> = {
       body: { id, ...enquiry, spam_reasons: [1] },
     }),
   admin_read_leads: () => client.GET("/api/public/v1/admin/leads", byId),
-  admin_update_leads: () =>
-    client.PATCH("/api/public/v1/admin/leads", { body: { match, values: { notes: "called" } } }),
-  admin_delete_leads: () => client.DELETE("/api/public/v1/admin/leads", { body: { match } }),
+  // The rows of a write are of one type, without a question about their form.
+  admin_update_leads: async () => {
+    const body = { match, values: { notes: "called" } };
+    const answer = await client.PATCH("/api/public/v1/admin/leads", { body });
+    if (answer.error) throw new Error(answer.error.error);
+    const status: string = answer.data[0].status;
+    if (status !== "new") throw new Error(status);
+    return answer;
+  },
+  admin_delete_leads: async () => {
+    const answer = await client.DELETE("/api/public/v1/admin/leads", { body: { match } });
+    if (answer.error) throw new Error(answer.error.error);
+    const status: string = answer.data[0].status;
+    if (status !== "new") throw new Error(status);
+    return answer;
+  },
 
   admin_insert_email_send_log: () =>
     client.POST("/api/public/v1/admin/email_send_log", {

@@ -1,0 +1,64 @@
+"""`leads export`: all leads as CSV, at a terminal."""
+
+import asyncio
+import csv
+import io
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from edge_api.__main__ import main
+from edge_api.db.query import Insert
+from edge_api.db.tables import LEADS
+from edge_api.open_store import command_store
+from edge_api.settings import read_settings
+from tests.edge.store.samples import make_row
+
+pytestmark = pytest.mark.one_engine
+COUNT = 1001
+
+
+async def fill(environment: Mapping[str, str]) -> None:
+    """Store many leads of one instant, a spam lead, and one that a spreadsheet could run."""
+    rows = [{"name": f"n{number:04}"} for number in range(COUNT - 2)]
+    rows += [{"name": "spammer", "status": "spam"}, {"name": "=1+1", "message": "Zo\u00eb\nasks"}]
+    common = {"email": "a@b.co", "budget_tier": "b", "message": "m", "created_at": "2026-01-01"}
+    async with command_store(read_settings(environment)) as store:
+        await store.run(Insert(LEADS, [make_row(LEADS, {**common, **row}) for row in rows]))
+
+
+@pytest.mark.parametrize(
+    ("words", "count"),
+    [
+        ((), COUNT),
+        (("--status", "spam"), 1),
+        (("--status", "spam", "--status", "new"), COUNT),
+        (("--search", "zoe ASKS"), 1),
+        (("--search", "n09"), 99),
+        (("--status", "won"), 0),
+    ],
+)
+def test_all_leads_are_exported(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: tuple[str, ...],
+    count: int,
+) -> None:
+    """Each once, newest first, under a line of names; with options, those that they choose."""
+    environment = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
+    monkeypatch.setenv("DATABASE_URL", environment["DATABASE_URL"])
+    assert main(["migrate"]) == 0
+    asyncio.run(fill(environment))
+    capsys.readouterr()
+
+    assert main(["leads", "export", *words]) == 0
+
+    sheet = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
+    rows = list(sheet)
+    assert sheet.fieldnames == list(LEADS.readable)
+    keys = [row["id"] for row in rows]
+    assert (len(keys), keys) == (count, sorted(set(keys), reverse=True))
+    if count == COUNT:
+        assert "'=1+1" in {row["name"] for row in rows}
