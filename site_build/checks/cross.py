@@ -211,9 +211,18 @@ class CrossCheck:
             (urls.others, urls.files, self._unread),
             [
                 (
-                    *(each.path, each.address, each.slug, each.aliases, facts[each.path].anchors),
-                    *(each.draft, each.hidden, each.published, each.published > now),
-                    *(each.tags, each.category, each.author),
+                    each.path,
+                    each.address,
+                    each.slug,
+                    each.aliases,
+                    facts[each.path].anchors,
+                    each.draft,
+                    each.hidden,
+                    each.published,
+                    each.published > now,
+                    each.tags,
+                    each.category,
+                    each.author,
                 )
                 for each in documents
             ],

@@ -85,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
     if unread := len(sources) - len(documents):
         sys.stderr.write(
             f"{count(unread, 'file')} could not be read and may be missing here; "
-            "`check` tells why\n"
+            "run `check` to see why\n"
         )
     return int(unread > 0)
 

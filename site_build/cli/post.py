@@ -57,18 +57,18 @@ def run(arguments: argparse.Namespace) -> int:
     content, slug, action = arguments.content, arguments.slug, arguments.action
     console, now = open_console(), datetime.now(UTC).replace(microsecond=0)
     path, raw, before, _ = find_post(content, slug)
-    place, is_draft = content / path, action == "withdraw"
+    place, is_draft, rules = content / path, action == "withdraw", find_dialect(content).rules
     date = f"{getattr(arguments, 'instant', now):%Y-%m-%dT%H:%M:%SZ}"
     if action == "schedule" and arguments.instant <= now:
         raise BuildError(f"{date} is past; `post publish {slug}` publishes it now", 2)
     changed = raw
     if is_draft or not (before and before.hidden):  # what is hidden stays so
         changed = change_line(raw, "status", "draft" if is_draft else None)
-    meant, _ = read_document(path, changed, find_dialect(content).rules)
+    meant, _ = read_document(path, changed, rules)
     is_dated = meant and meant.published <= now and STARTED.encode() not in raw
     if action == "schedule" or not (is_draft or is_dated):
         changed = change_line(changed, "date", date)
-    after, findings = read_document(path, changed, find_dialect(content).rules)
+    after, findings = read_document(path, changed, rules)
     if after and (after.draft, after.slug) != (is_draft, slug):
         raise BuildError(f"{place} has a head that cannot be changed line by line; edit it")
     if after is None and (before or not is_draft):

@@ -97,8 +97,14 @@ _NEEDED = {"ARTICLE": HOUSE.post, "PAGE": HOUSE.page, "INDEX": ""}
 """Pages that a journal always has, and where they are if the settings give no address."""
 _OF_PELICAN: Mapping[str, Any] = {
     "DIRECT_TEMPLATES": [
-        *("index", "journal", "tags", "categories", "authors", "archives"),
-        *("404", "contact_thanks"),
+        "index",
+        "journal",
+        "tags",
+        "categories",
+        "authors",
+        "archives",
+        "404",
+        "contact_thanks",
     ],
     "PAGINATED_TEMPLATES": dict.fromkeys(("index", "journal", "tag", "category", "author")),
 }

@@ -25,7 +25,9 @@ FAULTS: dict[str, tuple[str, str, int, str]] = {
     ),
     "draft": ("title: A\nslug: draft\ndate: 2026-03-01\ndraft: true", BODY, 5, "`status: draft`"),
     "tags-map": (
-        *("title: A\nslug: tags-map\ndate: 2026-03-01\ntags: {a: b}", BODY, 5),
+        "title: A\nslug: tags-map\ndate: 2026-03-01\ntags: {a: b}",
+        BODY,
+        5,
         "is a mapping, not a list; write `tags: [one, two]`",
     ),
     "blank": ("title: A\nslug: two words\ndate: 2026-03-01", BODY, 3, "`slug: two-words`"),

@@ -323,9 +323,18 @@ def test_a_head_in_braces_is_read_key_by_key() -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *("status: published", "draft: false", "Draft = no", "published: true", "hidden: off"),
-        *("title: Draft", "tags: [draft, private]", "series: Hidden", "# status: draft"),
-        *("tags: ink, draft", "tags: draft, hidden: no", "summary: >\n  Nothing\n  hidden"),
+        "status: published",
+        "draft: false",
+        "Draft = no",
+        "published: true",
+        "hidden: off",
+        "title: Draft",
+        "tags: [draft, private]",
+        "series: Hidden",
+        "# status: draft",
+        "tags: ink, draft",
+        "tags: draft, hidden: no",
+        "summary: >\n  Nothing\n  hidden",
     ],
 )
 def test_other_heads_withdraw_nothing(line: str) -> None:
@@ -466,8 +475,16 @@ def test_a_file_that_no_disk_or_site_can_take_is_left_out(good_desk: Desk) -> No
     )
     good_desk.write("pages/404.md", "---\ntitle: Gone\nslug: '404'\n---\n\nWords.\n")
     done = run(
-        *(sys.executable, "-m", "site_build", "build", "--content", good_desk.content),
-        *("--output", good_desk.output, "--settings", good_desk.content.parent / "pelicanconf.py"),
+        sys.executable,
+        "-m",
+        "site_build",
+        "build",
+        "--content",
+        good_desk.content,
+        "--output",
+        good_desk.output,
+        "--settings",
+        good_desk.content.parent / "pelicanconf.py",
     )
     assert done.returncode == 3, done.stdout + done.stderr
     assert f"images/{'x' * 217}.svg:1:1  error  the file's name has 221 bytes" in done.stdout
@@ -541,6 +558,8 @@ def test_sources_are_kept_apart_and_only_as_long_as_a_build_needs_them(good_desk
 
     kept = [path.read_text("utf-8") for path in (good_desk.output / KEPT_FOLDER).iterdir()]
     assert len(kept) == 22
+    public = {path.read_bytes() for path in good_desk.output.rglob("site/**/*") if path.is_file()}
+    assert public.isdisjoint(text.encode() for text in kept)
     assert sorted(e[-3:-2] for e in kept if "Words of" in e) == ["4", "5"]
     assert not any("draft" in text for text in kept)
 

@@ -123,7 +123,9 @@ def test_files_that_cannot_be_read_are_owned_up_to(full_desk: Desk) -> None:
 
     assert done.returncode == 1
     assert "begun" in done.stdout
-    assert done.stderr == "2 files could not be read and may be missing here; `check` tells why\n"
+    assert (
+        done.stderr == "2 files could not be read and may be missing here; run `check` to see why\n"
+    )
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_a_full_pipe_stops_no_watcher(desk: Desk) -> None:
         for number in range(1, edits + 1):
             edit(desk, number)
         began = datetime.now(UTC)
-        wait_until(lambda: (beat := Heartbeat.read(desk.output)) is None or beat.failure == "")
+        wait_until(lambda: bool((beat := Heartbeat.read(desk.output)) and not beat.failure))
         assert said.read(filled) == b"." * filled
         edit(desk, edits + 1)
         lines: list[bytes] = []

@@ -77,8 +77,9 @@ async def test_each_door_knows_the_slug(make_edge: Any, builds: Path) -> None:
             assert f"{ORIGIN}/journal/{former}/" in entries
             assert uri in feed
             assert await status_of(edge, f"/cards/{quote(slug)}.png") == 200
-            assert await status_of(edge, f"/contact/?about={quote(slug)}") in {200, 404}
-            assert await status_of(edge, f"/journal/{quote(slug.swapcase())}/") in {200, 404}
+            has_case = slug.swapcase() != slug
+            status = await status_of(edge, f"/journal/{quote(slug.swapcase())}/")
+            assert status == (404 if has_case else 200)
         pages = [await read_json(edge, f"{POSTS}?limit=1", key)]
         while "next" in pages[-1]:
             pages.append(await read_json(edge, pages[-1]["next"], key))
