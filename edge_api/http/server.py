@@ -30,6 +30,8 @@ KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
 DRAIN_SECONDS: Final = 2.0
 """Time after the signal in which requests are still accepted, while readiness fails."""
+NEWEST_SECONDS: Final = 0.1
+"""Time after that in which the requests of the connections that were accepted last arrive."""
 GRACE_SECONDS: Final = 10.0
 """Time limit for running requests after that; then connections are aborted."""
 LINGER_SECONDS: Final = 2.0
@@ -381,11 +383,16 @@ def handle_signals() -> asyncio.Event:
 
 
 async def serve_until(
-    ending: asyncio.Event, servers: Iterable[Server], drain: Callable[[], None]
+    ending: asyncio.Event, servers: Sequence[Server], drain: Callable[[], None]
 ) -> None:
     """Serve until the event, then report not ready for a while, then stop."""
     await ending.wait()
     drain()
     _log.info("stopping: requests in progress are answered first")
     await asyncio.sleep(DRAIN_SECONDS)
+    for each in servers:
+        each.stop_accepting()
+    # aiohttp drops what a connection receives whose task did not begin before it stops, and holds
+    # it open for `GRACE_SECONDS`.
+    await asyncio.sleep(NEWEST_SECONDS)
     await asyncio.gather(*(each.stop() for each in servers))

@@ -171,7 +171,8 @@ class BoundTool:
         """The JSON Schema of the result."""
         success = self._first.responses[0].schema
         assert success is not None  # noqa: S101  a tool has a result
-        schema: Json = simplify_schema(self.tool.output or success)
+        result = self.tool.output or (success() if callable(success) else success)
+        schema: Json = simplify_schema(result)
         return schema
 
     async def call(self, service: Service, actor: Actor, arguments: Mapping[str, Any]) -> Json:

@@ -168,8 +168,9 @@ class SuccessResponse:
 
     status: int
     description: str
-    schema: Schema | None = None
-    """Of the JSON body; `None` where there is none."""
+    schema: Schema | Callable[[], Schema] | None = None
+    """Of the JSON body, or a function that returns it when documents are made; `None` where there
+    is none."""
     example: Any = None
     """A value, or a function that returns it when documents are made."""
     headers: Mapping[str, str] = field(default_factory=dict)

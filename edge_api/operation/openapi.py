@@ -262,7 +262,8 @@ def _success(success: SuccessResponse) -> Json:
     if success.schema is not None:
         value = success.example() if callable(success.example) else success.example
         example = {"example": value} if value is not None else {}
-        value, text = ({"schema": _ref(success.schema), **example}, {"schema": {"type": "string"}})
+        schema = success.schema() if callable(success.schema) else success.schema
+        value, text = ({"schema": _ref(schema), **example}, {"schema": {"type": "string"}})
         entry["content"] = {kind: value if "json" in kind else text for kind in success.media_types}
     if success.links:
         entry["links"] = dict(success.links)

@@ -142,13 +142,18 @@ class BigServer:
         self.url = f"http://127.0.0.1:{server.port}"
         self._stack = ExitStack()
 
-    async def ask_for_much(self) -> socket.socket:
-        """Ask for the big answer and read nothing; return when as much as possible was sent."""
+    async def connect(self) -> socket.socket:
+        """Connect and send nothing."""
         client = self._stack.enter_context(socket.socket())
         client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         client.settimeout(0)
         loop = asyncio.get_running_loop()
         await loop.sock_connect(client, ("127.0.0.1", self.server.port))
+        return client
+
+    async def ask_for_much(self) -> socket.socket:
+        """Ask for the big answer and read nothing; return when as much as possible was sent."""
+        client, loop = await self.connect(), asyncio.get_running_loop()
         await loop.sock_sendall(client, PING.replace(b"/api/public/ping", b"/big"))
         await asyncio.sleep(0.2)
         return client
@@ -204,6 +209,29 @@ async def test_clients_that_read_nothing_shut_nobody_out(big_server: BigServer) 
 
     counts = [await read_to_end(client) for client in held]
     assert counts[0] < BIG
+
+
+async def test_the_last_connection_is_answered(
+    big_server: BigServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is accepted in the very turn in which the service stops, and asks a little later."""
+    monkeypatch.setattr(server_module, "DRAIN_SECONDS", 0.0)
+    loop, ending = asyncio.get_running_loop(), asyncio.Event()
+    ending.set()
+    accepted = big_server.server.runner.server
+    assert accepted is not None
+    client = await big_server.connect()
+    for _ in range(1000):
+        if accepted.connections:
+            break
+        await asyncio.sleep(0)
+
+    serving = server_module.serve_until(ending, [big_server.server], lambda: None)
+    stopping = asyncio.create_task(serving)
+    await asyncio.sleep(0.03)
+    await loop.sock_sendall(client, PING)
+    assert (await loop.sock_recv(client, 1024)).startswith(b"HTTP/1.1 200 ")
+    await stopping
 
 
 async def test_an_answer_that_nobody_reads_is_broken_off(
