@@ -18,7 +18,8 @@ from aiohttp import web
 from edge_api.auth.actor import Actor
 from edge_api.db.problems import Problem
 from edge_api.http.admission import Admission, Admitted
-from edge_api.http.endpoint import check_media_type, compress, read_bytes
+from edge_api.http.body import check_media_type, read_bytes
+from edge_api.http.endpoint import compress
 from edge_api.http.headers import API_HEADERS
 from edge_api.http.response import PreparedResponse, Request, StreamedResponse, joined_header
 from edge_api.mcp.operations import BODY, MCP

@@ -7,8 +7,8 @@ from typing import Any
 import brotli
 import pytest
 
+from edge_api.http import body as body_module
 from edge_api.http import dispatch as app_module
-from edge_api.http import endpoint as body_module
 from edge_api.http import server as server_module
 from edge_api.http.response import Request, assign_request_id
 from edge_api.leads.service import Leads

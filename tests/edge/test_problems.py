@@ -16,7 +16,7 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys
 from edge_api.db.problems import PROBLEMS, Code
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.http import endpoint as body_module
+from edge_api.http import body as body_module
 from edge_api.journal.builds import BuildManager
 from edge_api.net.signatures import sign
 from edge_api.operation.model import AnyOperation

@@ -1,0 +1,165 @@
+"""The body of a request, read within limits of size and time, decompressed and decoded."""
+
+import asyncio
+import gzip
+import zlib
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import brotli
+import orjson
+from aiohttp import HttpVersion11, web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from edge_api.db.problems import Problem
+from edge_api.db.types import refuse_inexact
+from edge_api.http.response import Request
+from edge_api.operation.model import Body, check_body
+from edge_api.operation.service import FORM
+
+CODINGS: Final = ("gzip", "deflate", "br")
+"""Content codings that are undone when a body is read."""
+_BROKEN: Final = (EOFError, gzip.BadGzipFile, zlib.error, brotli.error)
+_CHARSETS: Final = (None, "utf-8", "utf8")
+_CLOSE: Mapping[str, str] = {"Connection": "close"}
+"""Of a body that was not read to its end, nobody knows where the next request begins."""
+MAX_FORM_FIELDS: Final = 100  # members of a form; none of ours has a third of that
+BODY_TIMEOUT_SECONDS: Final = 10.0  # time limit for the whole body: aiohttp itself has none
+
+
+async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> bytes:
+    """Return the whole body; `too_large` is the sentence of that problem.
+
+    Raises Problem `too_large` beyond `max_bytes` (after decompression), `body_timeout`,
+    `unsupported_media_type` for an unknown coding, `invalid` for a broken one.
+    """
+    coding = _check_coding(request)
+    if (request.content_length or 0) > max_bytes:
+        raise _too_large(max_bytes, too_large)
+    _meet_expectation(request)
+    try:
+        async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
+            raw = await _collect(request, max_bytes, too_large)
+        body = _decompress(raw, coding, max_bytes + 1)
+    except TimeoutError:
+        raise Problem("body_timeout", headers=_CLOSE) from None
+    except (HttpProcessingError, web.RequestPayloadError, *_BROKEN):
+        raise Problem(
+            "invalid", "The body's transfer or content coding is broken", headers=_CLOSE
+        ) from None
+    except ConnectionError:  # nobody is left to read this, and it is no error of ours
+        raise Problem("invalid", "The connection ended before the body", headers=_CLOSE) from None
+    if len(body) > max_bytes:
+        raise _too_large(max_bytes, too_large)
+    return body
+
+
+def _decompress(raw: bytes, coding: str, most: int) -> bytes:
+    """Return a body without its coding, or `most` or more bytes of it. Raises one of `_BROKEN`."""
+    if not raw or coding == "identity":
+        return raw
+    if coding == "gzip":
+        return gzip.GzipFile(fileobj=BytesIO(raw)).read(most)
+    if coding == "br":
+        decoder = brotli.Decompressor()
+        body = decoder.process(raw, output_buffer_limit=most)  # type: ignore[call-arg]
+        is_whole = decoder.is_finished()
+    else:  # some clients leave out the header of RFC 1950, section 2.2
+        has_header = raw[0] & 0xF == zlib.DEFLATED
+        inflater = zlib.decompressobj(zlib.MAX_WBITS if has_header else -zlib.MAX_WBITS)
+        body, is_whole = inflater.decompress(raw, most), inflater.eof and not inflater.unused_data
+    if len(body) < most and not is_whole:
+        raise EOFError
+    return body
+
+
+def _check_coding(request: Request) -> str:
+    """Return the content coding; refuse one that cannot be undone (RFC 9110, 8.4; 9112, 6.1)."""
+    if request.headers.get("Transfer-Encoding", "chunked").lower() != "chunked":
+        raise Problem(
+            "invalid",
+            "Of transfer codings, only chunked is known: compress with Content-Encoding",
+            headers=_CLOSE,
+        )
+    coding = request.headers.get("Content-Encoding", "identity").lower()
+    if coding not in (*CODINGS, "identity"):
+        known = ", ".join(CODINGS)
+        raise Problem(
+            "unsupported_media_type",
+            f"Known codings are {known}",
+            headers={"Accept-Encoding": known},
+        )
+    return coding
+
+
+def _meet_expectation(request: Request) -> None:
+    """Ask for the body where the client waits for that (RFC 9110, section 10.1.1)."""
+    expected = request.headers.get("Expect")
+    if expected is None or request.transport is None:
+        return
+    if expected.lower() != "100-continue":
+        raise Problem("invalid", "Of expectations, only 100-continue is known", headers=_CLOSE)
+    if request.version >= HttpVersion11:
+        request.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+
+
+async def _collect(request: Request, max_bytes: int, too_large: str) -> bytes:
+    chunks = bytearray()
+    async for chunk in request.content.iter_any():
+        chunks += chunk
+        if len(chunks) > max_bytes:
+            raise _too_large(max_bytes, too_large)
+    return bytes(chunks)
+
+
+def _too_large(max_bytes: int, sentence: str) -> Problem:
+    usual = f"The body is larger than {max_bytes // 1024} KiB"
+    return Problem("too_large", sentence or usual, headers=_CLOSE)
+
+
+def check_media_type(request: Request, body: Body[Any]) -> None:
+    """Raise Problem `unsupported_media_type` unless the body is of its type, in UTF-8."""
+    if "Content-Type" not in request.headers and not body.requires_media_type:
+        return
+    charset = request.charset
+    if request.content_type != body.media_type or (charset and charset.lower()) not in _CHARSETS:
+        raise Problem("unsupported_media_type", f"Send the body as {body.media_type} in UTF-8")
+
+
+def decode(raw: bytes, body: Body[Any]) -> Any:
+    """Return the validated JSON or form. Raises Problem `invalid` that names the member."""
+    try:
+        value = read_form(raw) if body.media_type == FORM else orjson.loads(raw)
+        if body.keeps_numbers:
+            refuse_inexact(raw)
+    except orjson.JSONDecodeError as error:
+        raise Problem("invalid", _json_sentence(raw, error), sqlstate="PGRST102") from None
+    except ValueError as error:
+        raise Problem("invalid", f"body: {error}", sqlstate="22P02") from None
+    return check_body(body.check, value)
+
+
+def read_form(raw: bytes) -> dict[str, str | list[str]]:
+    """Return the members of a form, a repeated one as a list. Raises Problem `invalid`."""
+    try:
+        members = parse_qs(
+            raw.decode("ascii"),
+            keep_blank_values=True,
+            errors="strict",
+            max_num_fields=MAX_FORM_FIELDS,
+        )
+    except ValueError:
+        raise Problem(
+            "invalid", f"The form is not in UTF-8, or has more than {MAX_FORM_FIELDS} members"
+        ) from None
+    return {name: values if len(values) > 1 else values[0] for name, values in members.items()}
+
+
+def _json_sentence(raw: bytes, error: orjson.JSONDecodeError) -> str:
+    if not raw:
+        return "The body is empty: send a JSON value"
+    if not error.doc:  # orjson has no text to show where the bytes are none
+        return "The body is not in UTF-8"
+    return f"The body is not valid JSON (line {error.lineno}, column {error.colno})"
