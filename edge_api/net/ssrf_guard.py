@@ -116,7 +116,7 @@ class SsrfGuard:
     ) -> None:
         """`ssl` has the trusted certificates (default: those of the system)."""
         self._allowed = allowed
-        self._ssl = ssl or system_ssl_context()
+        self._ssl = ssl
         self._resolve = resolve
 
     @asynccontextmanager
@@ -130,7 +130,9 @@ class SsrfGuard:
         self.check(url.host or "")
         sent = {"Accept-Encoding": "identity", **headers}
         connector = aiohttp.TCPConnector(
-            resolver=_Resolver(self), ssl=self._ssl, socket_factory=self._open_socket
+            resolver=_Resolver(self),
+            ssl=self._ssl or system_ssl_context(),
+            socket_factory=self._open_socket,
         )
         async with (
             aiohttp.ClientSession(
