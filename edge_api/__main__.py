@@ -63,8 +63,10 @@ def main(arguments: list[str] | None = None, prog: str = _PROG) -> int:
     """Run one command. Returns its exit code: 0, 1 for failure, 2 for wrong usage or settings."""
     arguments = sys.argv[1:] if arguments is None else arguments
     gc.disable()  # loading modules makes no garbage; looking for it takes a tenth of the time
-    parsed = make_parser(arguments, prog).parse_args(arguments)
-    gc.enable()
+    try:
+        parsed = make_parser(arguments, prog).parse_args(arguments)
+    finally:
+        gc.enable()
     errors, code = [], 1
     try:
         return _run(parsed)

@@ -130,8 +130,12 @@ def apply_range(pairs: Pairs, headers: Mapping[str, str]) -> Pairs:
 
     A range of other units is ignored, as RFC 9110 (section 14.2) wants. Raises Problem `invalid`.
     """
-    text = headers.get("Range", "").removeprefix("items=")
-    if not text or "=" in text or headers.get("Range-Unit", "items").lower() != "items":
+    text = headers.get("Range", "").lower().removeprefix("items=")
+    if (
+        "Range" not in headers
+        or "=" in text
+        or headers.get("Range-Unit", "items").lower() != "items"
+    ):
         return pairs
     found = _ITEMS.fullmatch(text)
     first, last = (int(found[1]), found[2]) if found else (0, "")
@@ -187,9 +191,11 @@ def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> 
     """Return the options of a write's response. Raises Problem `invalid`."""
     prefer = request.headers.get("Prefer")
     for each in _preferences(prefer):
-        if each.startswith("resolution=") or each == "tx=rollback":
-            name = each.partition("=")[0]
-            raise Problem("invalid", f"Prefer: {name} is not supported; {_HINTS[method]}")
+        if each.startswith("resolution="):
+            raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
+        if each == "tx=rollback":
+            reason = "is not supported: every write is stored; leave it out"
+            raise Problem("invalid", f"Prefer: tx=rollback {reason}")
     applied_preferences(prefer, _WRITE_PREFERENCES)
     selection = parse_selection(table, single_values(request.pairs, ("select",)).get("select", ""))
     return ReturnOptions(

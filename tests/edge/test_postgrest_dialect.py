@@ -71,6 +71,7 @@ async def admin(edge: Any) -> Admin:
         ({"Range": "0-4"}, "", 0, 4),
         ({"Range": "0-4", "Range_Unit": "items"}, "", 0, 4),
         ({"Range": "items=0-4"}, "", 0, 4),
+        ({"Range": "Items=0-4"}, "", 0, 4),
         ({"Range": "5-5", "Range_Unit": "Items"}, "", 5, 5),
         ({"Range": "110-129"}, "", 110, 119),
         ({"Range": "0-999"}, "", 0, 119),
@@ -301,8 +302,18 @@ async def test_a_counted_read_has_the_link_too(admin: Admin) -> None:
 @pytest.mark.parametrize(
     "number",
     [
-        *("0", "-1", "0.1", "1.5e-7", "1e2", "9007199254740993", "18446744073709551615"),
-        *("-9223372036854775807", "1e19", "3.141592653589793", "100e-2", "5e-324"),
+        "0",
+        "-1",
+        "0.1",
+        "1.5e-7",
+        "1e2",
+        "9007199254740993",
+        "18446744073709551615",
+        "-9223372036854775807",
+        "1e19",
+        "3.141592653589793",
+        "100e-2",
+        "5e-324",
     ],
 )
 async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> None:
@@ -318,7 +329,8 @@ async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> 
     _, _, text = await admin.ask("GET", "spam_reasons=not.is.null&order=name")
     rows = [row["spam_reasons"] for row in json.loads(text)]
     assert rows == [[[json.loads(number)]], {"a": json.loads(number)}]
-    assert isinstance(rows[1]["a"], float) or "e" in number or rows[1]["a"] == int(number)
+    if "e" not in number:  # 1e2 is 100 in PostgreSQL
+        assert type(rows[0][0][0]) is type(rows[1]["a"]) is type(json.loads(number))
 
 
 @pytest.mark.parametrize(
@@ -345,7 +357,7 @@ async def test_a_number_that_would_change_is_refused(admin: Admin, number: str, 
         headers = {"Content-Type": "application/json"}
         message, code = await admin.error(method, data=data, headers=headers)
         assert message.startswith(words)
-        assert message.endswith("send it as a string")
+        assert message.endswith("as a string")
         assert code == "22P02"
     assert await admin.names("spam_reasons=not.is.null") == []
 
