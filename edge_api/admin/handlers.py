@@ -96,6 +96,7 @@ async def read_rows(
     The total and the address of the next rows come with CSV, which looks whole to its reader, and
     where the total is preferred.
     """
+    _refuse_profile(request.headers)
     applied = applied_preferences(request.headers.get("Prefer"), _READ_PREFERENCES)
     media_type = negotiate_media_type(request.headers.get("Accept"))
     pairs = apply_range(request.pairs, request.headers)
@@ -189,6 +190,7 @@ def check_query_names(method: str, names: Iterable[str]) -> None:
 
 def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
     """Return the options of a write's response. Raises Problem `invalid`."""
+    _refuse_profile(request.headers)
     prefer = request.headers.get("Prefer")
     for each in _preferences(prefer):
         if each.startswith("resolution="):
@@ -221,6 +223,12 @@ def _encode(kind: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -
     if kind == SINGLE:
         return OperationResult(singleton(rows), media_type=SINGLE, **more)
     return OperationResult(rows, **more)
+
+
+def _refuse_profile(headers: Mapping[str, str]) -> None:
+    for name in ("Accept-Profile", "Content-Profile"):
+        if headers.get(name, "public") != "public":
+            raise Problem("invalid", f"{name}: there is one schema, public; leave it out")
 
 
 def _actor(request: OperationRequest[Any, Any]) -> Actor:

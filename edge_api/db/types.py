@@ -202,7 +202,7 @@ def refuse_inexact(raw: bytes) -> None:
         except ArithmeticError:  # an exponent beyond those of any number
             is_kept = False
         if not is_kept:
-            raise ValueError(f"{text[:40]} has too many digits for a number: send it as a string")
+            raise ValueError(f"{text[:40]} would become another number: send it as a string")
 
 
 Json = Annotated[JsonValue, BeforeValidator(_check_json), ColumnOptions(ColumnType.JSON)]

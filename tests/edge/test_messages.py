@@ -440,6 +440,7 @@ CODINGS = {
     "unknown": (GOOD, b"frob", 415),
     "zstd": (b"\x28\xb5\x2f\xfd\x04\x00\x11\x00\x00{}", b"zstd", 415),
     "zstd in capitals": (GOOD, b"ZSTD", 415),
+    "two lines": (GOOD, b"gzip\r\nContent-Encoding: zstd", 415),
     "twice": (gzip.compress(gzip.compress(GOOD)), b"gzip, gzip", 415),
 }
 
