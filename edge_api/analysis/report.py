@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from hashlib import sha256
+from importlib import import_module
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
@@ -41,7 +42,6 @@ from edge_api.analysis.metrics import (
     measure,
     tokenize,
 )
-from edge_api.analysis.parse import PARSERS
 from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 
 Status = Literal["pass", "warn", "fail", "skipped"]
@@ -236,6 +236,8 @@ class Job:
 
 def report(job: Job) -> Json:
     """Return the report of a document, without the related posts of the journal."""
+    from edge_api.analysis.parse import PARSERS  # noqa: PLC0415  the edge itself does not parse
+
     document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
     results = apply_rules(gather_facts(document, metrics, job.discovery))
@@ -297,6 +299,7 @@ _NICENESS: Final = 10  # other requests go first
 
 def main() -> None:
     """Answer jobs until the input ends."""
+    import_module("edge_api.analysis.parse")  # before the first job, and before the limits
     for known in LANGUAGES.values():
         if known.flesch is not None:
             load_hyphenation(known.flesch.hyphenation)

@@ -9,15 +9,13 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, SiteFile
-from edge_api.operation.reference.pages import write_markdown
-from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
@@ -36,6 +34,9 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
+
+if TYPE_CHECKING:  # which imports a renderer of Markdown
+    from edge_api.operation.reference.pages import ReferencePage
 
 _log = logging.getLogger(__name__)
 
@@ -139,16 +140,12 @@ def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-MakePages = Callable[[str | None], tuple[ReferencePage, ...]]
-"""Takes the slug of a post that exists, for the examples."""
-
-
 class Reference:
     """Renders the files of the API reference with the current build's templates."""
 
-    def __init__(self, make_pages: MakePages, site_url: str) -> None:
+    def __init__(self, make_pages: "Callable[[str | None], tuple[ReferencePage, ...]]") -> None:
+        """`make_pages` takes the slug of a post that exists, for the examples."""
         self._make_pages = lru_cache(maxsize=1)(make_pages)
-        self._site_url = site_url
         sheets = _read_assets(("swagger_ui/swagger-ui.css", "look.css"))
         scripts = _read_assets(("swagger_ui/swagger-ui-bundle.js", "start.js"))
         self._assets = {**sheets, **scripts}
@@ -184,7 +181,7 @@ class Reference:
         pages = self._make_pages(newest_slug)
         page = next(page for page in pages if page.path == path)
         if name.endswith(MARKDOWN_INDEX):
-            return write_markdown(page, self._site_url).encode()
+            return page.markdown.encode()
         texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
         return _render(folder, DOCS_PAGE, DOCS_BASE_TEMPLATE, texts, {"page": page, "pages": pages})
 

@@ -1,13 +1,13 @@
-"""The example request of an operation in each language, without anything to install."""
+"""The sample request of an operation in each language, without anything to install."""
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode
 
 from edge_api.operation.model import AnyOperation
-from edge_api.operation.reference.values import Code, Example
 from edge_api.operation.service import JSON
 
 Json = Mapping[str, Any]
@@ -37,21 +37,47 @@ def is_callable(operation: AnyOperation) -> bool:
     return succeeds and not operation.is_page and not signed
 
 
-def make_call(operation: AnyOperation, entry: Json, site_url: str) -> Call:
-    """Return the example of `operation`; `entry` is its OpenAPI entry without references."""
-    parameters = [each for each in entry["parameters"] if "example" in each]
+def make_samples(
+    operation: AnyOperation, parameters: Iterable[Json], site_url: str
+) -> tuple[tuple[str, str, str], ...]:
+    """Return the name of each language, as readers and as renderers have it, and its sample.
+
+    There is none of an operation that is not callable. `parameters` are those of its OpenAPI entry,
+    without references.
+    """
+    if not is_callable(operation):
+        return ()
+    call = _make_call(operation, parameters, site_url)
+    return (
+        ("curl", "bash", write_curl(call)),
+        ("Python", "python", write_python(call)),
+        ("JavaScript", "js", write_javascript(call)),
+    )
+
+
+def _make_call(operation: AnyOperation, parameters: Iterable[Json], site_url: str) -> Call:
     path = operation.path
+    pairs: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for each in parameters:
+        name, example = each["name"], each.get("example")
+        if example is None:
+            continue
         if each["in"] == "path":
-            path = path.replace(f"{{{each['name']}}}", quote(str(each["example"]), safe=""))
-    pairs = [pair for each in parameters if each["in"] == "query" for pair in _pairs(each)]
+            path = path.replace(f"{{{name}}}", quote(str(example), safe=""))
+        elif each["in"] == "header":
+            headers[name] = example
+        elif isinstance(example, dict):  # parameters named by columns, of which one is enough
+            pairs |= dict(list(example.items())[:1])
+        elif example != each["schema"].get("default"):
+            pairs[name] = str(example)
     query = urlencode(pairs, safe=":*,().")
     body = next(iter(operation.body.examples.values()), None) if operation.body else None
     return Call(
         method=operation.method,
         url=f"{site_url}{path}{'?' if query else ''}{query}",
         credential=_credential(operation),
-        headers={each["name"]: each["example"] for each in parameters if each["in"] == "header"},
+        headers=headers,
         body=body,
         is_form=operation.body is not None and operation.body.media_type != JSON,
         variables={
@@ -62,29 +88,11 @@ def make_call(operation: AnyOperation, entry: Json, site_url: str) -> Call:
     )
 
 
-def _pairs(parameter: Json) -> Iterator[tuple[str, str]]:
-    """Yield the pairs of the query; of parameters named by columns the first is enough."""
-    example = parameter["example"]
-    if isinstance(example, dict):
-        yield from list(example.items())[:1]
-    elif example != parameter["schema"].get("default"):
-        yield parameter["name"], str(example)
-
-
 def _credential(operation: AnyOperation) -> Credential:
     if operation.credential == "required":
         return "token" if operation.audience == "mcp" else "key"
     is_clients = operation.error_format == "oauth" and "unauthenticated" in operation.problems
     return "client" if is_clients else "none"
-
-
-def make_examples(call: Call) -> tuple[Example, ...]:
-    """Return the request in each language."""
-    return (
-        Example("curl", Code("bash", write_curl(call))),
-        Example("Python", Code("python", write_python(call))),
-        Example("JavaScript", Code("js", write_javascript(call))),
-    )
 
 
 def write_curl(call: Call) -> str:
@@ -125,20 +133,27 @@ def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
 
 def write_python(call: Call) -> str:
     """Return a program for Python's standard library."""
-    arguments = [_quote(call.url)]
+    imports, arguments = ["import json"], [_quote(call.url)]
+    if call.credential != "none" or call.variables:
+        imports.append("import os")
+    if call.credential == "client":
+        imports.append("from base64 import b64encode")
     if call.body is not None:
         coder = "urlencode" if call.is_form else "json.dumps"
-        literal = _python_literal(call.body, call.variables, "    ")
+        literal = _CONSTANTS.sub(_to_python, _format_body(call, 4, 'os.environ["{}"]'))
         arguments.append(f"data={coder}({literal}).encode()")
+    if call.is_form:
+        imports.append("from urllib.parse import urlencode")
     if call.method != ("GET" if call.body is None else "POST"):
         arguments.append(f"method={_quote(call.method)}")
     if headers := _list_headers(call, _PYTHON_CREDENTIALS):
         arguments.append("headers={\n        " + "\n        ".join(headers) + "\n    }")
-    lines = ",\n    ".join(arguments)
+    imports.append("from urllib.request import Request, urlopen")
+    separator = ",\n    "
     return (
-        f"{_python_imports(call)}\n\n"
-        f"{_PYTHON_CLIENT if call.credential == 'client' else ''}"
-        f"request = Request(\n    {lines},\n)\n"
+        "\n".join(imports)
+        + f"\n\n{_PYTHON_CLIENT if call.credential == 'client' else ''}"
+        + f"request = Request(\n    {separator.join(arguments)},\n)\n"
         "with urlopen(request, timeout=10) as answer:\n"
         "    print(answer.status, json.load(answer))"
     )
@@ -147,21 +162,26 @@ def write_python(call: Call) -> str:
 _PYTHON_CLIENT: Final = """\
 client = f"{os.environ['CLIENT_ID']}:{os.environ['CLIENT_SECRET']}"
 """
-
-
-def _python_imports(call: Call) -> str:
-    reads_environment = call.credential != "none" or call.variables
-    lines = ["import json", *(["import os"] if reads_environment else [])]
-    lines += ["from base64 import b64encode"] if call.credential == "client" else []
-    lines += ["from urllib.parse import urlencode"] if call.is_form else []
-    return "\n".join([*lines, "from urllib.request import Request, urlopen"])
-
-
 _PYTHON_CREDENTIALS: Final[Mapping[Credential, str]] = {
     "key": '"X-API-Key": os.environ["KEY"],',
     "token": '"Authorization": f"Bearer {os.environ[\'ACCESS_TOKEN\']}",',
     "client": '"Authorization": f"Basic {b64encode(client.encode()).decode()}",',
 }
+_CONSTANTS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
+"""A string of JSON, which is one of Python too, or a constant, which is not."""
+
+
+def _to_python(constant: re.Match[str]) -> str:
+    return {"true": "True", "false": "False", "null": "None"}.get(constant[0], constant[0])
+
+
+def _format_body(call: Call, indent: int, variable: str) -> str:
+    """Return the body as JSON; `variable` formats the name that stands for a placeholder."""
+    text = json.dumps(call.body, ensure_ascii=False, indent=indent)
+    text = text.replace("\n", "\n" + " " * indent)
+    for placeholder, name in call.variables.items():
+        text = text.replace(_quote(placeholder), variable.format(name))
+    return text
 
 
 def _list_headers(call: Call, credentials: Mapping[Credential, str]) -> list[str]:
@@ -171,50 +191,19 @@ def _list_headers(call: Call, credentials: Mapping[Credential, str]) -> list[str
     return lines + [f"{_quote(name)}: {_quote(value)}," for name, value in call.headers.items()]
 
 
-def _python_literal(value: Any, variables: Mapping[str, str], margin: str) -> str:
-    inner = f"{margin}    "
-    match value:
-        case dict():
-            members = (
-                f"{_quote(name)}: {_python_literal(each, variables, inner)}"
-                for name, each in value.items()
-            )
-            return _wrap("{}", members, margin, inner)
-        case list() | tuple():
-            items = (_python_literal(each, variables, inner) for each in value)
-            return _wrap("[]", items, margin, inner)
-        case str():
-            name = variables.get(value)
-            return f'os.environ["{name}"]' if name else _quote(value)
-    return str(value)
-
-
-def _wrap(brackets: str, lines: Iterator[str], margin: str, inner: str) -> str:
-    content = "".join(f"\n{inner}{line}," for line in lines)
-    return f"{brackets[0]}{content}\n{margin}{brackets[1]}" if content else brackets
-
-
 def write_javascript(call: Call) -> str:
     """Return a module for Node.js 20 or later."""
-    options = list(_javascript_options(call))
-    joined = "".join(f"\n  {option}," for option in options)
-    given = f", {{{joined}\n}}" if options else ""
+    options = [] if call.method == "GET" else [f"method: {_quote(call.method)}"]
+    if headers := _list_headers(call, _JAVASCRIPT_CREDENTIALS):
+        options.append("headers: {\n    " + "\n    ".join(headers) + "\n  }")
+    if call.body is not None:
+        coder = "new URLSearchParams" if call.is_form else "JSON.stringify"
+        options.append(f"body: {coder}({_format_body(call, 2, 'process.env.{}')})")
+    given = ", {" + "".join(f"\n  {option}," for option in options) + "\n}" if options else ""
     return (
         f"const answer = await fetch({_quote(call.url)}{given});\n"
         "console.log(answer.status, await answer.json());"
     )
-
-
-def _javascript_options(call: Call) -> Iterator[str]:
-    if call.method != "GET":
-        yield f"method: {_quote(call.method)}"
-    if headers := _list_headers(call, _JAVASCRIPT_CREDENTIALS):
-        yield "headers: {\n    " + "\n    ".join(headers) + "\n  }"
-    if call.body is not None:
-        text = json.dumps(call.body, ensure_ascii=False, indent=2).replace("\n", "\n  ")
-        for placeholder, variable in call.variables.items():
-            text = text.replace(_quote(placeholder), f"process.env.{variable}")
-        yield f"body: {'new URLSearchParams' if call.is_form else 'JSON.stringify'}({text})"
 
 
 _JAVASCRIPT_CREDENTIALS: Final[Mapping[Credential, str]] = {
