@@ -140,7 +140,8 @@ def write_python(call: Call) -> str:
         imports.append("from base64 import b64encode")
     if call.body is not None:
         coder = "urlencode" if call.is_form else "json.dumps"
-        literal = _CONSTANTS.sub(_to_python, _format_body(call, 4, 'os.environ["{}"]'))
+        body = _format_body(call, 4, 'os.environ["{}"]')
+        literal = _STRING_OR_CONSTANT.sub(lambda found: _PYTHON.get(found[0], found[0]), body)
         arguments.append(f"data={coder}({literal}).encode()")
     if call.is_form:
         imports.append("from urllib.parse import urlencode")
@@ -167,12 +168,9 @@ _PYTHON_CREDENTIALS: Final[Mapping[Credential, str]] = {
     "token": '"Authorization": f"Bearer {os.environ[\'ACCESS_TOKEN\']}",',
     "client": '"Authorization": f"Basic {b64encode(client.encode()).decode()}",',
 }
-_CONSTANTS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
-"""A string of JSON, which is one of Python too, or a constant, which is not."""
-
-
-def _to_python(constant: re.Match[str]) -> str:
-    return {"true": "True", "false": "False", "null": "None"}.get(constant[0], constant[0])
+_STRING_OR_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
+"""Of JSON; a string is one of Python too."""
+_PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
 
 
 def _format_body(call: Call, indent: int, variable: str) -> str:
