@@ -220,13 +220,11 @@ class _Schemas:
         return max(owners, key=lambda each: len(each.get("properties", ())), default={})
 
     def find_example(self, schema: Json) -> Any:
-        """Return an example of a schema, its items or its first choice; else `None`."""
+        """Return an example of a schema, its first choice or its items; else `None`."""
         schema = self._dereference(schema)
+        schema = self._dereference(next(iter(schema.get("anyOf", ())), schema))
         if schema.get("type") == "array":
-            item = self.find_example(schema["items"])
-            return None if item is None else [item]
-        if "anyOf" in schema:
-            return self.find_example(schema["anyOf"][0])
+            return [item] if (item := self.find_example(schema["items"])) is not None else None
         return next(iter(schema.get("examples", ())), None)
 
     def _name_type(self, schema: Json) -> str:

@@ -32,9 +32,9 @@ class Call:
 
 def is_callable(operation: AnyOperation) -> bool:
     """Return whether a program can call it: it is no page, and needs no signature."""
-    signed = operation.body is not None and operation.body.verify_signature is not None
-    succeeds = any(_FIRST_SUCCESS <= each.status < _FIRST_REDIRECT for each in operation.responses)
-    return succeeds and not operation.is_page and not signed
+    if operation.is_page or (operation.body and operation.body.verify_signature):
+        return False
+    return any(_FIRST_SUCCESS <= each.status < _FIRST_REDIRECT for each in operation.responses)
 
 
 def make_samples(
@@ -103,7 +103,10 @@ def write_curl(call: Call) -> str:
     parts += _CURL_CREDENTIALS[call.credential]
     parts += [f"-H {_quote_shell(f'{name}: {value}')}" for name, value in call.headers.items()]
     if call.is_form:
-        parts += [_curl_member(call, name, value) for name, value in call.body.items()]
+        for name, value in call.body.items():
+            variable = call.variables.get(value)
+            member = f'"{name}=${variable}"' if variable else _quote_shell(f"{name}={value}")
+            parts.append(f"--data-urlencode {member}")
     elif call.body is not None:
         text = json.dumps(call.body, ensure_ascii=False, indent=2)
         parts += [f"-H 'Content-Type: {JSON}'", f"-d {_quote_shell(text, call.variables)}"]
@@ -116,12 +119,6 @@ _CURL_CREDENTIALS: Final[Mapping[Credential, list[str]]] = {
     "token": ['-H "Authorization: Bearer $ACCESS_TOKEN"'],
     "client": ['-u "$CLIENT_ID:$CLIENT_SECRET"'],
 }
-
-
-def _curl_member(call: Call, name: str, value: str) -> str:
-    variable = call.variables.get(value)
-    text = f'"{name}=${variable}"' if variable else _quote_shell(f"{name}={value}")
-    return f"--data-urlencode {text}"
 
 
 def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
