@@ -53,8 +53,8 @@ def fetch_latest(settings: Settings, draft: Path) -> int:
 
     Raises StoreRefusal, also where SQLite's `integrity_check` finds damage.
     """
-    printed = _restore(settings, draft, ("-json", "-integrity-check", "full"))
-    return int(json.loads(printed)["txid"], 16)
+    words = ("-json", "-integrity-check", "full")
+    return int(json.loads(_restore(settings, draft, words))["txid"], 16)
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:

@@ -52,8 +52,8 @@ _LEAF, _CUT = 9, 3
 _GAP = 3
 
 _SMALL = 34
-_SOFT = 0.7
-"""How much of the ink the small print has."""
+_SOFT = 22
+"""The step of the ramp that the small print has."""
 _COMPRESS_LEVEL = 3
 """Of zlib: a third more bytes than its level 6, in half the time."""
 _TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
@@ -145,8 +145,7 @@ def _write(sheet: Image.Image, card: Card, font: Font) -> None:
     chosen = choose_font(card.title, font)
     day = (SIZE[1] - _MARGIN + 20, card.day)
     for height, text in ((_MARGIN, site), day) if chosen else (day,):
-        soft = round(_SOFT * (_RAMP - 1))
-        write_line(sheet, (_MARGIN, height), text, soft, (font, _SMALL))
+        write_line(sheet, (_MARGIN, height), text, _SOFT, (font, _SMALL))
     title_font, title = chosen or (font, site)
     size, lines = fit(title, title_font, _TITLE_SIZES, _TITLE_BOX)
     top = _TITLE_TOP + round(size * 0.74)

@@ -10,10 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any, Final
 
-import jinja2
 from limits import parse_many
 from markdown_it import MarkdownIt
 from markupsafe import Markup
@@ -24,7 +22,7 @@ from edge_api.auth.rate_limits import COUNTED_BY, NO_LIMIT
 from edge_api.db.problems import PROBLEMS
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.openapi import non_null_schema
-from edge_api.operation.reference.samples import make_samples
+from edge_api.operation.reference.samples import TEMPLATES, make_samples
 from edge_api.schema.credentials import SCOPES
 from edge_api.schema.highlighting import CodeFormatter
 from edge_api.schema.paths import AUDIENCES, DOCS, GROUPS
@@ -53,13 +51,6 @@ _find_lexer = cache(get_lexer_by_name)
 _FORMATTER: Final = CodeFormatter(nowrap=True)
 _NOT_ALPHANUMERIC: Final = re.compile(r"[^a-z0-9]+")
 _EMPTY_LINES: Final = re.compile(r"\n{3,}")
-_TEMPLATES: Final = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(Path(__file__).parent),
-    undefined=jinja2.StrictUndefined,
-    autoescape=False,  # noqa: S701  Markdown, of sentences of our own
-    trim_blocks=True,
-    lstrip_blocks=True,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +142,7 @@ def make_pages(
 
 
 def _write(template: str, values: Mapping[str, Any], *, is_page: bool) -> str:
-    text = _TEMPLATES.get_template(template).render(values, is_page=is_page)
+    text = TEMPLATES.get_template(template).render(values, is_page=is_page)
     return _EMPTY_LINES.sub("\n\n", text).strip()
 
 
@@ -257,7 +248,7 @@ class _Schemas:
             yield f"Default: `{value if isinstance(value, str) else json.dumps(value)}`."
 
 
-_TEMPLATES.globals |= {
+TEMPLATES.globals |= {
     "credentials": _CREDENTIALS,
     "docs": DOCS,
     "groups": GROUPS,
@@ -267,4 +258,4 @@ _TEMPLATES.globals |= {
     "problems": PROBLEMS,
     "phrases": {str(each.value): each.phrase for each in HTTPStatus},
 }
-_TEMPLATES.filters["json"] = partial(json.dumps, ensure_ascii=False, indent=2)
+TEMPLATES.filters["json"] = partial(json.dumps, ensure_ascii=False, indent=2)

@@ -4,16 +4,18 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
 from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode
+
+import jinja2
 
 from edge_api.operation.model import AnyOperation
 from edge_api.operation.service import JSON
 
 Json = Mapping[str, Any]
 Credential = Literal["none", "key", "token", "client"]
-
-_FIRST_SUCCESS, _FIRST_REDIRECT = 200, 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,19 @@ class Call:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Placeholders in the body, and the names of environment variables for them."""
 
+    @property
+    def sends_json(self) -> bool:
+        """Whether it has a body in JSON."""
+        return self.body is not None and not self.is_form
+
 
 def is_callable(operation: AnyOperation) -> bool:
     """Return whether a program can call it: it is no page, and needs no signature."""
     if operation.is_page or (operation.body and operation.body.verify_signature):
         return False
-    return any(_FIRST_SUCCESS <= each.status < _FIRST_REDIRECT for each in operation.responses)
+    return any(
+        HTTPStatus.OK <= each.status < HTTPStatus.MULTIPLE_CHOICES for each in operation.responses
+    )
 
 
 def make_samples(
@@ -107,7 +116,7 @@ def write_curl(call: Call) -> str:
             variable = call.variables.get(value)
             member = f'"{name}=${variable}"' if variable else _quote_shell(f"{name}={value}")
             parts.append(f"--data-urlencode {member}")
-    elif call.body is not None:
+    elif call.sends_json:
         text = json.dumps(call.body, ensure_ascii=False, indent=2)
         parts += [f"-H 'Content-Type: {JSON}'", f"-d {_quote_shell(text, call.variables)}"]
     return " \\\n  ".join(parts)
@@ -130,44 +139,20 @@ def _quote_shell(text: str, variables: Mapping[str, str] | None = None) -> str:
 
 def write_python(call: Call) -> str:
     """Return a program for Python's standard library."""
-    imports, arguments = ["import json"], [_quote(call.url)]
-    if call.credential != "none" or call.variables:
-        imports.append("import os")
-    if call.credential == "client":
-        imports.append("from base64 import b64encode")
-    if call.body is not None:
-        coder = "urlencode" if call.is_form else "json.dumps"
-        body = _format_body(call, 4, 'os.environ["{}"]')
-        literal = _STRING_OR_CONSTANT.sub(lambda found: _PYTHON.get(found[0], found[0]), body)
-        arguments.append(f"data={coder}({literal}).encode()")
-    if call.is_form:
-        imports.append("from urllib.parse import urlencode")
-    if call.method != ("GET" if call.body is None else "POST"):
-        arguments.append(f"method={_quote(call.method)}")
-    if headers := _list_headers(call, _PYTHON_CREDENTIALS):
-        arguments.append("headers={\n        " + "\n        ".join(headers) + "\n    }")
-    imports.append("from urllib.request import Request, urlopen")
-    separator = ",\n    "
-    return (
-        "\n".join(imports)
-        + f"\n\n{_PYTHON_CLIENT if call.credential == 'client' else ''}"
-        + f"request = Request(\n    {separator.join(arguments)},\n)\n"
-        "with urlopen(request, timeout=10) as answer:\n"
-        "    print(answer.status, json.load(answer))"
-    )
+    body = _format_body(call, 4, 'os.environ["{}"]')
+    body = _STRING_OR_CONSTANT.sub(lambda found: _PYTHON.get(found[0], found[0]), body)
+    return TEMPLATES.get_template("python.jinja").render(call=call, body=body)
 
 
-_PYTHON_CLIENT: Final = """\
-client = f"{os.environ['CLIENT_ID']}:{os.environ['CLIENT_SECRET']}"
-"""
-_PYTHON_CREDENTIALS: Final[Mapping[Credential, str]] = {
-    "key": '"X-API-Key": os.environ["KEY"],',
-    "token": '"Authorization": f"Bearer {os.environ[\'ACCESS_TOKEN\']}",',
-    "client": '"Authorization": f"Basic {b64encode(client.encode()).decode()}",',
-}
 _STRING_OR_CONSTANT: Final = re.compile(r'"(?:[^"\\]|\\.)*"|true|false|null')
 """Of JSON; a string is one of Python too."""
 _PYTHON: Final = {"true": "True", "false": "False", "null": "None"}
+
+
+def write_javascript(call: Call) -> str:
+    """Return a module for Node.js 20 or later."""
+    body = _format_body(call, 2, "process.env.{}")
+    return TEMPLATES.get_template("javascript.jinja").render(call=call, body=body)
 
 
 def _format_body(call: Call, indent: int, variable: str) -> str:
@@ -179,35 +164,15 @@ def _format_body(call: Call, indent: int, variable: str) -> str:
     return text
 
 
-def _list_headers(call: Call, credentials: Mapping[Credential, str]) -> list[str]:
-    lines = [credentials[call.credential]] if call.credential in credentials else []
-    if call.body is not None and not call.is_form:
-        lines.append(f'"Content-Type": "{JSON}",')
-    return lines + [f"{_quote(name)}: {_quote(value)}," for name, value in call.headers.items()]
-
-
-def write_javascript(call: Call) -> str:
-    """Return a module for Node.js 20 or later."""
-    options = [] if call.method == "GET" else [f"method: {_quote(call.method)}"]
-    if headers := _list_headers(call, _JAVASCRIPT_CREDENTIALS):
-        options.append("headers: {\n    " + "\n    ".join(headers) + "\n  }")
-    if call.body is not None:
-        coder = "new URLSearchParams" if call.is_form else "JSON.stringify"
-        options.append(f"body: {coder}({_format_body(call, 2, 'process.env.{}')})")
-    given = ", {" + "".join(f"\n  {option}," for option in options) + "\n}" if options else ""
-    return (
-        f"const answer = await fetch({_quote(call.url)}{given});\n"
-        "console.log(answer.status, await answer.json());"
-    )
-
-
-_JAVASCRIPT_CREDENTIALS: Final[Mapping[Credential, str]] = {
-    "key": '"X-API-Key": process.env.KEY,',
-    "token": "Authorization: `Bearer ${process.env.ACCESS_TOKEN}`,",
-    "client": "Authorization: "
-    "`Basic ${btoa(`${process.env.CLIENT_ID}:${process.env.CLIENT_SECRET}`)}`,",
-}
-
-
 def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
+
+
+TEMPLATES: Final = jinja2.Environment(
+    loader=jinja2.FileSystemLoader(Path(__file__).parent),
+    undefined=jinja2.StrictUndefined,
+    autoescape=False,  # noqa: S701  Markdown and code, of sentences of our own
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+TEMPLATES.filters["quote"] = _quote
