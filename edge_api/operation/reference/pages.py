@@ -104,11 +104,6 @@ def _set_attributes(state: Any) -> None:
 _MARKDOWN: Final = MarkdownIt("commonmark").enable("table")
 _MARKDOWN.core.ruler.push("attributes", _set_attributes)
 _MARKDOWN.add_render_rule("fence", _render_fence)
-_MARKDOWN.add_render_rule(
-    "table_open",
-    lambda *_: '<div class="table-scroll" role="group" aria-label="Table" tabindex="0">\n<table>\n',
-)
-_MARKDOWN.add_render_rule("table_close", lambda *_: "</table>\n</div>\n")
 
 
 def make_pages(

@@ -80,6 +80,18 @@ async def test_a_page_is_made_once(tmp_path: Path, press: Press, reference: Refe
     assert b"<title>A &amp; &lt;B&gt;</title><a href='/docs/'></a><p><em>Words.</em></p>" in later
 
 
+async def test_a_build_of_an_earlier_version_has_the_whole_text(
+    tmp_path: Path, reference: Reference
+) -> None:
+    """Its template asks for a text, and for operations below it, which the text has now."""
+    source = "{{ page.prose.html }}{% for entry in page.entries %}{{ entry.anchor }}{% endfor %}"
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs=source)
+
+    assert b"</a><p><em>Words.</em></p>" in await reference.read(
+        reference.files["/docs/"], ground, "newest"
+    )
+
+
 async def test_a_build_with_another_look_makes_it_anew(
     tmp_path: Path, press: Press, reference: Reference
 ) -> None:
