@@ -129,7 +129,11 @@ def make_pages(
             entry = schemas.resolve_entry(operation)
             samples = make_samples(operation, entry["parameters"], site_url)
             written.append((operation, entry, samples))
-        values = {**shared, "about": [about[tag] for tag in group.tags], "operations": written}
+        values = {
+            **shared,
+            "about": [about.get(tag, "") for tag in group.tags],
+            "operations": written,
+        }
         path, title = f"{DOCS}{slug}/", f"API: {group.name}"
         write = partial(_write, "operations.md", values)
         pages.append(ReferencePage(path, group.name, title, group.description, write))
