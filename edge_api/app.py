@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -59,8 +59,6 @@ from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, require_unrestored
 from edge_api.operation.model import API_VERSION, VERSION
-from edge_api.operation.reference.pages import make_pages
-from edge_api.operation.reference.values import ReferencePage
 from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
@@ -77,6 +75,9 @@ from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_descriptio
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import Dispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
+
+if TYPE_CHECKING:
+    from edge_api.operation.reference.pages import ReferencePage
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +298,9 @@ def make_documents(settings: Settings) -> ApiDocuments:
     def openapi(slug: str | None) -> Document:
         return Document(orjson.dumps(openapi_of(slug)))
 
-    def reference(slug: str | None) -> tuple[ReferencePage, ...]:
+    def reference(slug: str | None) -> "tuple[ReferencePage, ...]":
+        from edge_api.operation.reference.pages import make_pages  # noqa: PLC0415  slow to import
+
         return make_pages(operations, openapi_of(slug), settings.site_url, list_rates(settings))
 
     return ApiDocuments(

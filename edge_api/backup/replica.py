@@ -49,8 +49,12 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
 
 
 def fetch_latest(settings: Settings, draft: Path) -> int:
-    """Restore the latest state; return its number of transactions. Raises StoreRefusal."""
-    return int(json.loads(_restore(settings, draft, ("-json",)))["txid"], 16)
+    """Restore the latest state, and check its integrity; return its number of transactions.
+
+    Raises StoreRefusal, also where SQLite's `integrity_check` finds damage.
+    """
+    words = ("-json", "-integrity-check", "full")
+    return int(json.loads(_restore(settings, draft, words))["txid"], 16)
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:

@@ -70,9 +70,9 @@ def copy_code(folder: Path, step: str = "") -> Path:
     """
     shutil.copytree(ROOT / "edge_api", folder / "edge_api")
     steps = folder / "edge_api" / "db" / "migrations"
-    if step:  # a step may have one file for each engine
-        numbers = {int(each.name.split(".")[0][5:]) for each in steps.glob("step_*.sql")}
-        (steps / f"step_{max(numbers) + 1}.sql").write_text(step)
+    for engine in ("sqlite", "postgresql") if step else ():
+        numbers = {int(each.name.split(".")[0][5:]) for each in steps.glob(f"step_*.{engine}.sql")}
+        (steps / f"step_{max(numbers) + 1}.{engine}.sql").write_text(step)
     compileall.compile_dir(folder / "edge_api", quiet=1)
     return folder
 

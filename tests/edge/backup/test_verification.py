@@ -164,6 +164,25 @@ def test_a_whole_replica_passes_with_the_instant(replicated: Installation) -> No
 
 
 @pytest.mark.size("ci")
+def test_damage_that_was_replicated_is_found(replicated: Installation) -> None:
+    """An index that lacks rows is replicated like any page; a restore must not pass with it."""
+    with replicated.serving() as edge:
+        post(edge, "kept")
+        with closing(sqlite3.connect(replicated.store)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(
+                "UPDATE sqlite_schema SET sql = replace(sql, '(email)', '(name)') "
+                "WHERE name = 'leads_email'"
+            )
+            connection.commit()
+        await_replica(replicated.store)
+        (line,) = (line for line in deep(replicated).splitlines() if line.startswith("- the repl"))
+
+    assert line.startswith("- the replica cannot be restored (")
+    assert "missing from index leads_email" in line
+
+
+@pytest.mark.size("ci")
 def test_rows_that_are_not_in_the_replica_are_found(replicated: Installation) -> None:
     """What was committed while nothing replicated is counted."""
     with replicated.serving() as edge:

@@ -116,7 +116,7 @@ def test_a_page_is_there_as_markdown(reader: Reader, path: str) -> None:
 def test_both_forms_say_the_same(reader: Reader, path: str) -> None:
     """Each member, each kind and each example of the page stands in the Markdown too."""
     page, twin = parse(reader, path), reader.page(f"{path}index.md")
-    names = {cell.text(strip=True) for cell in page.css("table.fields th[scope=row] code")}
+    names = {cell.text(strip=True) for cell in page.css(".operation th[scope=row] code")}
     examples = {block.text().rstrip("\n") for block in page.css(".examples pre")}
 
     assert {name for name in names if f"`{name}`" not in twin} == set()

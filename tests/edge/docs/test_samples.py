@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from edge_api.operation.reference.languages import Call, write_curl, write_javascript, write_python
+from edge_api.operation.reference.samples import Call, write_curl, write_javascript, write_python
 from tools.judges import NODE
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
