@@ -49,6 +49,16 @@ _PLACES = re.compile(
 )
 
 
+_FENCED = re.compile(
+    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
+    r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+_NOT_ENDS = re.compile(r"[^\n]")
+_TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
+"""Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
+
+
 class Marked:
     """A text with its marks, and the way back from a mark to its offset in the text."""
 
@@ -58,9 +68,11 @@ class Marked:
         """How many of the marks are attributes."""
         altered = _FOREIGN.search(text) is not None
         text = _FOREIGN.sub("\ufffd", text)
+        self.prose = blank_code(text)
+        """The text without its code, in which marks would alter what is shown."""
         pieces = []
         done = 0
-        for place in _PLACES.finditer(text):
+        for place in _PLACES.finditer(self.prose):
             at = place.start(place.lastgroup or 0)
             pieces += [text[done:at], self._make(place)]
             done = at
@@ -91,6 +103,34 @@ class Marked:
 
     def _offset(self, number: int) -> int | None:
         return self._offsets[number] if number < len(self._offsets) else None
+
+
+def blank_code(markdown: str) -> str:
+    """Return the text with blanks for fenced code and `x` within lines; offsets stay the same."""
+    if "`" not in markdown and "~~~" not in markdown:
+        return markdown
+    text, at, pieces = _FENCED.sub(lambda code: _NOT_ENDS.sub(" ", code[0]), markdown), 0, []
+    for start, end in _pair_ticks(text):
+        if start >= at and text[start - 1 : start] != "\\":
+            pieces += [text[at:start], _NOT_ENDS.sub("x", text[start:end])]
+            at = end
+    return "".join(pieces) + text[at:]
+
+
+def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each run of backquotes starts and the next one of its length ends, if any does.
+
+    They are paired backwards: to look ahead from each run takes the square of a text's length.
+    """
+    ends: dict[str, int] = {}
+    pairs = []
+    for run in reversed([*_TICKS.finditer(text)]):
+        if run[0] == "\n":
+            ends.clear()
+        elif end := ends.get(run[0]):
+            pairs.append((run.start(), end))
+        ends[run[0]] = run.end()
+    return reversed(pairs)
 
 
 def strip_marks(marked: str) -> str:
