@@ -50,10 +50,11 @@ _PLACES = re.compile(
 
 
 _FENCED = re.compile(
-    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
-    r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
+    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^`\n]*\n"
+    r"(?:(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)",
     re.MULTILINE | re.DOTALL,
 )
+"""Code between fences; without a last one it goes on to the end of the text."""
 _NOT_ENDS = re.compile(r"[^\n]")
 _TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
 """Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
@@ -294,14 +295,7 @@ MOST_OPEN = 500
 MOST_STEPS = 5_000_000
 """Code points between openings and their ends, summed up over one paragraph."""
 
-MOST_COPIES = 200_000_000
-"""Lines that begin something new, times the length of the paragraph that each is cut out of."""
-
-_FENCE = re.compile(r"^(?:`{3,}|~{3,})", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", re.MULTILINE)
-_BEGINNING = re.compile(
-    r"^[ \t>]*+(?:[=*_-][=*_ \t-]*$|#|:[ \t]|!!!|\*?\[[^\]\n]*\]:)", re.MULTILINE
-)
 _COUNTED = (
     (re.compile(r"\[\^"), 2_000, "marks of footnotes"),
     (re.compile(r"^[ \t>]*\[TOC\]", re.MULTILINE), 10, "tables of contents"),
@@ -317,53 +311,26 @@ _PAIRS = {
 
 def find_excess(markdown: str) -> tuple[int, str] | None:
     """Return the offset of the first thing that is too much, and what to do, or None."""
-    text, loose = _blank_fences(markdown)
-    copies = MOST_COPIES // (len(text) + 1)
+    text = blank_code(markdown)
     return (
         next(filter(None, (_count(text, *each) for each in _COUNTED)), None)
-        or _count(text, _FENCE, 5 * copies, "fences")
-        or _count(text, _FENCE, copies, "fences without their ends", loose)
         or _weigh(text, "<", re.compile(r"(?P<open><)|>"), 0)
         or next(_weigh_paragraphs(text), None)
     )
 
 
-def _count(
-    text: str, sign: re.Pattern[str], most: int, name: str, start: int = 0
-) -> tuple[int, str] | None:
-    found = [each.start() for each in sign.finditer(text, start)]
+def _count(text: str, sign: re.Pattern[str], most: int, name: str) -> tuple[int, str] | None:
+    found = [each.start() for each in sign.finditer(text)]
     return (found[most], f"more than {most} {name}; split the text") if len(found) > most else None
 
 
-def _blank_fences(text: str) -> tuple[str, int]:
-    """Return `text` with blanks for fenced code, and from where on a fence stands open."""
-    lines = text.split("\n")
-    opened = -1
-    fence = ""
-    blanks: list[str] = []
-    for number, line in enumerate(lines):
-        if opened < 0 and (found := _FENCE.match(line)):
-            opened, fence, blanks = number, found[0], []
-        elif opened >= 0 and line.rstrip() == fence:
-            lines[opened + 1 : number] = blanks
-            opened = -1
-        elif opened >= 0:
-            blanks.append(" " * len(line))
-    loose = sum(len(line) + 1 for line in lines[:opened]) if opened >= 0 else len(text)
-    return "\n".join(lines), loose
-
-
 def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    is_light = all(_is_light(text, sign) for sign in _PAIRS)
-    if is_light and text.count("\n") * len(text) < MOST_COPIES:
+    if all(_is_light(text, sign) for sign in _PAIRS):
         return  # No paragraph of the text can be too much.
     for paragraph in _PARAGRAPH.finditer(text):
         for sign, ends in _PAIRS.items():
             if offence := _weigh(paragraph[0], sign, ends, paragraph.start()):
                 yield offence
-        most = MOST_COPIES // len(paragraph[0])
-        if offence := _count(paragraph[0], _BEGINNING, most, "blocks without blank lines"):
-            yield paragraph.start() + offence[0], offence[1]
 
 
 def _is_light(text: str, sign: str) -> bool:

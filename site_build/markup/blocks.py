@@ -38,7 +38,7 @@ _PLUGINS: Final = {
     "footnote": footnote_plugin,
 }
 """What reads each kind of block that Python-Markdown has an extension for."""
-_REPLACED: Final = (
+REPLACED: Final = (
     *("empty", "indent", "code", "hashheader", "setextheader", "hr", "olist", "ulist", "quote"),
     *("table", "admonition", "deflist", "defindent"),
 )
@@ -142,7 +142,7 @@ class Blocks(BlockProcessor):
             rules.before("html_block", "markdown_in_html", _hold, {"alt": ends})
         self._reader.use(dollarmath_plugin, allow_labels=False, allow_blank_lines=False)
         self._reader.core.ruler.enableOnly(["normalize", "block"])
-        for name in _REPLACED:
+        for name in REPLACED:
             processors.deregister(name, strict=False)
         for name in ("fenced_code_block", "html_block"):
             md.preprocessors.deregister(name)
@@ -215,7 +215,7 @@ class Blocks(BlockProcessor):
         element = SubElement(parent, token.tag)
         for name, value in token.attrs.items():
             if name == "style":  # of a table's cell
-                element.set("align", str(value).removeprefix("text-align:"))
+                element.set("class", str(value).replace("text-align:", "align-"))
             else:
                 element.set(name, str(value))
         return element
@@ -236,7 +236,7 @@ class Blocks(BlockProcessor):
             parent.tag = "div"
             _make_box(parent, alert[1].lower(), alert[1].title())
             text = text[alert.end() :]
-        if f"\n{text}".find("\n<") >= 0:  # more elements are blocks here than on GitHub
+        if "\n<" in f"\n{text}":  # more elements are blocks here than on GitHub
             text = "\n".join(self._html.run(text.split("\n"))).strip("\n")
         outer, self._given = self._given, text.split("\n\n")
         self.parser.state.set("list" if is_tight else "paragraph")

@@ -265,9 +265,6 @@ def fix_tables(root: Element) -> None:
             cell.tag = "td"  # an empty one, as in a corner, heads nothing
         elif "scope" not in cell.attrib:
             cell.set("scope", "col")
-    for cell in (each for name in ("td", "th") for each in root.iter(name)):
-        if alignment := cell.attrib.pop("align", None):
-            cell.set("class", f"{cell.get('class', '')} align-{alignment}".strip())
     for table in list(root.iter("table")):
         _wrap(table)
 
