@@ -141,6 +141,7 @@ SIGNS: Final[Mapping[str, Sequence[str]]] = {
     "entity": ("&",),
     "em_strong": ("*", "_"),
     "delimiter": ("~",),
+    "many_tildes": ("~~~",),
     "footnote": ("[^",),
 }
 """Of these a text has to hold one for the pattern of that name to fit; others are always tried."""
@@ -172,6 +173,8 @@ class GitHub(Extension):
             md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
         line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
+        many_tildes = inlinepatterns.SimpleTextInlineProcessor(r"(~{3,})")  # strike nothing through
+        md.inlinePatterns.register(many_tildes, "many_tildes", 184)
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
     def reset(self) -> None:
