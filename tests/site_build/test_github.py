@@ -154,6 +154,18 @@ def test_blocks_of_any_text(text: str) -> None:
     assert made == wanted
 
 
+def test_the_libraries_have_what_is_replaced() -> None:
+    """Python-Markdown's own ways to find blocks are gone, and no upgrade brings an unknown one."""
+    stock = Markdown(extensions=["admonition", "def_list", "tables"]).parser.blockprocessors
+    left = vars(_CONVERTER)["_markdown"].parser.blockprocessors
+    kept = ("blocks", "markdown_block", "footnote", "abbr", "reference", "paragraph")
+
+    assert [name for name in REPLACED if name not in stock] == []
+    assert [name for name in REPLACED if name in left] == []
+    assert [name for name in kept if name not in left] == []
+    assert len(left) == len(kept)
+
+
 @pytest.mark.parametrize(
     ("markdown", "html"),
     [
