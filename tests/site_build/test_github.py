@@ -1,4 +1,4 @@
-"""Texts as people write them for GitHub: what they become, and what the second reader names."""
+"""Texts as people write them for GitHub: what they become, and what their authors are told."""
 
 import re
 from itertools import product
