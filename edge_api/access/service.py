@@ -11,23 +11,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential, read_end
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
-from edge_api.db.internal_tables import ACCESS_REQUESTS
+from edge_api.db.internal_tables import ACCESS_REQUESTS, SentAccessRequest
 from edge_api.db.problems import Problem
 from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
 from edge_api.db.table import Row
-from edge_api.db.tables import CREDENTIALS, MAX_EMAIL_LENGTH
+from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant, parse_uuid
 from edge_api.mail.queue import Outbox
-from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form
+from edge_api.operation.input import HONEYPOT, SentColumns, check_form
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES, Scope
 
@@ -36,19 +36,23 @@ ANONYMOUS: Final = "anonymous"
 UNNAMED_AGENT: Final = "An agent that gave no name"
 UNSTATED_PURPOSE: Final = "Nothing was said about the purpose."
 
-_NAME = TextRule(100)
-_PURPOSE = TextRule(2000, multiline=True)
 
-
-class AccessRequestInput(BaseModel, strict=True, frozen=True):
-    """A request for a credential."""
+class _SentType(SentColumns):
+    """The type of a request, in both formats."""
 
     type: Literal["api_key", "access_token", "both", "anonymous"]
-    requested_credential_type: RequestedType = "api_key"
-    name: Annotated[str, AfterValidator(_NAME.clean)]
-    email: Annotated[str, AfterValidator(check_email)] | None = None
-    purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
+    requested_credential_type: RequestedType = Field(
+        default="api_key", description="For the REST API, for MCP, or one credential for each."
+    )
+
+
+class AccessRequestInput(SentAccessRequest, _SentType):
+    """A request for a credential."""
+
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = Field(
+        default=None,
+        description="What is asked for. Whoever decides chooses; the default is posts:read.",
+    )
     filled_honeypot: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
 
     @model_validator(mode="before")
@@ -76,32 +80,15 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
     given = {name: text for name, text in fields.items() if name != "scopes"}
-    return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
+    return check_form(AccessRequestInput, given)
 
 
 def request_schema() -> dict[str, Any]:
     """Return the JSON Schema of both forms."""
-    members = {
-        "name": _NAME.json_schema("Who asks: a person, or a program."),
-        "purpose": _PURPOSE.json_schema("What it is for; tabs and line ends stay, as line feeds."),
-        "email": {
-            "type": ["string", "null"],
-            "format": "email",
-            "minLength": 3,
-            "maxLength": MAX_EMAIL_LENGTH,
-            "description": "Where the person who decides may ask back.",
-        },
-        "scopes": {
-            "type": ["array", "null"],
-            "items": {"enum": list(SCOPES)},
-            "minItems": 1,
-            "maxItems": len(SCOPES),
-            "description": "What is asked for. Whoever decides chooses; the default is posts:read.",
-        },
-    }
+    declared = AccessRequestInput.model_json_schema()["properties"]
+    members = {name: declared[name] for name in ("name", "purpose", "email", "scopes")}
     credential = {
-        "enum": list(get_args(RequestedType)),
-        "description": "For the REST API, for MCP, or one credential for each.",
+        name: declared["requested_credential_type"][name] for name in ("enum", "description")
     }
     return {
         "anyOf": [
@@ -251,9 +238,7 @@ class AccessRequests:
         given = {
             "type": first,
             "second_type": second[0] if second else None,
-            "name": request.name,
-            "email": request.email,
-            "purpose": request.purpose,
+            **request.model_dump(include={*SentAccessRequest.model_fields}),
             "scopes": " ".join(request.requested_scopes),
             "claim_digest": hash_secret(token),
             "status": "denied" if request.filled_honeypot else "pending",

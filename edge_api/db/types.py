@@ -50,8 +50,12 @@ class ColumnOptions:
     """The value that the service generates when a new row lacks one."""
     on_update_now: bool = False
     """Whether each update that does not set it sets it to the current time."""
+    content: Literal["line", "lines", "address"] = "line"
+    """What people may send for a text: a line, several, or an e-mail address."""
 
 
+MAX_EMAIL_LENGTH = 255
+"""The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the minimum
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
@@ -138,6 +142,12 @@ def whole_float_to_int(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(ColumnType.TEXT)]
+Lines = Annotated[Text, ColumnOptions(ColumnType.TEXT, content="lines")]
+Address = Annotated[
+    Text,
+    Field(min_length=3, max_length=MAX_EMAIL_LENGTH),
+    ColumnOptions(ColumnType.TEXT, content="address"),
+]
 Integer = Annotated[
     int,
     BeforeValidator(whole_float_to_int),

@@ -27,7 +27,7 @@ from edge_api.db.query import (
     fold_accents,
 )
 from edge_api.db.table import Row
-from edge_api.db.tables import LEADS
+from edge_api.db.tables import LEADS, SentLead
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
@@ -190,9 +190,7 @@ class Leads:
         now_text = format_instant(now)
         score, reasons = (0, []) if sender.actor else score_spam(lead)
         given = {
-            "name": lead.name,
-            "email": lead.email,
-            "budget_tier": lead.budget_tier,
+            **lead.model_dump(include={*SentLead.model_fields}),
             "source": sender.source,
             "status": "spam" if score >= HIDDEN_FROM else "new",
             "spam_score": score,

@@ -23,10 +23,9 @@ from edge_api.db.table import Row
 from edge_api.db.tables import (
     EMAIL_SEND_LOG,
     EMAIL_UNSUBSCRIBE_TOKENS,
-    MAX_EMAIL_LENGTH,
     SUPPRESSED_EMAILS,
 )
-from edge_api.db.types import format_instant
+from edge_api.db.types import MAX_EMAIL_LENGTH, format_instant
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE

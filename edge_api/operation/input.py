@@ -2,14 +2,22 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 from unicodedata import normalize
 
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    BaseModel,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import CoreSchema
 
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
-from edge_api.db.tables import MAX_EMAIL_LENGTH
+from edge_api.db.table import RowModel, find_columns
 from edge_api.db.types import refuse_nul
 
 _WHITE_SPACE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -93,6 +101,54 @@ def _escape(pattern: str) -> str:
     )
 
 
+class AddressRule(TextRule):
+    """The rule for an e-mail address."""
+
+    def clean(self, text: str) -> str:
+        """Return the address as it is stored. Raises ValueError."""
+        address = super().clean(text)
+        normalize_address(address)
+        return address
+
+    def json_schema(self, description: str) -> dict[str, Any]:  # noqa: ARG002  it stays as it is
+        """Return the rule as JSON Schema, which leaves the form of an address to its reader."""
+        return {"format": "email"}
+
+
+class SentColumns(RowModel, extra="ignore"):
+    """The base of an input with columns of a row: their texts are normalized, and then bound."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _clean(cls, value: Any, info: ValidationInfo) -> Any:
+        rule = _find_rules(cls).get(info.field_name or "")
+        return rule.clean(value) if rule and isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the JSON Schema, in which each text has its rule."""
+        found = handler.resolve_ref_schema(handler(schema))
+        for name, rule in _find_rules(cls).items():
+            member = found["properties"][name]
+            for each in member.get("anyOf", [member])[:1]:  # the other one is null
+                each.update(rule.json_schema(each.get("description", "")))
+        return found
+
+
+@cache
+def _find_rules(model: type[BaseModel]) -> Mapping[str, TextRule]:
+    """Return the rules of the columns of an input that are texts with a bound."""
+    return {
+        name: AddressRule(most)
+        if column.content == "address"
+        else TextRule(most, multiline=column.content == "lines")
+        for name, column in find_columns(model).items()
+        if (most := column.bounds[1]) and not column.choices
+    }
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -105,9 +161,14 @@ class FormErrors(Exception):  # noqa: N818  one for several fields
 
 
 def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Return the validated form. Raises FormErrors."""
+    """Return the validated form; an empty field counts as missing where it may be left out.
+
+    Raises FormErrors.
+    """
+    required = {name for name, info in model.model_fields.items() if info.is_required()}
+    filled = {name: text for name, text in given.items() if text != "" or name in required}
     try:
-        return model.model_validate(given)
+        return model.model_validate(filled)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         raise FormErrors(
@@ -115,13 +176,5 @@ def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
         ) from None
 
 
-_EMAIL = TextRule(MAX_EMAIL_LENGTH)
 HONEYPOT: Final = "_gotcha"
 """A field that is hidden from people, so only bots fill it in."""
-
-
-def check_email(text: str) -> str:
-    """Return an email address as it is stored. Raises ValueError."""
-    address = _EMAIL.clean(text)
-    normalize_address(address)
-    return address
