@@ -22,10 +22,23 @@ from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import ACCESS_REQUESTS, SentAccessRequest
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Insert,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    Where,
+    count_rows,
+    find_row,
+    read_all,
+    read_first,
+)
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.mail.queue import Outbox
 from edge_api.operation.input import HONEYPOT, SentColumns, check_form
 from edge_api.outbox import run_unless_conflict
@@ -125,10 +138,8 @@ class AccessDecisions:
 
     async def all(self) -> list[Row]:
         """Return every request that has not expired, the newest first."""
-        order = (Order("created_at", descending=True), Order("id", descending=True))
         where = not_expired(format_instant(self._clock()))
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
-        return result.rows
+        return await read_all(self._store, Read(ACCESS_REQUESTS, where=where, order=NEWEST))
 
     async def approve(
         self, request_id: str, scopes: tuple[str, ...] = (), end: str | None = ""
@@ -178,16 +189,11 @@ class AccessDecisions:
         return {**row, **values}
 
     async def _find(self, request_id: str) -> Row:
-        missing = Problem("not_found", f"There is no request {request_id}, or it has expired")
-        try:
-            where = (Filter("id", "eq", parse_uuid(request_id)),)
-        except ValueError:
-            raise missing from None
-        now = format_instant(self._clock())
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *not_expired(now))))
-        if not result.rows:
-            raise missing
-        return result.rows[0]
+        where = not_expired(format_instant(self._clock()))
+        row = await find_row(self._store, ACCESS_REQUESTS, request_id, *where)
+        if row is None:
+            raise Problem("not_found", f"There is no request {request_id}, or it has expired")
+        return row
 
 
 NO_END: Final = "9999-12-31T23:59:59.999999Z"
@@ -288,13 +294,13 @@ class AccessRequests:
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())
         where = (Filter("claim_digest", "eq", hash_secret(token)), *not_expired(now))
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
-        if not result.rows:
+        row = await read_first(self._store, Read(ACCESS_REQUESTS, where=where))
+        if row is None:
             raise Problem(
                 "not_found",
                 "No request has this claim token, or it has expired: make another request",
             )
-        return result.rows[0]
+        return row
 
     async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
@@ -338,8 +344,10 @@ class AccessRequests:
             Filter("created_at", "gt", format_instant(self._clock() - CLAIM_REPEAT_WINDOW)),
             Filter("revoked_at", "is", None),
         )
-        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
-        found = {each["digest"]: each for each in result.rows}
+        found = {
+            each["digest"]: each
+            for each in await read_all(self._store, Read(CREDENTIALS, where=where))
+        }
         if len(found) < len(secrets):
             raise Problem(
                 "conflict",
@@ -371,6 +379,5 @@ def not_expired(now: str) -> Where:
 
 async def count_pending(store: Store, now: datetime) -> int:
     """Return the number of requests that wait for a decision."""
-    where = (Filter("status", "eq", "pending"), *not_expired(format_instant(now)))
-    (result,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
-    return result.total or 0
+    pending = Filter("status", "eq", "pending")
+    return await count_rows(store, ACCESS_REQUESTS, pending, *not_expired(format_instant(now)))

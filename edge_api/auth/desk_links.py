@@ -24,6 +24,7 @@ from edge_api.db.query import (
     Store,
     Update,
     Where,
+    read_all,
 )
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant, parse_uuid
@@ -114,8 +115,7 @@ class DeskLinks:
         where = self._where(token)
         if where is None:
             return False
-        (found,) = await self._store.run(Read(DESK_LINKS, ("id",), where))
-        return bool(found.rows)
+        return bool(await read_all(self._store, Read(DESK_LINKS, ("id",), where)))
 
     async def consume(self, token: str) -> str:
         """Use a link, which works once; return its target, empty where that was not possible."""
