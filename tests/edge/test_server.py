@@ -24,15 +24,9 @@ from edge_api.cli.doctor import CHECKED, check_units
 from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import (
-    PATIENCE,
-    ROOT,
-    Installation,
-    ServedEdge,
-    free_port,
-    until,
-)
+from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port, until
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
@@ -82,7 +76,7 @@ def one_sentence(complained: str) -> str:
 
 def connect(edge: ServedEdge) -> socket.socket:
     """Open a connection that is patient but not for ever."""
-    return socket.create_connection(("127.0.0.1", edge.port), timeout=60)
+    return socket.create_connection(("127.0.0.1", edge.port), timeout=patience())
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -113,7 +107,7 @@ def test_a_request_under_way_is_answered(served: ServedEdge, signal_number: int)
         slow.sendall(LEAD[10:])
         assert slow.recv(4096).startswith(b"HTTP/1.1 201 ")
 
-    _, complained = served.process.communicate(timeout=15)
+    _, complained = served.process.communicate(timeout=patience(15))
     assert served.process.returncode == 0
     assert "Traceback" not in complained
 
@@ -366,7 +360,7 @@ def test_a_port_that_systemd_replaces_is_reported(installation: Installation) ->
         lines = takewhile(lambda line: not line.startswith("development key"), edge.stdout)
         said = list(lines)
         edge.terminate()
-        edge.communicate(timeout=PATIENCE)
+        edge.communicate(timeout=patience())
         port, wanted = listening.getsockname()[1], installation.settings["PORT"]
     assert f"PORT {wanted} has no effect: the socket of systemd is on {port}\n" in said
 
@@ -627,7 +621,7 @@ def test_no_development_key_for_other_machines(installation: Installation) -> No
         assert process.stdout is not None
         greeting = process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=15)
+        said, _ = process.communicate(timeout=patience(15))
 
     assert "on http://0.0.0.0:" in greeting
     assert "development key" not in said
@@ -642,7 +636,7 @@ def test_the_last_answers_end_their_connections(installation: Installation) -> N
         edge.process.send_signal(signal.SIGTERM)
         assert edge.await_body("/api/public/v1/readiness", b"shutting down")
         _, behind, _ = edge.get("/api/public/ping")
-        assert edge.process.wait(timeout=15) == 0
+        assert edge.process.wait(timeout=patience(15)) == 0
 
     assert "Connection" not in before
     assert behind["Connection"] == "close"
@@ -720,7 +714,7 @@ def test_no_development_key_on_a_public_site(installation: Installation) -> None
     with installation.changed(SITE_URL="https://journal.test").serving() as edge:
         assert edge.greeting.startswith("serving https://journal.test on ")
         edge.process.send_signal(signal.SIGTERM)
-        said, _ = edge.process.communicate(timeout=15)
+        said, _ = edge.process.communicate(timeout=patience(15))
 
     assert "fe_sk_" not in said
     assert not installation.store.with_suffix(".dev-key").exists()

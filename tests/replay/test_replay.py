@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from tests.replay.coverage import missed_operations
-from tests.replay.player import ENGINES, FEWEST, engine_for, play
-from tests.replay.recording import FOLDER, differences, read_recording
+from tests.replay.player import FEWEST, engine_for, play
+from tests.replay.recording import ENGINES, FOLDER, differences, read_recording
 
 pytestmark = pytest.mark.size("ci")
 
