@@ -32,9 +32,9 @@ from edge_api.db.query import (
     Update,
     Where,
     count_rows,
-    find_row,
     read_all,
     read_first,
+    require_row,
 )
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
@@ -190,10 +190,8 @@ class AccessDecisions:
 
     async def _find(self, request_id: str) -> Row:
         where = not_expired(format_instant(self._clock()))
-        row = await find_row(self._store, ACCESS_REQUESTS, request_id, *where)
-        if row is None:
-            raise Problem("not_found", f"There is no request {request_id}, or it has expired")
-        return row
+        missing = f"There is no request {request_id}, or it has expired"
+        return await require_row(self._store, ACCESS_REQUESTS, request_id, missing, *where)
 
 
 NO_END: Final = "9999-12-31T23:59:59.999999Z"

@@ -24,9 +24,9 @@ from edge_api.db.query import (
     Store,
     Update,
     count_of,
-    find_row,
     read_all,
     read_first,
+    require_row,
     where_id,
 )
 from edge_api.db.table import Row
@@ -239,10 +239,7 @@ class Keys:
 
     async def find(self, key_id: str) -> Row:
         """Return the row of a key. Raises Problem `not_found`."""
-        row = await find_row(self._store, CREDENTIALS, key_id)
-        if row is None:
-            raise Problem("not_found", f"There is no key {key_id}")
-        return row
+        return await require_row(self._store, CREDENTIALS, key_id, f"There is no key {key_id}")
 
 
 def undo_until(row: Row, now: datetime) -> str | None:

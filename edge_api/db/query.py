@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 from unicodedata import normalize
 
+from edge_api.db.problems import Problem
 from edge_api.db.table import Row, Table
 from edge_api.db.types import PARSERS
 
@@ -321,6 +322,14 @@ async def find_row(store: Store, table: Table, key: str | None, *where: Filter) 
     if value is None:
         return None
     return await read_first(store, Read(table, where=(Filter(table.key, "eq", value), *where)))
+
+
+async def require_row(store: Store, table: Table, key: str, missing: str, *where: Filter) -> Row:
+    """Return the same. Raises Problem `not_found` with a sentence where there is none."""
+    row = await find_row(store, table, key, *where)
+    if row is None:
+        raise Problem("not_found", missing)
+    return row
 
 
 def count_of(table: Table, *where: Filter) -> Read:

@@ -9,7 +9,7 @@ from edge_api.admin.filters import COMPARABLE, OPERATORS, format_value
 from edge_api.admin.query import DEFAULT_LIMIT
 from edge_api.admin.rows import ReturnOptions, Rows
 from edge_api.db.problems import Problem
-from edge_api.db.query import find_row
+from edge_api.db.query import require_row
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.tables import ADMINISTRATIVE
 from edge_api.db.types import ColumnType, refuse_inexact
@@ -70,10 +70,8 @@ async def list_rows(visit: Visit) -> Values:
 
 async def read_row(visit: Visit, table: Table, key: str) -> Row:
     """Return a row by its key as it stands in an address. Raises Problem `not_found`."""
-    row = await find_row(visit.service.store, table, key)
-    if row is None:
-        raise Problem("not_found", f"There is no such row of {table.name}: it may be deleted")
-    return row
+    missing = f"There is no such row of {table.name}: it may be deleted"
+    return await require_row(visit.service.store, table, key, missing)
 
 
 async def show_row(visit: Visit) -> Values:

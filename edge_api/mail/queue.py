@@ -29,10 +29,11 @@ from edge_api.db.query import (
     Update,
     Where,
     read_all,
+    where_id,
 )
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
@@ -361,21 +362,13 @@ class OutboxAdmin:
 
 
 def _given_up(entry_id: str | None) -> Where:
-    """Return the conditions of one entry that was given up, or of all. Raises Problem."""
-    if entry_id is None:
-        return (GIVEN_UP,)
-    try:
-        return GIVEN_UP, Filter("id", "eq", parse_uuid(entry_id))
-    except ValueError:
-        raise _missing(entry_id) from None
+    """Return the conditions of one entry that was given up, or of all."""
+    return (GIVEN_UP,) if entry_id is None else (GIVEN_UP, *where_id(entry_id.lower()))
 
 
 def _count(found: QueryResult, entry_id: str | None) -> int:
     """Return the number of rows found. Raises Problem where a given id was not found."""
     if entry_id is not None and not found.rows:
-        raise _missing(entry_id)
+        message = f"No mail {entry_id} was given up; {EDGE} mail list shows what was"
+        raise Problem("not_found", message)
     return len(found.rows)
-
-
-def _missing(entry_id: str) -> Problem:
-    return Problem("not_found", f"No mail {entry_id} was given up; {EDGE} mail list shows what was")

@@ -29,6 +29,7 @@ from edge_api.db.query import (
     count_rows,
     find_row,
     read_all,
+    require_row,
 )
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
@@ -123,10 +124,8 @@ class Clients:
 
     async def require_row(self, client_id: str) -> Row:
         """Return a client's row. Raises Problem `not_found`."""
-        row = await self.row(client_id)
-        if row is None:
-            raise Problem("not_found", f"There is no client {client_id}")
-        return row
+        missing = f"There is no client {client_id}"
+        return await require_row(self._store, OAUTH_CLIENTS, client_id, missing)
 
     async def all(self) -> list[Row]:
         """Return every client, newest first."""

@@ -21,8 +21,8 @@ from edge_api.db.query import (
     Store,
     Update,
     count_of,
-    find_row,
     read_all,
+    require_row,
     where_id,
 )
 from edge_api.db.table import Row
@@ -226,7 +226,5 @@ class Endpoints:
         return {**row, "waiting": waiting.total, "given_up": dead.total}
 
     async def _find(self, endpoint_id: str) -> Row:
-        row = await find_row(self._store, WEBHOOK_ENDPOINTS, endpoint_id)
-        if row is None:
-            raise Problem("not_found", f"There is no webhook endpoint {endpoint_id}")
-        return row
+        missing = f"There is no webhook endpoint {endpoint_id}"
+        return await require_row(self._store, WEBHOOK_ENDPOINTS, endpoint_id, missing)

@@ -68,8 +68,14 @@ def test_another_column_is_whole(
             stored = json.loads(edge.get(query, headers)[2])
             table = edge.get(f"{query}&limit=1", {**headers, "Accept": "text/csv"})[2]
             document = json.loads(edge.get("/api/public/v1/openapi.json")[2])
+            newest = json.loads(edge.get("/api/public/v1/admin/leads?limit=1", headers)[2])
+            form = urlencode({"key": key["key"]})
+            _, signed_in, _ = edge.post("/desk/sign-in/", form.encode(), FORM)
+            cookie = {"Cookie": signed_in["Set-Cookie"].partition(";")[0]}
+            page = edge.get(f"/desk/leads/{newest[0]['id']}/", cookie)[2].decode()
         shown = said(installation, "leads", "list", "--json")
 
+    assert f"<dt>Company size</dt><dd><bdi>{newest[0]['company_size']}</bdi></dd>" in page
     sizes = ["2 \u2013 9", None, None, "By form", "By tool"]
     assert [row["company_size"] for row in stored] == sizes
     assert table.decode() == "company_size\r\n2 \u2013 9\r\n"
