@@ -77,7 +77,9 @@ class Recording:
             if path.name not in (ANSWERS, *texts):
                 path.unlink()
         for name, text in {**texts, ANSWERS: _format_answers(answers)}.items():
-            (self._folder / name).write_text(text, encoding="utf-8")
+            path = self._folder / name
+            if not path.exists() or path.read_text(encoding="utf-8") != text:
+                path.write_text(text, encoding="utf-8")
 
 
 def differences(recorded: Played, played: Played) -> list[str]:

@@ -207,10 +207,16 @@ class Teller:
 _CONTENTS: dict[Path, Mapping[str, bytes]] = {}
 
 
+def _read_csv(told: str) -> Any:
+    """Return the rows of a table; NULL is an empty cell."""
+    rows = csv.DictReader(told.splitlines())
+    return [{name: text or None for name, text in row.items()} for row in rows]
+
+
 def tell_digest(kind: str, told: str, *, described: bool = False) -> Json:
     """Return shape and digest of a body; of a document that describes others both in its shape."""
     try:
-        value = [*csv.DictReader(told.splitlines())] if "csv" in kind else json.loads(told)
+        value = _read_csv(told) if "csv" in kind else json.loads(told)
     except ValueError:
         shape, name = "page" if "html" in kind else "text", digest(told)
     else:
