@@ -18,7 +18,6 @@ from cryptography.x509.oid import NameOID
 
 from edge_api.mail.messages import Envelope, compose
 from tests.edge.mail.relays import ANY_ADDRESS
-from tests.edge.store.samples import EMPTY
 
 SITE: Mapping[str, Any] = MappingProxyType(
     {"site_title": "The Journal", "site_url": "https://journal.example"}
@@ -26,13 +25,15 @@ SITE: Mapping[str, Any] = MappingProxyType(
 DESK_URL = "https://journal.example/desk/leads/1/"
 LEAD: Mapping[str, Any] = MappingProxyType(
     {
-        **EMPTY,
         "name": "Ann Lee",
         "email": "ann.lee@work.example.org",
         "budget_tier": "5k-10k",
         "message": "We would like to move our blog.\n\nWhat does it cost?",
         "created_at": "2026-06-01T12:00:00.000000Z",
         "source": "form",
+        "spam_score": 0,
+        "spam_reasons": None,
+        "other_part": None,
     }
 )
 
