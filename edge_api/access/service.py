@@ -20,7 +20,7 @@ from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential, read
 from edge_api.auth.rate_limits import Limiter, Quota
 from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
-from edge_api.db.internal_tables import ACCESS_REQUESTS, SentAccessRequest
+from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
     NEWEST,
@@ -36,6 +36,7 @@ from edge_api.db.query import (
     read_first,
     require_row,
 )
+from edge_api.db.sent import SentAccessRequest
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant

@@ -8,16 +8,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from edge_api.db.table import (
-    Index,
-    IrreversibleChange,
-    KeyedRow,
-    PersonalData,
-    Retention,
-    RowModel,
-    Table,
-)
-from edge_api.db.types import Address, Integer, Json, Lines, NewId, Now, Text, Timestamp, Uuid
+from edge_api.db.sent import KeyedRow, SentAccessRequest
+from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
+from edge_api.db.types import Address, Integer, Json, NewId, Now, Text, Timestamp, Uuid
 
 MAX_URL_LENGTH = 2048  # characters of a webhook's address, and of a target at the desk
 
@@ -217,20 +210,6 @@ class SigningKeyRow(RowModel):
     private_key: Text = Field(description="A JWE (RFC 7516) of the private JWK.")
     created_at: Now
     active_from: Timestamp = Field(description="When it begins to sign; it is published before.")
-
-
-class SentAccessRequest(RowModel):
-    """The columns of a request for a credential that people may send."""
-
-    name: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
-        description="Who asks: a person, or a program."
-    )
-    email: Address | None = Field(
-        default=None, description="Where the person who decides may ask back."
-    )
-    purpose: Annotated[Lines, Field(min_length=1, max_length=2000)] = Field(
-        description="What it is for; tabs and line ends stay, as line feeds."
-    )
 
 
 class AccessRequestRow(SentAccessRequest, KeyedRow):

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edge_api.db.problems import Problem, format_validation_error
-from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType, NewId
+from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical form of its kind."""
@@ -28,12 +28,6 @@ class RowModel(BaseModel):
     """The parent of every row model: no coercion, no unknown member."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class KeyedRow(RowModel):
-    """The last base of a row model that has other bases: its column is the first of all."""
-
-    id: NewId
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,21 +16,13 @@ from edge_api.db.internal_tables import (
     OAUTH_TABLES,
     OUTBOX_TABLES,
 )
-from edge_api.db.table import (
-    Index,
-    IrreversibleChange,
-    KeyedRow,
-    PersonalData,
-    Retention,
-    RowModel,
-    Table,
-)
+from edge_api.db.sent import KeyedRow, SentLead
+from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
     Address,
     ColumnType,
     Integer,
     Json,
-    Lines,
     NewId,
     Now,
     OnUpdateNow,
@@ -54,25 +46,6 @@ SendStatus = Literal[
 ]
 SuppressionReason = Literal["unsubscribe", "bounce", "complaint"]
 CredentialType = Literal["api_key", "access_token"]
-
-
-class SentLead(RowModel):
-    """The columns of a lead that people may send, by the form, the API and the tool of agents."""
-
-    name: Annotated[Text, Field(min_length=1, max_length=100)] = Field(
-        description="Who asks.", examples=["Ann Lee"]
-    )
-    email: Address = Field(
-        description="Where an answer reaches them. White space around it is taken off.",
-        examples=["ann.lee@example.org"],
-    )
-    budget_tier: Annotated[Text, Field(min_length=1, max_length=50)] = Field(
-        description="What they may spend, in any words.", examples=["5k-10k"]
-    )
-    message: Annotated[Lines, Field(min_length=1, max_length=2000)] = Field(
-        description="What they want; tabs and line ends stay, as line feeds.",
-        examples=["We would like to move our blog to a static site."],
-    )
 
 
 class LeadRow(SentLead, KeyedRow):

@@ -25,8 +25,9 @@ from edge_api.db.query import (
     fold_accents,
     read_all,
 )
+from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
-from edge_api.db.tables import EMAIL_SEND_LOG, LEADS, SentLead
+from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
 from edge_api.desk.tables import fields, read_row, save_row

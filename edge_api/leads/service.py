@@ -28,8 +28,9 @@ from edge_api.db.query import (
     fold_accents,
     read_all,
 )
+from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
-from edge_api.db.tables import LEADS, SentLead
+from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlightCache
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request

@@ -26,7 +26,7 @@ COLUMN = """\
     )
 
 
-class LeadRow("""
+class SentAccessRequest("""
 SQLITE = "ALTER TABLE leads ADD COLUMN company_size TEXT CHECK (length(company_size) <= 20);\n"
 LEAD = {"name": "Ann", "email": "ann@example.org", "budget_tier": "5k", "message": "Hello."}
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -57,7 +57,7 @@ def test_another_column_is_whole(
     """It is taken and bound wherever a lead is sent, and shown wherever one is read."""
     with placed(engine, request, tmp_path) as url:
         copy, installation = copy_product(tmp_path, url)
-        replace_once(copy / "db" / "tables.py", ("\n\nclass LeadRow(", COLUMN))
+        replace_once(copy / "db" / "sent.py", ("\n\nclass SentAccessRequest(", COLUMN))
         add_step(copy, SQLITE, SQLITE.replace("TEXT", 'text COLLATE "C"'))
         said(installation, "migrate")
         scopes = ("--scopes", "admin:read leads:write mcp")
