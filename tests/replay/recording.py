@@ -128,31 +128,39 @@ def _read_answers(path: Path) -> dict[str, list[Json]]:
     if not path.exists():
         return {}
     told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    sets = {key: [told["headers"][name] for name in names] for key, names in told["sets"].items()}
     for each in (each for answers in told["answers"].values() for each in answers):
         if "shared" in each:
-            each["shared"] = told["headers"][each["shared"]]
+            each["shared"] = sets[each["shared"]]
     found: dict[str, list[Json]] = told["answers"]
     return found
 
 
 def _format_answers(answers: Mapping[str, Sequence[Json]]) -> str:
-    """Return the file: sets of headers by their digests, and a line for each answer."""
-    headers: dict[str, list[str]] = {}
-    lines = []
+    """Return the file: headers and sets of them by their digests, and a line for each answer."""
+    headers: dict[str, str] = {}
+    sets: dict[str, str] = {}
+    lines: dict[str, str] = {}
     for name in sorted(answers):
         told = []
         for each in answers[name]:
+            line = dict(each)
             if "shared" in each:
-                key = sha256(_show(each["shared"]).encode()).hexdigest()[:6]
-                headers[key] = each["shared"]
-                each = {**each, "shared": key}  # noqa: PLW2901  the line of this answer
-            told.append(_show(each))
-        joined = ",\n   ".join(told)
-        lines.append(f"  {_show(name)}: [\n   {joined}\n  ]")
-    sets = ",\n".join(f"  {_show(key)}: {_show(headers[key])}" for key in sorted(headers))
-    return "\n".join(
-        ["{", ' "headers": {', sets, " },", ' "answers": {', ",\n".join(lines), " }", "}", ""]
-    )
+                keys = {_name(header): header for header in each["shared"]}
+                headers |= {key: _show(header) for key, header in keys.items()}
+                line["shared"] = _name(_show(each["shared"]))
+                sets[line["shared"]] = _show([*keys])
+            told.append(_show(line))
+        lines[name] = "\n".join(["[", ",\n".join(f"   {each}" for each in told), "  ]"])
+    parts = []
+    for part, members in (("headers", headers), ("sets", sets), ("answers", lines)):
+        told = [f"  {_show(key)}: {members[key]}" for key in sorted(members)]
+        parts.append("\n".join([f" {_show(part)}: {{", ",\n".join(told), " }"]))
+    return "\n".join(["{", ",\n".join(parts), "}", ""])
+
+
+def _name(text: str) -> str:
+    return sha256(text.encode()).hexdigest()[:6]
 
 
 def _name_answer(entry: Json) -> str:
