@@ -93,8 +93,9 @@ class AccessRequestInput(SentAccessRequest, _SentType):
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
-    given = {name: text for name, text in fields.items() if name != "scopes"}
-    return check_form(AccessRequestInput, given)
+    return check_form(
+        AccessRequestInput, {name: text for name, text in fields.items() if name != "scopes"}
+    )
 
 
 def request_schema() -> dict[str, Any]:
@@ -378,5 +379,9 @@ def not_expired(now: str) -> Where:
 
 async def count_pending(store: Store, now: datetime) -> int:
     """Return the number of requests that wait for a decision."""
-    pending = Filter("status", "eq", "pending")
-    return await count_rows(store, ACCESS_REQUESTS, pending, *not_expired(format_instant(now)))
+    return await count_rows(
+        store,
+        ACCESS_REQUESTS,
+        Filter("status", "eq", "pending"),
+        *not_expired(format_instant(now)),
+    )

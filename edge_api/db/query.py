@@ -316,10 +316,8 @@ async def read_first(store: Store, query: Read) -> Row | None:
 async def find_row(store: Store, table: Table, key: str | None, *where: Filter) -> Row | None:
     """Return the row of a key as a person or an address has it, if there is one that matches."""
     try:
-        value = None if key is None else PARSERS[table.columns[table.key].kind](key)
+        value = PARSERS[table.columns[table.key].kind](key or "")
     except ValueError:
-        value = None
-    if value is None:
         return None
     return await read_first(store, Read(table, where=(Filter(table.key, "eq", value), *where)))
 

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edge_api.db.problems import Problem, format_validation_error
-from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType
+from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType, Content
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical form of its kind."""
@@ -41,7 +41,7 @@ class Column:
     """The literal default; `None` where there is none or where the column is nullable."""
     generated: Literal["", "id", "now"]
     on_update_now: bool
-    content: Literal["line", "lines", "address"]
+    content: Content
     choices: tuple[str, ...]
     """The allowed texts, where the column is an enumeration."""
     bounds: tuple[int | None, int | None]

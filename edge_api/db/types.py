@@ -41,6 +41,10 @@ VALUE_SQLSTATES: Mapping[ColumnType, str] = {
 """PostgreSQL's code for text that is no value of the kind."""
 
 
+Content = Literal["line", "lines", "address"]
+"""What a text is: one line, several, or an e-mail address."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
     """The options of a column that its pydantic annotation cannot express."""
@@ -50,8 +54,8 @@ class ColumnOptions:
     """The value that the service generates when a new row lacks one."""
     on_update_now: bool = False
     """Whether each update that does not set it sets it to the current time."""
-    content: Literal["line", "lines", "address"] = "line"
-    """What people may send for a text: a line, several, or an e-mail address."""
+    content: Content = "line"
+    """What people may send for a text."""
 
 
 MAX_EMAIL_LENGTH = 255

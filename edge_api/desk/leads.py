@@ -43,8 +43,6 @@ PAGE_SIZE: Final = 50
 LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
 DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
-_SHOWN: Final = ("name", "email", "budget_tier", "message")
-"""What was sent and has its place in the page of a lead; the rest is listed below it."""
 
 
 async def overview(visit: Visit) -> Values:
@@ -165,11 +163,7 @@ async def show_lead(visit: Visit) -> Values:
         "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
         "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
-        "more": [
-            (name.replace("_", " ").capitalize(), row[name])
-            for name in SentLead.model_fields
-            if name not in _SHOWN and row[name] is not None
-        ],
+        "sent": [*SentLead.model_fields],
         "fields": {column.name: text for column, text in fields(LEADS, row)},
         # Quoted as RFC 3676, section 4.5, says.
         "reply": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),

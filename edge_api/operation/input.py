@@ -18,7 +18,7 @@ from pydantic_core import CoreSchema
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
 from edge_api.db.table import RowModel, find_columns
-from edge_api.db.types import refuse_nul
+from edge_api.db.types import Content, refuse_nul
 
 _WHITE_SPACE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's white space without the control characters, as a class of a regular expression."""
@@ -44,14 +44,15 @@ _LINE_END: Final = re.compile("\r\n?")
 class TextRule:
     """A rule for texts: 1 to `max_length` code points, one of them visible.
 
-    `multiline` allows tabs and line ends, which become line feeds.
+    `lines` may have tabs and line ends, which become line feeds; an `address` is one of e-mail.
     """
 
-    def __init__(self, max_length: int, *, multiline: bool = False) -> None:
+    def __init__(self, max_length: int, content: Content = "line") -> None:
         self._max_length = max_length
-        self._is_multiline = multiline
-        self._white = f"{_WHITE_SPACE}\t\n\r" if multiline else _WHITE_SPACE
-        self._forbidden = _CONTROL_EXCEPT_LINES if multiline else _CONTROL
+        self._content = content
+        is_multiline = content == "lines"
+        self._white = f"{_WHITE_SPACE}\t\n\r" if is_multiline else _WHITE_SPACE
+        self._forbidden = _CONTROL_EXCEPT_LINES if is_multiline else _CONTROL
         self._trimmed = "".join(  # from the first characters, as far as white space goes
             filter(re.compile(f"[{self._white}]").match, map(chr, range(0x3001)))
         )
@@ -59,7 +60,7 @@ class TextRule:
 
     def clean(self, text: str) -> str:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
-        if self._is_multiline:
+        if self._content == "lines":
             text = _LINE_END.sub("\n", text)
         if self._control.search(refuse_nul(text)):
             raise ValueError("must not contain control characters")
@@ -78,10 +79,17 @@ class TextRule:
             raise ValueError(
                 f"{len(cleaned):,} of {self._max_length:,} characters: shorten it by {more:,}"
             )
+        if self._content == "address":
+            normalize_address(cleaned)
         return cleaned
 
     def json_schema(self, description: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema; it counts the white space that `clean` strips."""
+        """Return the rule as JSON Schema; it counts the white space that `clean` strips.
+
+        The form of an address, and how it is described, are left to its reader.
+        """
+        if self._content == "address":
+            return {"format": "email"}
         forbidden = f"{self._forbidden}{_NONCHARACTERS}"
         pattern = f"^[^{forbidden}]*[^{self._white}{_INVISIBLE}{forbidden}][^{forbidden}]*$"
         return {
@@ -99,20 +107,6 @@ def _escape(pattern: str) -> str:
         character if " " <= character <= "~" else f"\\u{ord(character):04x}"
         for character in pattern
     )
-
-
-class AddressRule(TextRule):
-    """The rule for an e-mail address."""
-
-    def clean(self, text: str) -> str:
-        """Return the address as it is stored. Raises ValueError."""
-        address = super().clean(text)
-        normalize_address(address)
-        return address
-
-    def json_schema(self, description: str) -> dict[str, Any]:  # noqa: ARG002  it stays as it is
-        """Return the rule as JSON Schema, which leaves the form of an address to its reader."""
-        return {"format": "email"}
 
 
 class SentColumns(RowModel, extra="ignore"):
@@ -141,9 +135,7 @@ class SentColumns(RowModel, extra="ignore"):
 def _find_rules(model: type[BaseModel]) -> Mapping[str, TextRule]:
     """Return the rules of the columns of an input that are texts with a bound."""
     return {
-        name: AddressRule(most)
-        if column.content == "address"
-        else TextRule(most, multiline=column.content == "lines")
+        name: TextRule(most, column.content)
         for name, column in find_columns(model).items()
         if (most := column.bounds[1]) and not column.choices
     }

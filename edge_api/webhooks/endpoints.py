@@ -183,10 +183,11 @@ class Endpoints:
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """
-        if endpoint_id:
-            rows = [await self._find(endpoint_id)]
-        else:
-            rows = await read_all(self._store, READ_ENABLED)
+        rows = (
+            [await self._find(endpoint_id)]
+            if endpoint_id
+            else await read_all(self._store, READ_ENABLED)
+        )
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
         now = self._clock()
