@@ -1,8 +1,9 @@
 """The recording: a file for each walk with a line for each request and its answer.
 
 What answers of one operation and status have in common stands once, in `answers.json`: the headers,
-and the shape of the body or what it says of an error. An answer that differs on PostgreSQL stands
-in its line under `postgresql`.
+and the shape of the body, a long body, or what it says of an error. Its number stays when its text
+changes, so that no line changes with it. An answer that differs on PostgreSQL stands in its line
+under `postgresql`.
 """
 
 import json
@@ -26,6 +27,12 @@ REQUEST = ("ask", "with", "sent", "bytes", "command")
 """Members of an entry that say what was sent; the others say what was answered."""
 ENGINES = ("sqlite", "postgresql")
 OTHER = ENGINES[1]
+NUMBER = "answer"
+"""The member of a recorded entry with the number of its answer: it is not compared."""
+_UNTOLD = (NOW, NUMBER)
+_LONG_BODY = re.compile(r"\b\d+ characters, [0-9a-f]{16}")
+Answers = dict[str, dict[int, Json]]
+"""The answers by operation and status, and then by number."""
 
 
 def read_recording(folder: Path, engine: str) -> dict[str, list[Json]]:
@@ -50,8 +57,19 @@ class Recording:
 
     def save(self, engine: str, name: str, entries: Sequence[Json]) -> None:
         """Write the entries of a walk on an engine; those of the others stay as they are."""
-        kept = [{key: value for key, value in each.items() if key != NOW} for each in entries]
         with self._lock:
+            former = self._walks[engine].get(name, [])
+            numbers = {
+                _request(entry): entry[NUMBER] for entry in reversed(former) if NUMBER in entry
+            }
+            asked = [*map(_request, former)]
+            kept = []
+            for at, entry in enumerate(entries):
+                line = {key: value for key, value in entry.items() if key != NOW}
+                request = _request(entry)
+                known = former[at].get(NUMBER) if asked[at : at + 1] == [request] else None
+                number = numbers.get(request) if known is None else known
+                kept.append(line if number is None else {**line, NUMBER: number})
             self._walks[engine][name] = kept
             self._write()
 
@@ -61,15 +79,24 @@ class Recording:
             self._walks[engine] = {name: walks[name] for name in walks if name in names}
         self._write()
 
+    def _last(self) -> Mapping[str, int]:
+        """Return the highest number that an answer of each operation and status has had."""
+        last: dict[str, int] = {}
+        for entry in (e for walks in self._walks.values() for each in walks.values() for e in each):
+            name = _name_answer(entry)
+            last[name] = max(last.get(name, -1), entry.get(NUMBER, -1))
+        return last
+
     def _write(self) -> None:
-        answers: dict[str, list[Json]] = {}
+        answers: Answers = {}
+        last = self._last()
         on_sqlite, on_postgres = (self._walks[engine] for engine in ENGINES)
         texts = {}
         for name in sorted({*on_sqlite, *on_postgres}):
             entries = on_sqlite.get(name, on_postgres.get(name, []))
             lines = [
                 json.dumps(entry, ensure_ascii=False)
-                for entry in _merge(entries, on_postgres.get(name, entries), answers)
+                for entry in _merge(entries, on_postgres.get(name, entries), answers, last)
             ]
             texts[f"{name}.jsonl"] = "\n".join([*lines, ""])
         self._folder.mkdir(exist_ok=True)
@@ -106,7 +133,9 @@ def _differences(was: Sequence[Json], now: Sequence[Json]) -> list[str]:
 
 
 def _compare(old: Json, new: Json) -> str:
-    members = [name for name in {**old, **new} if name != NOW and old.get(name) != new.get(name)]
+    members = [
+        name for name in {**old, **new} if name not in _UNTOLD and old.get(name) != new.get(name)
+    ]
     lines = [_request(new)]
     for name in members:
         lines += [f"  {name} was {_show(old.get(name))}", f"  {name} is  {_show(new.get(name))}"]
@@ -123,35 +152,37 @@ def _request(entry: Json) -> str:
     return _show({name: entry[name] for name in REQUEST if name in entry})
 
 
-def _read_answers(path: Path) -> dict[str, list[Json]]:
+def _read_answers(path: Path) -> Answers:
     """Return the answers by operation and status, with their headers."""
     if not path.exists():
         return {}
     told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     sets = {key: [told["headers"][name] for name in names] for key, names in told["sets"].items()}
-    for each in (each for answers in told["answers"].values() for each in answers):
+    for each in (each for answers in told["answers"].values() for each in answers.values()):
         if "shared" in each:
             each["shared"] = sets[each["shared"]]
-    found: dict[str, list[Json]] = told["answers"]
-    return found
+    return {
+        name: {int(number): each for number, each in answers.items()}
+        for name, answers in told["answers"].items()
+    }
 
 
-def _format_answers(answers: Mapping[str, Sequence[Json]]) -> str:
+def _format_answers(answers: Answers) -> str:
     """Return the file: headers and sets of them by their digests, and a line for each answer."""
     headers: dict[str, str] = {}
     sets: dict[str, str] = {}
     lines: dict[str, str] = {}
     for name in sorted(answers):
         told = []
-        for each in answers[name]:
+        for number, each in sorted(answers[name].items()):
             line = dict(each)
             if "shared" in each:
                 keys = {_name(header): header for header in each["shared"]}
                 headers |= {key: _show(header) for key, header in keys.items()}
                 line["shared"] = _name(_show(each["shared"]))
                 sets[line["shared"]] = _show([*keys])
-            told.append(_show(line))
-        lines[name] = "\n".join(["[", ",\n".join(f"   {each}" for each in told), "  ]"])
+            told.append(f'   "{number}": {_show(line)}')
+        lines[name] = "\n".join(["{", ",\n".join(told), "  }"])
     parts = []
     for part, members in (("headers", headers), ("sets", sets), ("answers", lines)):
         told = [f"  {_show(key)}: {members[key]}" for key in sorted(members)]
@@ -178,42 +209,53 @@ def _name_answer(entry: Json) -> str:
     return f"{name[:100]} {entry.get('status', 'none')}"
 
 
-def _expand(entry: Json, shared: Mapping[str, Sequence[Json]], engine: str) -> Json:
+def _expand(entry: Json, shared: Answers, engine: str) -> Json:
     other = entry.pop(OTHER, None)
     if other is not None and engine == OTHER:
         request = {name: entry[name] for name in REQUEST if name in entry}
         entry = {**request, **other}
-    if "answer" in entry:
-        entry |= shared[_name_answer(entry)][entry.pop("answer")]
+    if NUMBER in entry:
+        entry |= shared[_name_answer(entry)][entry[NUMBER]]
     return entry
 
 
 def _merge(
-    on_sqlite: Sequence[Json], on_postgres: Sequence[Json], answers: dict[str, list[Json]]
+    on_sqlite: Sequence[Json],
+    on_postgres: Sequence[Json],
+    answers: Answers,
+    last: Mapping[str, int],
 ) -> list[Json]:
     merged = []
     others = on_postgres if len(on_postgres) == len(on_sqlite) else on_sqlite
     for entry, other in zip(on_sqlite, others, strict=True):
-        line = _compact(entry, answers)
-        if entry != other:
-            told = _compact(other, answers).items()
+        line = _compact(entry, answers, last)
+        if any(entry.get(name) != other.get(name) for name in {*entry, *other} - {NUMBER}):
+            told = _compact(other, answers, last).items()
             line[OTHER] = {name: value for name, value in told if name not in REQUEST}
         merged.append(line)
     return merged
 
 
-def _compact(entry: Json, answers: dict[str, list[Json]]) -> Json:
-    """Return the entry with the number of its answer among those of its operation and status."""
+def _compact(entry: Json, answers: Answers, last: Mapping[str, int]) -> Json:
+    """Return the entry with the number of its answer among those of its operation and status.
+
+    A new answer has the number that the request's former one had, or one after `last`.
+    """
     names = {"shared", "shape"} & entry.keys()
-    if len(_show(entry.get("body"))) > LONG or (
-        entry.get("status", 0) >= 400 and isinstance(entry.get("body"), dict)
-    ):
+    body = _show(entry.get("body"))
+    is_error = entry.get("status", 0) >= 400 and isinstance(entry.get("body"), dict)
+    if is_error or len(body) > LONG or _LONG_BODY.search(body):
         names.add("body")
+    line = {name: value for name, value in entry.items() if name not in {*names, NUMBER}}
     if not names:
-        return dict(entry)
+        return line
     answer = {name: entry[name] for name in entry if name in names}
-    known = answers.setdefault(_name_answer(entry), [])
-    if answer not in known:
-        known.append(answer)
-    line = {name: value for name, value in entry.items() if name not in names}
-    return {**line, "answer": known.index(answer)}
+    name = _name_answer(entry)
+    known = answers.setdefault(name, {})
+    found = next((number for number, each in known.items() if each == answer), None)
+    if found is None:
+        found = entry.get(NUMBER, -1)
+        if found < 0 or found in known:
+            found = max(last.get(name, -1), *known, -1) + 1
+        known[found] = answer
+    return {**line, NUMBER: found}

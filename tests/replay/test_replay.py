@@ -49,11 +49,19 @@ def test_a_walk_is_saved_when_it_ends(tmp_path: Path) -> None:
     recording.save("postgresql", "one", [first, {**other, "status": 404}])
     recording.save("sqlite", "two", [first])
 
-    known = {name: value for name, value in other.items() if name != "now"}
-    assert read_recording(tmp_path, "sqlite") == {"one": [first, known], "two": [first]}
-    assert read_recording(tmp_path, "postgresql")["one"] == [first, {**known, "status": 404}]
+    on_sqlite = {"one": [first, other], "two": [first]}
+    on_postgres = {**on_sqlite, "one": [first, {**other, "status": 404}]}
+    assert differences(read_recording(tmp_path, "sqlite"), on_sqlite) == []
+    assert differences(read_recording(tmp_path, "postgresql"), on_postgres) == []
     assert (tmp_path / ANSWERS).read_text().count('"shape"') == 2
     assert '"digest": "d", "answer": 0}' in (tmp_path / "two.jsonl").read_text()
+    lines = (tmp_path / "two.jsonl").read_text()
+    for name, entries in on_sqlite.items():
+        wider = [{**each, "shape": ["text", "null"]} for each in entries]
+        recording.save("sqlite", name, wider)
+        recording.save("postgresql", name, wider)
+    assert (tmp_path / "two.jsonl").read_text() == lines
+    assert '"null"' in (tmp_path / ANSWERS).read_text()
     Recording(tmp_path).keep(["two"])
     assert sorted(path.name for path in tmp_path.iterdir()) == [ANSWERS, "two.jsonl"]
 
