@@ -67,6 +67,7 @@ class Recording:
             for at, entry in enumerate(entries):
                 line = {key: value for key, value in entry.items() if key != NOW}
                 request = _request(entry)
+                # That of the same request at this place, or elsewhere in the walk.
                 known = former[at].get(NUMBER) if asked[at : at + 1] == [request] else None
                 number = numbers.get(request) if known is None else known
                 kept.append(line if number is None else {**line, NUMBER: number})
