@@ -13,6 +13,7 @@ import pytest
 
 from edge_api.__main__ import make_parser as make_edge_parser
 from site_build.__main__ import make_parser as make_build_parser
+from tests.patience import patience
 from tests.sizes import in_ci
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -135,7 +136,7 @@ def test_a_command_imports_what_it_uses(
     environment = {"DATABASE_URL": database, "PYTHONPATH": str(ROOT)}
     if program == "edge_api":
         migrate = [sys.executable, "-m", "edge_api", "migrate"]
-        subprocess.run(migrate, cwd=tmp_path, env=environment, check=True, timeout=120)
+        subprocess.run(migrate, cwd=tmp_path, env=environment, check=True, timeout=patience(120))
     ran = subprocess.run(
         [sys.executable, "-c", code, *words],
         cwd=tmp_path,
@@ -143,7 +144,7 @@ def test_a_command_imports_what_it_uses(
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(120),
     )
     modules = ran.stderr.split()
 
@@ -171,7 +172,7 @@ def run_as_root(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=patience(120),
     )
 
 

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read, Store, Value
+from edge_api.db.query import Filter, Read, Store, Value, read_all
 from edge_api.db.table import Column, Row, Table, unknown_column
 from edge_api.db.types import PARSERS, VALUE_SQLSTATES, ColumnType
 
@@ -395,6 +395,5 @@ async def read_selected(
     rest = iter(keys)
     while part := tuple(islice(rest, ROWS_AT_A_TIME)):
         read = Read(table, columns, (Filter(table.key, "in", part),), limit=ROWS_AT_A_TIME)
-        (found,) = await store.run(read)
-        rows = {row[table.key]: row for row in found.rows}
+        rows = {row[table.key]: row for row in await read_all(store, read)}
         yield apply_selection([rows[key] for key in part if key in rows], selection)

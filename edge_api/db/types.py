@@ -41,6 +41,10 @@ VALUE_SQLSTATES: Mapping[ColumnType, str] = {
 """PostgreSQL's code for text that is no value of the kind."""
 
 
+Content = Literal["line", "lines", "address"]
+"""What a text is: one line, several, or an e-mail address."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
     """The options of a column that its pydantic annotation cannot express."""
@@ -50,8 +54,12 @@ class ColumnOptions:
     """The value that the service generates when a new row lacks one."""
     on_update_now: bool = False
     """Whether each update that does not set it sets it to the current time."""
+    content: Content = "line"
+    """What people may send for a text."""
 
 
+MAX_EMAIL_LENGTH = 255
+"""The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the minimum
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
@@ -139,6 +147,12 @@ def whole_float_to_int(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(ColumnType.TEXT)]
+Lines = Annotated[Text, ColumnOptions(ColumnType.TEXT, content="lines")]
+Address = Annotated[
+    Text,
+    Field(min_length=3, max_length=MAX_EMAIL_LENGTH),
+    ColumnOptions(ColumnType.TEXT, content="address"),
+]
 Integer = Annotated[
     int,
     BeforeValidator(whole_float_to_int),

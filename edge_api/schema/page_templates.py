@@ -42,6 +42,7 @@ class Form:
     """Those that a person sees."""
 
 
+MAX_BUDGET_TIER = 50  # characters
 CONTACT_FORM = Form(
     "contact_form.html",
     "<!-- contact form -->",

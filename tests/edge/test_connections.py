@@ -18,9 +18,10 @@ from edge_api.http import server as server_module
 from edge_api.http.response import PreparedResponse, Request, assign_request_id
 from edge_api.http.server import Server
 from tests.edge.conftest import reject_malformed
-from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -289,7 +290,9 @@ def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
         held = []
         for _ in range(HELD):
             held.append(
-                stack.enter_context(socket.create_connection(("127.0.0.1", edge.port), timeout=5))
+                stack.enter_context(
+                    socket.create_connection(("127.0.0.1", edge.port), timeout=patience(5))
+                )
             )
             with suppress(ConnectionError):
                 held[-1].sendall(HALF)
@@ -297,7 +300,7 @@ def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
         statuses = [edge.get(paths[number % 4])[0] for number in range(40)]
         assert statuses == [200 if number % 4 < 3 else 401 for number in range(40)]
 
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience()
         while not all(map(is_closed, held)):
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -314,7 +317,7 @@ def test_the_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
     """To the hard one, which the system gives to a service: 400 connections are nothing then."""
     with limited(tmp_path, 128, 2048) as edge, ExitStack() as stack:
         for _ in range(HELD):
-            held = socket.create_connection(("127.0.0.1", edge.port), timeout=5)
+            held = socket.create_connection(("127.0.0.1", edge.port), timeout=patience(5))
             stack.enter_context(held).sendall(PING)
             assert held.recv(12) == b"HTTP/1.1 200"
     lines = [line for line in (tmp_path / "log").read_text().splitlines() if " INFO " not in line]

@@ -12,7 +12,8 @@ from edge_api.http import dispatch as app_module
 from edge_api.http import server as server_module
 from edge_api.http.response import Request, assign_request_id
 from edge_api.leads.service import Leads
-from tests.edge.raw_http import PATIENCE, Answer, connect
+from tests.edge.raw_http import Answer, connect
+from tests.patience import patience
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -333,7 +334,7 @@ async def test_a_body_beyond_the_limit_in_pieces(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is within the limit; together they are not."""
-    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", PATIENCE)
+    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", patience())
     piece = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     async with connect(edge.url) as connection:
         connection.writer.write(head_of_post(CHUNKED))
@@ -530,7 +531,7 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
     monkeypatch.setattr(server_module.ConnectionProtocol, "pause_writing", stop)
     async with connect(edge.url) as connection:
         connection.writer.write(get(target=b"/journal/first/") * 10_000)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience()):
             await stopped.wait()
         before = begun
         await asyncio.sleep(0.3)  # too short a time would only show less

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 import pytest
 
 from site_build.__main__ import main
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -71,7 +72,7 @@ def start(*words: str | Path, env: dict[str, str]) -> subprocess.CompletedProces
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(120),
         cwd=ROOT,
         env={**BARE, **env},
     )
@@ -88,7 +89,7 @@ def start_on_terminal(*words: str | Path, env: dict[str, str]) -> str:
         written = b""
         while chunk := _read(ours):
             written += chunk
-        process.wait(timeout=120)
+        process.wait(timeout=patience(120))
     finally:
         os.close(ours)
     return written.decode().replace("\r\n", "\n")
@@ -208,7 +209,7 @@ def test_a_reader_that_goes_away(content: Path) -> None:
         check=False,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(120),
         cwd=ROOT,
         env=BARE,
     )

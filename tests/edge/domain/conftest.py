@@ -19,6 +19,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read, Store
 from edge_api.leads.service import Leads
 from edge_api.settings import read_settings
+from tests.patience import patience
 
 PROJECT = Path(__file__).parents[3]
 
@@ -154,7 +155,7 @@ def run_process(tmp_path: Path) -> Callable[..., Ended]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=patience(),
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -16,12 +16,13 @@ import pytest
 from edge_api.__main__ import main
 from edge_api.http.logs import JsonFormatter
 from edge_api.journal.search_index_files import MIN_POSTS_FOR_INDEX_FILE
-from tests.edge.edge_process import PATIENCE, Installation, free_port
+from tests.edge.edge_process import Installation, free_port
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.workers.conftest import SECRET_KEY, Service, is_alive, supervised
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -191,7 +192,7 @@ def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
         terminal.kill()
 
     assert len(started) == 3
-    gone, _ = psutil.wait_procs(started, timeout=30)
+    gone, _ = psutil.wait_procs(started, timeout=patience(30))
     assert len(gone) == 3
 
 
@@ -223,7 +224,7 @@ def test_workers_that_never_come_to_serve_are_given_up_when_none_serves(
         assert service.process.poll() is None
 
         psutil.Process(service.workers[1]).kill()
-        assert service.process.wait(3 * PATIENCE) == 1  # five starts of a busy machine
+        assert service.process.wait(3 * patience()) == 1  # five starts of a busy machine
         # The other worker may complain of the database after that.
         assert service.log.count("no worker serves: worker ") == 1
 

@@ -13,6 +13,7 @@ import pytest
 from tests.edge.edge_process import Installation, free_port, until
 from tests.edge.mail.outbox.post_office import LEAD, OWNER, PostOffice
 from tests.edge.mail.outbox.scripted_relay import Relay
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -248,7 +249,7 @@ def _read_lines(process: subprocess.Popen[str], count: int) -> list[str]:
 
 
 def _post_lead(port: int) -> None:
-    connection = HTTPConnection("127.0.0.1", port, timeout=20)
+    connection = HTTPConnection("127.0.0.1", port, timeout=patience(20))
     connection.request("POST", LEADS, json.dumps(LEAD).encode(), JSON)
     assert connection.getresponse().status == 201
     connection.close()
