@@ -436,19 +436,19 @@ def test_a_folder_that_cannot_be_used_is_refused(
 
 def test_commands_of_both_programs_are_passed_on(installed: Installation, tmp_path: Path) -> None:
     """`--help` has a line for each command, and help texts name the command that was typed."""
-    listed = re.findall(r"^    ([a-z-]+)(?: |$)", installed.do(tmp_path, "--help"), re.MULTILINE)
+    listed = re.findall(r"^  ([a-z-]+)(?: |$)", installed.do(tmp_path, "--help"), re.MULTILINE)
     programs = {}
     for name in ("edge_api", "site_build"):
         command = [str(installed.bin / "python"), "-m", name, "--help"]
         shown = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
-        programs[name] = re.findall(r"^    ([a-z-]+)(?: |$)", shown.stdout, re.MULTILINE)
+        programs[name] = re.findall(r"^  ([a-z-]+)(?: |$)", shown.stdout, re.MULTILINE)
     renamed = ["preview" if name == "serve" else name for name in programs["site_build"]]
     refused = installed.run(tmp_path, "nonsense")
 
-    assert listed == ["init", "deploy", "run", *renamed, *programs["edge_api"]]
+    assert listed == ["init", "run", "deploy", "completion", *renamed, *programs["edge_api"]]
     for words in (["preview"], ["serve"], ["keys", "list"], ["init"], ["run"]):
         said = installed.do(tmp_path, *words, "--help")
-        assert said.startswith(f"usage: {' '.join(['fore-edge', *words])} [-h]")
+        assert said.startswith(f"Usage: {' '.join(['fore-edge', *words])} [OPTIONS]")
     assert "deploy journal.example --owner " in installed.do(tmp_path, "deploy", "--help")
     assert refused.returncode == 2
     assert refused.stderr.startswith("fore-edge: ")
