@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from click import Option
+from click import IntRange, Option, UsageError
 
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import Clock, system_clock
@@ -92,7 +92,7 @@ PARAMS: Final = (
     ),
     Option(
         ["--workers"],
-        type=int,
+        type=IntRange(1, MAX_WORKERS),
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
     ),
@@ -102,10 +102,11 @@ PARAMS: Final = (
 
 def run(arguments: Arguments, settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Returns 0, 1 if it cannot start, 2 for wrong usage."""
-    refusal = _check_workers(arguments.workers, settings)
-    if refusal:
-        sys.stderr.write(f"--workers: {refusal}\n")
-        return 2
+    if arguments.workers > 1 and settings.database_path is not None:
+        raise UsageError(
+            "--workers: SQLite has one writer, so one process serves it; "
+            "more than one worker needs PostgreSQL: set DATABASE_URL."
+        )
     inherited: tuple[int, ...] | None = arguments.inherited
     configure_logging(settings.log_format, inherited[0] if inherited else None)
     raise_descriptor_limit()
@@ -125,15 +126,6 @@ def run(arguments: Arguments, settings: Settings) -> int:
         serving = _serve(arguments, settings)
     with asyncio.Runner(loop_factory=new_event_loop) as runner:
         return runner.run(serving)
-
-
-def _check_workers(count: int, settings: Settings) -> str:
-    if count != 1 and settings.database_path is not None:
-        return (
-            "SQLite has one writer, so one process serves it; "
-            "more than one worker needs PostgreSQL: set DATABASE_URL"
-        )
-    return "" if 1 <= count <= MAX_WORKERS else f"must be a number from 1 to {MAX_WORKERS}"
 
 
 def _with_maildir(settings: Settings, relay: str | None) -> Settings:
