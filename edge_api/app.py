@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -248,11 +249,19 @@ def search_prefix(settings: Settings) -> Path:
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
+_log = logging.getLogger(__name__)
+
 _SIGNS_OF_AGENTS: Final = (
-    *("/auth.md", SERVER_CARD, WELL_KNOWN_CARD, AI_CATALOG),
-    *(METADATA, RESOURCE_METADATA, TOKEN, CLAIM_CREDENTIAL),
+    "/auth.md",
+    SERVER_CARD,
+    WELL_KNOWN_CARD,
+    AI_CATALOG,
+    METADATA,
+    RESOURCE_METADATA,
+    TOKEN,
+    CLAIM_CREDENTIAL,
 )
-"""How paths begin that nobody asks for but an agent, before its first call."""
+"""Prefixes of the paths that only an agent requests before its first call."""
 
 
 def _watch_for_agents(seen: asyncio.Event, request: Request, *_: object) -> None:
@@ -261,10 +270,13 @@ def _watch_for_agents(seen: asyncio.Event, request: Request, *_: object) -> None
 
 
 async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> None:
-    """Once an agent was seen, load what its first calls would need half a second for."""
+    """Load the MCP SDK and start a worker once an agent was seen: its first calls would wait."""
     await seen.wait()
-    await mcp.prepare()
-    await workers.warm()
+    try:
+        await mcp.prepare()
+        await workers.warm()
+    except Exception:  # noqa: BLE001  nobody waits for this task, so it says it itself
+        _log.exception("what agents need cannot be loaded; their first calls try it again")
 
 
 def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:

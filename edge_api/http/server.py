@@ -55,7 +55,8 @@ _KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13
 _UNKNOWN_METHOD: Final = re.compile(
     r"method[^:\n]*:\n\n  b['\"][!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/", re.ASCII
 )
-"""aiohttp's message about a request line that is valid but for its method (RFC 9110, 9.1)."""
+"""aiohttp's message about a request line that is valid but for its method (RFC 9110, 9.1), where
+the line came in one piece: of another one it names a part."""
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """Answers a request, and never raises."""

@@ -41,7 +41,6 @@ class TextRule:
 
     def __init__(self, max_length: int, *, multiline: bool = False) -> None:
         self._max_length = max_length
-        self._is_multiline = multiline
         self._white = f"{_WHITE_SPACE}\t\n\r" if multiline else _WHITE_SPACE
         self._forbidden = _CONTROL_EXCEPT_LINES if multiline else _CONTROL
         self._trimmed = "".join(  # from the first characters, as far as white space goes
@@ -51,8 +50,7 @@ class TextRule:
 
     def clean(self, text: str) -> str:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
-        if self._is_multiline:
-            text = _LINE_END.sub("\n", text)
+        text = _LINE_END.sub("\n", text)  # of a single line, both are refused
         if self._control.search(refuse_nul(text)):
             raise ValueError("must not contain control characters")
         if _NONCHARACTER.search(text):

@@ -113,6 +113,8 @@ def run_program(program: Program, words: Sequence[str] | None, name: str) -> int
         sys.stderr.write(f"{path}: {error.format_message()}\nSee {path} --help.\n")
     except click.Abort:
         return 130
+    finally:
+        gc.enable()
     return 2
 
 

@@ -178,6 +178,20 @@ async def test_the_options_of_the_server_are_answered(edge: Any) -> None:
     assert answer.headers["Allow"] == "GET, HEAD, POST, PATCH, DELETE, OPTIONS"
 
 
+async def test_a_target_without_a_path_is_the_root(make_edge: Any) -> None:
+    """Of an absolute target; `OPTIONS` means the server there (RFC 9112, section 3.2.4)."""
+    async with make_edge(SITE_URL="http://localhost") as edge:
+        told = []
+        for method in (b"GET", b"OPTIONS", b"FROB"):
+            for target in (b"http://localhost", b"http://localhost/"):
+                async with connect(edge.url) as connection:
+                    line = method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+                    told.append((await connection.ask(line)).status)
+
+    assert told[0] == told[1] != 501
+    assert told[2:] == [204, 204, 501, 501]
+
+
 @pytest.mark.parametrize(
     ("site_url", "named"),
     [
@@ -426,6 +440,7 @@ CODINGS = {
     "unknown": (GOOD, b"frob", 415),
     "zstd": (b"\x28\xb5\x2f\xfd\x04\x00\x11\x00\x00{}", b"zstd", 415),
     "zstd in capitals": (GOOD, b"ZSTD", 415),
+    "two lines": (GOOD, b"gzip\r\nContent-Encoding: zstd", 415),
     "twice": (gzip.compress(gzip.compress(GOOD)), b"gzip, gzip", 415),
 }
 
