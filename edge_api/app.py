@@ -58,9 +58,10 @@ from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, require_unrestored
-from edge_api.operation.model import API_VERSION, VERSION
+from edge_api.operation.model import API_VERSION
 from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
+from edge_api.schema.environment import VERSION
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.schema.paths import (
     CLAIM_CREDENTIAL,

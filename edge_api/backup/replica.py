@@ -1,6 +1,5 @@
 """Litestream beside a serving edge: its program, its process, and what it restores."""
 
-import argparse
 import asyncio
 import json
 import logging
@@ -16,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGKILL
 from typing import Final
+
+from click import BadParameter
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
@@ -66,13 +67,13 @@ def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
 
 
 def parse_instant(text: str) -> datetime:
-    """Return the instant of an option, in UTC. Raises ArgumentTypeError."""
+    """Return the instant of an option, in UTC. Raises BadParameter."""
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
         instant = datetime.min  # noqa: DTZ901  no zone, as what is refused next
     if instant.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
+        raise BadParameter(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
     return instant.astimezone(UTC)
 
 

@@ -18,8 +18,7 @@ import pytest
 from edge_api.background import WRONG_SECRET
 from edge_api.cli.doctor import CHECKED
 from edge_api.db.types import format_instant
-from edge_api.operation.model import VERSION
-from edge_api.schema.environment import SettingsError
+from edge_api.schema.environment import VERSION, SettingsError
 from edge_api.settings import find_missing_folders, find_mistakes, read_settings
 from tests.edge.certificates import write_certificate
 from tests.edge.edge_process import Installation, free_port

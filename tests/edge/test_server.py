@@ -367,13 +367,13 @@ def test_a_port_that_systemd_replaces_is_reported(installation: Installation) ->
     assert f"PORT {wanted} has no effect: the socket of systemd is on {port}\n" in said
 
 
-@pytest.mark.parametrize("words", [("--workers", "2"), *in_ci((("--workers", "0"),))])
+@pytest.mark.parametrize("words", [("--workers", "2"), *in_ci((("--workers", "64"),))])
 def test_more_workers_are_refused(installation: Installation, words: tuple[str, str]) -> None:
     """One process is what SQLite takes, which the sentence says."""
     code, _, complained = installation.run("serve", *words)
 
     assert code == 2
-    assert "more than one worker needs PostgreSQL" in one_sentence(complained)
+    assert "more than one worker needs PostgreSQL" in complained.splitlines()[0]
 
 
 @pytest.mark.parametrize("port", ["0", *in_ci("70000", "-1", "http")])
@@ -382,7 +382,7 @@ def test_a_port_that_is_none_is_refused(installation: Installation, port: str) -
     code, _, complained = installation.run("serve", "--port", port)
 
     assert code == 2
-    assert "must be a port from 1 to 65535" in complained.splitlines()[-1]
+    assert "must be a port from 1 to 65535" in complained
 
 
 def corrupt(store: Path) -> None:

@@ -134,11 +134,7 @@ def run_command(
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/edge.db")
 
     def run(*words: str) -> Ended:
-        try:
-            code = main(list(words))
-        except SystemExit as end:
-            code = int(end.code or 0)
-        return Ended(code, *capsys.readouterr())
+        return Ended(main(list(words)), *capsys.readouterr())
 
     return run
 

@@ -248,11 +248,8 @@ def test_nobody_else_gives_what_workers_inherit(installation: Installation) -> N
 @pytest.mark.parametrize("text", ["1,0", "1,0,x,7", ""])
 def test_what_is_no_inheritance_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """As any other option that cannot be read."""
-    with pytest.raises(SystemExit) as ended:
-        main(["serve", "--inherited", text])
-
-    assert ended.value.code == 2
-    assert "argument --inherited: invalid" in capsys.readouterr().err
+    assert main(["serve", "--inherited", text]) == 2
+    assert "Invalid value for '--inherited'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", ["0", "65", "-1"])
@@ -268,7 +265,7 @@ def test_a_number_of_workers_that_is_none_is_refused(
     monkeypatch.setenv("SECRET_KEY", SECRET_KEY)
 
     assert main(["serve", "--workers", count]) == 2
-    assert capsys.readouterr().err == "--workers: must be a number from 1 to 64\n"
+    assert f"{count} is not in the range 1<=x<=64" in capsys.readouterr().err
 
 
 def test_workers_share_one_search_index(service: Service) -> None:
