@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable
 from html import escape
 from itertools import pairwise
+from textwrap import indent
 from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
 from markdown import Markdown
 from markdown.blockprocessors import BlockProcessor
 from markdown.extensions.attr_list import get_attrs_and_remainder
-from markdown.util import ETX, STX, AtomicString, code_escape
+from markdown.util import ETX, STX
 from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock, html_block, table
 from markdown_it.token import Token
@@ -39,10 +40,23 @@ _PLUGINS: Final = {
 }
 """What reads each kind of block that Python-Markdown has an extension for."""
 REPLACED: Final = (
-    *("empty", "indent", "code", "hashheader", "setextheader", "hr", "olist", "ulist", "quote"),
-    *("table", "admonition", "deflist", "defindent"),
+    "indent",
+    "hashheader",
+    "setextheader",
+    "hr",
+    "olist",
+    "ulist",
+    "quote",
+    "table",
+    "admonition",
+    "deflist",
+    "defindent",
 )
 """Python-Markdown's own ways to find blocks, by their names."""
+
+
+KEPT: Final = ("empty", "code", "markdown_block", "footnote", "abbr", "reference", "paragraph")
+"""Those that are given paragraphs, and what is indented."""
 
 
 class TooDeepError(Exception):
@@ -191,9 +205,9 @@ class Blocks(BlockProcessor):
             elif token.nesting < 0:
                 around.pop()
             elif token.type == "code_block":
-                code = SubElement(SubElement(parent, "pre"), "code")
                 depth = sum(each.tag in {"ol", "ul"} for each in around)
-                code.text = AtomicString(f"{code_escape(_read_code(token, reading, depth))}\n")
+                code = indent(_read_code(token, reading, depth), " " * _INDENT)
+                self._add_text(parent, code, is_tight=False)
             elif token.type != "inline":
                 self._add_leaf(parent, token)
             elif before.type == "paragraph_open":

@@ -15,7 +15,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from site_build.checks.analyse import analyse
 from site_build.errors import BuildError
-from site_build.markup.blocks import DEEPEST, REPLACED
+from site_build.markup.blocks import DEEPEST, KEPT, REPLACED
 from site_build.markup.convert import Conversion, Converter, Dialect
 from site_build.markup.github import GITHUB, FormulaError, write_mathml
 from site_build.markup.sanitize import sanitize
@@ -154,16 +154,28 @@ def test_blocks_of_any_text(text: str) -> None:
     assert made == wanted
 
 
+def test_blocks_of_other_extensions() -> None:
+    """What is indented below the line that opens one is read as GitHub reads it, too."""
+    dialect = Dialect("https://journal.test", ("pymdownx.tabbed", "pymdownx.details", GITHUB))
+    opening = ('=== "A"', "??? note")
+    html = "".join(
+        convert(f"{sign}\n    a\n\n    b:\n    - c\n\nd\n\n    e", Converter(dialect)).html
+        for sign in opening
+    )
+
+    page = LexborHTMLParser(html)
+    assert [item.text() for item in page.css("div.tabbed-set li, details li")] == ["c", "c"]
+    assert [code.text() for code in page.css("body > pre")] == ["e\n", "e\n"]
+
+
 def test_the_libraries_have_what_is_replaced() -> None:
     """Python-Markdown's own ways to find blocks are gone, and no upgrade brings an unknown one."""
     stock = Markdown(extensions=["admonition", "def_list", "tables"]).parser.blockprocessors
     left = vars(_CONVERTER)["_markdown"].parser.blockprocessors
-    kept = ("blocks", "markdown_block", "footnote", "abbr", "reference", "paragraph")
-
     assert [name for name in REPLACED if name not in stock] == []
     assert [name for name in REPLACED if name in left] == []
-    assert [name for name in kept if name not in left] == []
-    assert len(left) == len(kept)
+    assert [name for name in KEPT if name not in left] == []
+    assert len(left) == len(KEPT) + 1
 
 
 @pytest.mark.parametrize(
