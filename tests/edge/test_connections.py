@@ -16,7 +16,7 @@ import pytest
 
 from edge_api.http import server as server_module
 from edge_api.http.response import PreparedResponse, Request, assign_request_id
-from edge_api.http.server import Server
+from edge_api.http.server import ConnectionProtocol, Server
 from tests.edge.conftest import reject_malformed
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
@@ -233,6 +233,34 @@ async def test_the_last_connection_is_answered(
     await loop.sock_sendall(client, PING)
     assert (await loop.sock_recv(client, 1024)).startswith(b"HTTP/1.1 200 ")
     await stopping
+
+
+async def test_a_connection_that_begins_holds_no_stop_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is accepted in the very turn in which aiohttp closes all is closed with them."""
+
+    async def handler(_: Request) -> PreparedResponse:
+        raise AssertionError("nothing is asked")
+
+    sockets = await server_module.listen("127.0.0.1", 0)
+    server = BigServer(await server_module.start_server(handler, sockets, reject_malformed))
+    accepted = server.server.runner.server
+    assert accepted is not None
+    begin = ConnectionProtocol.connection_made
+
+    def begin_and_close(self: ConnectionProtocol, transport: asyncio.BaseTransport) -> None:
+        begin(self, transport)
+        accepted.pre_shutdown()
+
+    monkeypatch.setattr(ConnectionProtocol, "connection_made", begin_and_close)
+    await server.connect()
+    for _ in range(1000):
+        if accepted.connections:
+            break
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.01)  # its task has begun
+    async with asyncio.timeout(server_module.GRACE_SECONDS / 2):
+        await accepted.shutdown(server_module.GRACE_SECONDS)
+    await server.close()
 
 
 async def test_an_answer_that_nobody_reads_is_broken_off(
