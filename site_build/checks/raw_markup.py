@@ -41,7 +41,7 @@ _PLACES = re.compile(
     rf"|{_PREFIX}(?P<underlined>){_UNSAFE}(?=[^\n]*\n[ \t>]*+(?:=+|-+)[ \t]*$)"
     r"|^[ \t>]*+\[\^[^\]\n]*\]:(?P<note>)"
     r"|\](?:\([ \t]*+<?|:[ \t]*+(?=[\w/.#?%{~<])<?)(?P<destination>)(?![ \t]*\n|https?://)"
-    r"|\](?:\(|:)[ \t]*+\n[ \t]*+(?P<later>)(?=[\w/.#?])"
+    r"|\](?:\(|:)[ \t]*+\n[ \t]*+(?P<later>)(?=[\w/.#?])(?!https?://)"
     r"|!\[(?P<description>)(?=[ \t]*\])"
     r"|<(?:a|area|img|h[1-6]|source|video|audio|iframe|embed|track|object)"
     r"(?:\s(?P<attribute>)|(?P<tag>)(?=[/>]))",
