@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from site_build.markup.blocks import find_fenced
 from site_build.markup.convert import Conversion
 from site_build.text import shorten
 
@@ -55,10 +56,6 @@ _FENCED = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 """Code between fences; without a last one it goes on to the end of the text."""
-_SURE = re.compile(
-    r"^(?P<fence>`{3,}+|~{3,}+)[^`~\n]*\n(?:(?!(?P=fence)[ \t]*$).*\n)*+(?P=fence)[ \t]*$",
-    re.MULTILINE,
-)
 _NOT_ENDS = re.compile(r"[^\n]")
 _TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
 """Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
@@ -127,7 +124,12 @@ def blank_code(markdown: str) -> str:
 
 def blank_fences(text: str) -> str:
     """Return the text with blanks for code between fences at the beginning of lines."""
-    return _SURE.sub(lambda code: _NOT_ENDS.sub(" ", code[0]), text)
+    pieces, done = [], 0
+    for fenced in find_fenced(text):
+        code = text[fenced.code : fenced.code_end]
+        pieces += [text[done : fenced.code], _NOT_ENDS.sub(" ", code)]
+        done = fenced.code_end
+    return "".join([*pieces, text[done:]])
 
 
 def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:

@@ -6,7 +6,7 @@ are footnotes' places, attribute lists and contents.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -31,6 +31,7 @@ _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *(?:\n|\Z
 _HOLDER: Final = re.compile(r"<([A-Za-z][\w-]*)(?=\s)[^<>]*\smarkdown(?=[\s=>])")
 """A tag that says that Markdown stands within its element, which Python-Markdown alone reads so."""
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_FENCE_LINE: Final = re.compile(r"^(?:(`{3,})([^`\n]*)|(~{3,})(.*))$", re.MULTILINE)
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 _PIPE: Final = re.compile(r"(?<!\\)\|")
 _PLUGINS: Final = {
@@ -85,6 +86,29 @@ class _Reader(MarkdownIt):
     def validateLink(self, url: str) -> bool:  # noqa: N802
         del url
         return True
+
+
+class Fenced(NamedTuple):
+    """Code between fences at the beginning of lines, by offsets in a text."""
+
+    start: int
+    code: int
+    code_end: int
+    end: int
+    info: str
+
+
+def find_fenced(text: str) -> Iterator[Fenced]:
+    """Yield the code between fences at the beginning of lines; one without its end is left out."""
+    fence, opening = "", None
+    for line in _FENCE_LINE.finditer(text):
+        run, info = line[1] or line[3], line[2] or line[4] or ""
+        if opening is None:
+            fence, opening = run, line
+        elif run.startswith(fence) and not info.strip():
+            said = (opening[2] or opening[4] or "").strip()
+            yield Fenced(opening.start(), opening.end() + 1, line.start(), line.end(), said)
+            opening = None
 
 
 def _hold(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
@@ -257,7 +281,13 @@ class Blocks(BlockProcessor):
             text = text[alert.end() :]
         if "\n<" in f"\n{text}":  # more elements are blocks here than on GitHub
             text = "\n".join(self._html.run(text.split("\n"))).strip("\n")
+        terms = self._extensions.get("deflist")
+        if terms and terms.test(parent, text):  # several of one definition
+            terms.run(parent, [text])
+            return
         outer, self._given = self._given, text.split("\n\n")
+        # Behind code it would be a part of its element, which is made anew without it.
+        is_tight = is_tight and not (len(parent) and parent[-1].tag == "pre")
         self.parser.state.set("list" if is_tight else "paragraph")
         self.parser.parseBlocks(parent, self._given)
         self.parser.state.reset()
@@ -274,7 +304,13 @@ class Blocks(BlockProcessor):
             self._md.references.setdefault(name, (token.meta["url"], token.meta["title"]))
             return
         if token.type == "html_block" and _HOLDER.search(content):
-            text = "\n".join(self._html.run(self._fences.run(content.split("\n"))))
+            pieces, done = [], 0
+            for fenced in find_fenced(content):
+                code = content[fenced.code : fenced.code_end]
+                pieces += [content[done : fenced.start], self._make_code(fenced.info, code)]
+                done = fenced.end
+            text = "".join([*pieces, content[done:]])
+            text = "\n".join(self._html.run(text.split("\n")))
             if text != content:  # else it is an element that Python-Markdown leaves as it is
                 self._parse_inside(parent, text, token.map[0] if token.map else 0)
                 return

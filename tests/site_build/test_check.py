@@ -749,9 +749,17 @@ def test_what_looks_like_code_hides_no_excess(before: str) -> None:
             "<p><em>a</em></p>\n</div>\n<p><em>b</em></p>",
         ),
         ("    a\x0cb\u2028c", "<code>a\x0cb\u2028c\n</code>"),
+        ("1. R:\n\n       make\n\n   ```\n   kept\n   ```\n", "<code>kept\n</code>"),
+        ("-     code\n  kept", "<p>kept</p>"),
+        (
+            '<details markdown="1">\n\n```python title="a.py"\nx\n```\n\n'
+            "b\n\n```c,d\ny\n```\n\n</details>",
+            "<p>b</p>",
+        ),
+        ("Apple\nApples\n:   A fruit.", "<dt>Apple</dt>\n<dt>Apples</dt>"),
     ],
 )
-def test_elements_with_markdown_inside(text: str, shown: str) -> None:
+def test_nothing_of_a_block_is_lost(text: str, shown: str) -> None:
     """What Python-Markdown leaves as it is stays, and tags in code end no element."""
     _, html = analyse(replace(PLAIN, markdown=text))
     assert html is not None
