@@ -752,8 +752,10 @@ def test_what_looks_like_code_hides_no_excess(before: str) -> None:
         ("1. R:\n\n       make\n\n   ```\n   kept\n   ```\n", "<code>kept\n</code>"),
         ("-     code\n  kept", "<p>kept</p>"),
         (
-            '<details markdown="1">\n\n```python title="a.py"\nx\n```\n\n'
-            "b\n\n```c,d\ny\n```\n\n</details>",
+            (
+                '<details markdown="1">\n\n```python title="a.py"\nx\n```\n\n'
+                "b\n\n```c,d\ny\n```\n\n</details>"
+            ),
             "<p>b</p>",
         ),
         ("Apple\nApples\n:   A fruit.", "<dt>Apple</dt>\n<dt>Apples</dt>"),
