@@ -337,18 +337,18 @@ def test_build_on_a_terminal(content: Path) -> None:
         (["check", "--jobs", "two"], "Invalid value for '--jobs': 'two' is not a valid integer"),
         (
             ["check", "--content", "/nowhere"],
-            "Invalid value for '--content': Directory '/nowhere'",
+            "Invalid value for '--content': there is no folder '/nowhere'",
         ),
         (
             ["build", "--content", "/nowhere"],
-            "Invalid value for '--content': Directory '/nowhere'",
+            "Invalid value for '--content': there is no folder '/nowhere'",
         ),
         (["check", "--strikt"], "No such option '--strikt'. Did you mean '--strict'?"),
         (["new"], "Missing argument 'TITLE'"),
         (["new", " "], "Invalid value for 'TITLE': the title is empty; write one"),
         (
             ["new", "a", "--content", "/nowhere"],
-            "Invalid value for '--content': Directory '/nowhere'",
+            "Invalid value for '--content': there is no folder '/nowhere'",
         ),
     ],
 )
