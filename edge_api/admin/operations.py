@@ -122,7 +122,7 @@ UNKNOWN_TABLES: tuple[AnyOperation, ...] = tuple(
 
 def check_table(table: Table, actor: Actor) -> None:
     """Raise Problem `table_not_allowed` unless the credential may use the table."""
-    if actor.tables is not None and table.name not in actor.tables:
+    if not actor.may_use(table.name):
         raise Problem("table_not_allowed")
 
 

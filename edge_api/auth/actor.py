@@ -35,6 +35,10 @@ class Actor:
     """The administrative tables that it may use; `None` is all of them."""
     client_id: str = ""  # the OAuth client that acts, for the credential or for itself
 
+    def may_use(self, table: str) -> bool:
+        """Return whether it may use the administrative table of that name."""
+        return self.tables is None or table in self.tables
+
     @property
     def limit_key(self) -> str:
         """The key of its rate limits: the credential's id, whatever client acts for it."""

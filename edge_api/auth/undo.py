@@ -97,7 +97,7 @@ async def undo(
             "This was undone already, or what it changed was erased, or is no longer kept",
         )
     table = TABLES[kept[0]["table_name"]]
-    if actor.tables is not None and table.name not in actor.tables:
+    if not actor.may_use(table.name):
         raise Problem("forbidden", f"Your key is not for the table {table.name}")
     keys = tuple((row["former"] or row["changed"])[table.key] for row in kept)
     (there,) = await store.run(Read(table, where=(Filter(table.key, "in", keys),)))

@@ -326,7 +326,7 @@ async def find_row(store: Store, table: Table, key: str | None, *where: Filter) 
 
 
 async def require_row(store: Store, table: Table, key: str, missing: str, *where: Filter) -> Row:
-    """Return the same. Raises Problem `not_found` with a sentence where there is none."""
+    """Return that row. Raises Problem `not_found` with the sentence `missing`."""
     row = await find_row(store, table, key, *where)
     if row is None:
         raise Problem("not_found", missing)

@@ -99,8 +99,7 @@ class Visit:
 
     def may_use(self, table: str) -> bool:
         """Return whether the sign-in reaches a table; an empty name: all of them."""
-        tables = self.actor.tables
-        return tables is None or table in tables
+        return self.actor.may_use(table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ async def read_bytes(request: Request, max_bytes: int, too_large: str = "") -> b
         raise _too_large(max_bytes, too_large)
     _meet_expectation(request)
     try:
+        # What has arrived already is not waited for.
         async with asyncio.timeout(None if request.content.is_eof() else BODY_TIMEOUT_SECONDS):
             raw = await _collect(request, max_bytes, too_large)
         body = _decompress(raw, coding, max_bytes + 1)

@@ -90,11 +90,7 @@ async def create_lead(
 def lead_response(created: Created, actor: Actor | None) -> OperationResult:
     """Return the answer to the sender of a lead, with its address for those who may read it."""
     headers = {}
-    if (
-        actor is not None
-        and "admin:read" in actor.scopes
-        and (actor.tables is None or LEADS.name in actor.tables)
-    ):
+    if actor and "admin:read" in actor.scopes and actor.may_use(LEADS.name):
         headers["Location"] = f"/api/public/v1/admin/leads?id=eq.{created.row['id']}"
     if created.replayed:
         headers[REPLAYED] = "true"

@@ -131,7 +131,7 @@ class SsrfGuard:
         sent = {"Accept-Encoding": "identity", **headers}
         connector = aiohttp.TCPConnector(
             resolver=_Resolver(self),
-            ssl=self._ssl or system_ssl_context(),
+            ssl=self._ssl or system_ssl_context(),  # read for the first request, not at the start
             socket_factory=self._open_socket,
         )
         async with (

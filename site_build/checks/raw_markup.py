@@ -55,8 +55,8 @@ _FENCED = re.compile(
     r"(?:(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)",
     re.MULTILINE | re.DOTALL,
 )
-"""Code between fences; without a last one it goes on to the end of the text."""
-_NOT_ENDS = re.compile(r"[^\n]")
+"""What looks like fenced code: without a last fence, all that follows."""
+_IN_LINES = re.compile(r"[^\n]")
 _TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
 """Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
 
@@ -111,23 +111,29 @@ class Marked:
 
 
 def blank_code(markdown: str) -> str:
-    """Return the text with blanks for fenced code and `x` within lines; offsets stay the same."""
+    """Replace fenced code by blanks, and code spans by `x`, which no pattern reads as Markdown.
+
+    Offsets stay the same. What only looks like code is replaced too: this text is for findings.
+    """
     if "`" not in markdown and "~~~" not in markdown:
         return markdown
-    text, at, pieces = _FENCED.sub(lambda code: _NOT_ENDS.sub(" ", code[0]), markdown), 0, []
+    text, at, pieces = _FENCED.sub(lambda code: _IN_LINES.sub(" ", code[0]), markdown), 0, []
     for start, end in _pair_ticks(text):
         if start >= at and text[start - 1 : start] != "\\":
-            pieces += [text[at:start], _NOT_ENDS.sub("x", text[start:end])]
+            pieces += [text[at:start], _IN_LINES.sub("x", text[start:end])]
             at = end
     return "".join(pieces) + text[at:]
 
 
 def blank_fences(text: str) -> str:
-    """Return the text with blanks for code between fences at the beginning of lines."""
+    """Return the text with blanks for code between fences at the beginning of lines.
+
+    Nothing else is code for certain: a mark too many costs a conversion, one too few loses a link.
+    """
     pieces, done = [], 0
     for fenced in find_fenced(text):
         code = text[fenced.code : fenced.code_end]
-        pieces += [text[done : fenced.code], _NOT_ENDS.sub(" ", code)]
+        pieces += [text[done : fenced.code], _IN_LINES.sub(" ", code)]
         done = fenced.code_end
     return "".join([*pieces, text[done:]])
 
@@ -225,7 +231,7 @@ class Flaw(NamedTuple):
     tag: str
     """As it begins: `<div` or `</div`."""
     ordinal: int
-    """The how manieth tag of the page that begins so, from 0."""
+    """Its position among the tags of the page that begin so, from 0."""
     number: str
     """Of the mark that the tag bears, if it bears one."""
     message: str

@@ -28,8 +28,8 @@ DEEPEST: Final = 60
 """Levels of nesting, of which a list takes two."""
 _INDENT: Final = 4
 _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *(?:\n|\Z)", re.IGNORECASE)
-_HOLDER: Final = re.compile(r"<([A-Za-z][\w-]*)(?=\s)[^<>]*\smarkdown(?=[\s=>])")
-"""A tag that says that Markdown stands within its element, which Python-Markdown alone reads so."""
+_MARKDOWN_INSIDE: Final = re.compile(r"<([A-Za-z][\w-]*)(?=\s)[^<>]*\smarkdown(?=[\s=>])")
+"""A tag with the attribute `markdown`: Python-Markdown reads what is in its element."""
 _FENCE: Final = re.compile(r"`{3,}|~{3,}")
 _FENCE_LINE: Final = re.compile(r"^(?:(`{3,})([^`\n]*)|(~{3,})(.*))$", re.MULTILINE)
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
@@ -39,7 +39,7 @@ _PLUGINS: Final = {
     "deflist": deflist_plugin,
     "footnote": footnote_plugin,
 }
-"""What reads each kind of block that Python-Markdown has an extension for."""
+"""The plugin for each of Python-Markdown's processors that it replaces."""
 REPLACED: Final = (
     "indent",
     "hashheader",
@@ -57,7 +57,7 @@ REPLACED: Final = (
 
 
 KEPT: Final = ("empty", "code", "markdown_block", "footnote", "abbr", "reference", "paragraph")
-"""Those that are given paragraphs, and what is indented."""
+"""Python-Markdown's processors that still run, on paragraphs and indented code."""
 
 
 class TooDeepError(Exception):
@@ -111,10 +111,10 @@ def find_fenced(text: str) -> Iterator[Fenced]:
             opening = None
 
 
-def _hold(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
+def _read_element(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
     """Read an element that holds Markdown, beyond blank lines, as one block of HTML."""
     line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
-    found = _HOLDER.match(line) if html_block(state, start, end, silent=True) else None
+    found = _MARKDOWN_INSIDE.match(line) if html_block(state, start, end, silent=True) else None
     if found is None or silent:
         return found is not None
     tags, level, fence = re.compile(rf"<(/?){found[1]}(?![\w-])", re.IGNORECASE), 0, ""
@@ -181,7 +181,7 @@ class Blocks(BlockProcessor):
             self._reader.use(_PLUGINS[name])
         if "markdown_block" in processors:
             ends = ["paragraph", "reference", "blockquote"]
-            rules.before("html_block", "markdown_in_html", _hold, {"alt": ends})
+            rules.before("html_block", "markdown_in_html", _read_element, {"alt": ends})
         self._reader.use(dollarmath_plugin, allow_labels=False, allow_blank_lines=False)
         self._reader.core.ruler.enableOnly(["normalize", "block"])
         for name in REPLACED:
@@ -193,9 +193,9 @@ class Blocks(BlockProcessor):
     def reset(self) -> None:
         """Forget the text that was converted last."""
         self.reading = Reading([], [], {})
-        """Of the text as a whole."""
-        self._given: list[str] = []
-        """A paragraph that is for the other processors."""
+        """That of the whole text, without those within elements."""
+        self._passed_on: list[str] = []
+        """The blocks that `run` leaves to the other processors; compared by identity."""
         self._notes: dict[str, Element] = {}
         """The footnotes that were read, by what stands for their texts."""
 
@@ -206,7 +206,7 @@ class Blocks(BlockProcessor):
 
     def run(self, parent: Element, blocks: list[str]) -> bool:
         """Make the elements of some blocks; raises TooDeepError."""
-        if blocks is self._given:
+        if blocks is self._passed_on:
             return False
         text = "\n\n".join(blocks)
         blocks.clear()
@@ -279,19 +279,19 @@ class Blocks(BlockProcessor):
             parent.tag = "div"
             _make_box(parent, alert[1].lower(), alert[1].title())
             text = text[alert.end() :]
-        if "\n<" in f"\n{text}":  # more elements are blocks here than on GitHub
+        if "\n<" in f"\n{text}":  # Python-Markdown takes more elements for blocks
             text = "\n".join(self._html.run(text.split("\n"))).strip("\n")
         terms = self._extensions.get("deflist")
         if terms and terms.test(parent, text):  # several of one definition
             terms.run(parent, [text])
             return
-        outer, self._given = self._given, text.split("\n\n")
+        outer, self._passed_on = self._passed_on, text.split("\n\n")
         # Behind code it would be a part of its element, which is made anew without it.
         is_tight = is_tight and not (len(parent) and parent[-1].tag == "pre")
         self.parser.state.set("list" if is_tight else "paragraph")
-        self.parser.parseBlocks(parent, self._given)
+        self.parser.parseBlocks(parent, self._passed_on)
         self.parser.state.reset()
-        self._given = outer
+        self._passed_on = outer
 
     def _add_leaf(self, parent: Element, token: Token) -> None:
         """Add what has no Markdown inside: code, HTML, a formula, a rule, where a link leads."""
@@ -303,7 +303,7 @@ class Blocks(BlockProcessor):
             name = " ".join(token.meta["label"].split()).lower()
             self._md.references.setdefault(name, (token.meta["url"], token.meta["title"]))
             return
-        if token.type == "html_block" and _HOLDER.search(content):
+        if token.type == "html_block" and _MARKDOWN_INSIDE.search(content):
             pieces, done = [], 0
             for fenced in find_fenced(content):
                 code = content[fenced.code : fenced.code_end]
@@ -355,9 +355,10 @@ def _make_box(element: Element, names: str, title: str | None) -> Element:
 
 
 def _read_code(token: Token, reading: Reading, depth: int) -> str:
-    """Return indented code, without more blanks than Python-Markdown's own form has.
+    """Return indented code.
 
-    That wants four for each list around it, where GitHub counts those of the signs.
+    Authors indent it by four for each list around it, as Python-Markdown wants, and GitHub by the
+    width of the list's sign: neither is a part of the code.
     """
     width = _INDENT * (depth + 1)
     lines = [line.rstrip() for line in reading.lines[slice(*token.map or ())]]

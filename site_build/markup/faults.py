@@ -19,7 +19,7 @@ from site_build.markup.blocks import Reading
 from site_build.text import shorten
 
 _SIGNS: Final = ("~", "<", "==", "[[", "{{", "{%")
-"""Of which a text holds one if something in it may be a fault."""
+"""A text without any of these has no fault within its lines."""
 _MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
 """Those of a check, which tell where each part was written."""
 _LITERAL: Final = re.compile(
@@ -33,7 +33,7 @@ class Fault(NamedTuple):
     """Something that an author has to fix."""
 
     line: int
-    """Of the text, from 0."""
+    """The line of the text, from 0."""
     message: str
     at: str = ""
     """What was written there, or how it begins; empty: the line as a whole."""

@@ -144,7 +144,7 @@ SIGNS: Final[Mapping[str, Sequence[str]]] = {
     "many_tildes": ("~~~",),
     "footnote": ("[^",),
 }
-"""Of these a text has to hold one for the pattern of that name to fit; others are always tried."""
+"""The signs without which a pattern cannot match; patterns that are not listed are always tried."""
 
 
 GITHUB: Final = "site_build.markup.github"

@@ -19,12 +19,18 @@ async def fuzz(url: str, folder: Path, *options: str) -> str:
     """Return what schemathesis says: all phases unless the options say which."""
     process = await asyncio.create_subprocess_exec(
         str(Path(sys.executable).with_name("schemathesis")),
-        *("--config-file", str(CONFIGURATION)),
+        "--config-file",
+        str(CONFIGURATION),
         "run",
         f"{url}/api/public/v1/openapi.json",
         # All checks are on by default; `--checks all` would undo what the configuration turns off.
-        *("--url", url, "--max-examples", str(EXAMPLES), "--no-color"),
-        *("--request-timeout", f"{patience():.0f}"),
+        "--url",
+        url,
+        "--max-examples",
+        str(EXAMPLES),
+        "--no-color",
+        "--request-timeout",
+        f"{patience():.0f}",
         *options,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

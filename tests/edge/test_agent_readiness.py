@@ -279,17 +279,27 @@ async def feeds(visitor: DocumentSource) -> None:
 
 
 CRITERIA: tuple[Criterion, ...] = (
-    *(robots_txt, robots_txt_ai_rules, content_signals, sitemap, link_headers),
-    *(
-        markdown_negotiation,
-        markdown_by_address,
-        markdown_404,
-        llms_txt,
-        llms_full_txt,
-        api_catalog,
-    ),
-    *(oauth_server, oauth_resource, challenge, auth_md, mcp_server_card, ai_catalog),
-    *(agent_skills, security_txt, web_mcp, json_ld, feeds),
+    robots_txt,
+    robots_txt_ai_rules,
+    content_signals,
+    sitemap,
+    link_headers,
+    markdown_negotiation,
+    markdown_by_address,
+    llms_txt,
+    llms_full_txt,
+    api_catalog,
+    oauth_server,
+    oauth_resource,
+    challenge,
+    auth_md,
+    mcp_server_card,
+    ai_catalog,
+    agent_skills,
+    security_txt,
+    web_mcp,
+    json_ld,
+    feeds,
 )
 
 

@@ -19,6 +19,18 @@ pytestmark = pytest.mark.one_engine
 COUNT = 1001
 
 
+@pytest.fixture(autouse=True)
+def _filled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Make a store with the leads, which the commands find."""
+    environment = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
+    monkeypatch.setenv("DATABASE_URL", environment["DATABASE_URL"])
+    assert main(["migrate"]) == 0
+    asyncio.run(fill(environment))
+    capsys.readouterr()
+
+
 async def fill(environment: Mapping[str, str]) -> None:
     """Store many leads of one instant, a spam lead, and one that a spreadsheet could run."""
     rows = [{"name": f"n{number:04}"} for number in range(COUNT - 2)]
@@ -40,19 +52,9 @@ async def fill(environment: Mapping[str, str]) -> None:
     ],
 )
 def test_all_leads_are_exported(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: tuple[str, ...],
-    count: int,
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], count: int
 ) -> None:
     """Each once, newest first, under a line of names; with options, those that they choose."""
-    environment = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
-    monkeypatch.setenv("DATABASE_URL", environment["DATABASE_URL"])
-    assert main(["migrate"]) == 0
-    asyncio.run(fill(environment))
-    capsys.readouterr()
-
     assert main(["leads", "export", *words]) == 0
 
     sheet = csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))
@@ -64,15 +66,8 @@ def test_all_leads_are_exported(
         assert "'=1+1" in {row["name"] for row in rows}
 
 
-def test_leads_are_marked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_leads_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
     """One or several, with status and notes, as the page for operators says."""
-    environment = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
-    monkeypatch.setenv("DATABASE_URL", environment["DATABASE_URL"])
-    assert main(["migrate"]) == 0
-    asyncio.run(fill(environment))
-    capsys.readouterr()
     assert main(["leads", "export", "--search", "n000"]) == 0
     ids = [row["id"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))]
 
