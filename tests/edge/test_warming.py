@@ -68,14 +68,21 @@ async def test_the_first_sign_of_an_agent_warms(served: Any, method: str, path: 
     await until(lambda: warmed(served) == (True, True))
 
 
-async def test_nobody_else_warms(served: Any) -> None:
+async def test_nobody_else_warms(served: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A site that no agent visits does without the memory that both take."""
+    begun = []
+
+    async def begin() -> None:
+        begun.append(1)
+
+    monkeypatch.setattr(served.mcp, "prepare", begin)
     for path in OTHERS:
         async with served.ask("GET", path) as answer:
             await answer.read()
-    await asyncio.sleep(0.5)
+    assert not begun
 
-    assert warmed(served) == (False, False)
+    async with served.ask("GET", "/auth.md"):
+        await until(lambda: bool(begun))
 
 
 async def test_the_first_calls_find_what_was_warmed(served: Any) -> None:
