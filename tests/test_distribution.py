@@ -403,7 +403,7 @@ def test_a_pelican_site_is_taken_over(installed: Installation, tmp_path: Path) -
     [
         (["mysite"], "mysite already has pelicanconf.py, .env; choose another folder"),
         (["file"], "file cannot be used: "),
-        (["new", "--from-pelican", "nowhere"], "Directory 'nowhere' does not exist"),
+        (["new", "--from-pelican", "nowhere"], "there is no folder 'nowhere'; make it"),
         (["new", "--from-pelican", "empty"], "empty has no publishconf.py or pelicanconf.py"),
         (["site/content/new", "--from-pelican", "site"], "is within the content of the site"),
         (["site", "--from-pelican", "site"], "site already has content, pelicanconf.py; choose"),
