@@ -67,7 +67,7 @@ def find_edge_picture(site: Site, images: ImageSet) -> Picture | None:
     """Return the picture on the fore-edge: that of the settings, or the newest photograph."""
     if site.identity.edge_image:
         return images.pictures.get(site.identity.edge_image)
-    paths = (resolve(post.address, post.image) for post in site.posts if post.image)
+    paths = (resolve(post.path, post.image) for post in site.posts if post.image)
     found = (images.pictures.get(path) for path in paths)
     return next((each for each in found if each and each.kind in PHOTOGRAPHS and each.still), None)
 
