@@ -287,13 +287,16 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
         later: Neighbour | None,
         series: Series | None,
         related: tuple[Neighbour, ...],
+        in_tag: Neighbour | None = None,
     ) -> None:
+        """`in_tag` is the post before this one in its first tag."""
         self._describe(document, context)
         self.template = "article"
         self.prev_article, self.next_article = earlier, later
-        self.series, self.related = series, related
+        self.series, self.related, self.next_in_tag = series, related, in_tag
         place = series and (series.name, series.number, series.count, len(series.shown))
-        self._set_digest_parts(place, (earlier, later, *(series.shown if series else ()), *related))
+        linked = (earlier, later, in_tag, *(series.shown if series else ()), *related)
+        self._set_digest_parts(place, linked)
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]
