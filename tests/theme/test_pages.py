@@ -48,6 +48,7 @@ GIVEN = {
     "output_file",
     "page",
     "pages",
+    "painting",
     "portrait",
     "tag",
     "tags",
