@@ -2,13 +2,14 @@
 
 import asyncio
 import gc
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -57,11 +58,10 @@ from edge_api.metrics import OPERATIONS as METRICS
 from edge_api.metrics import Metrics
 from edge_api.oauth.server import OAuthServer
 from edge_api.open_store import open_rate_limits, open_store, require_unrestored
-from edge_api.operation.model import API_VERSION, VERSION
-from edge_api.operation.reference.pages import make_pages
-from edge_api.operation.reference.values import ReferencePage
+from edge_api.operation.model import API_VERSION
 from edge_api.operation.service import ApiDocuments, Document, Service
 from edge_api.operations import DESK, DOCUMENTED, OPERATIONS, ROUTED, configure, make_openapi
+from edge_api.schema.environment import VERSION
 from edge_api.schema.installed_code import PACKAGE, InstalledCode
 from edge_api.schema.paths import (
     CLAIM_CREDENTIAL,
@@ -76,6 +76,9 @@ from edge_api.utility import CATALOG_LINK, LINKSET, api_catalog, self_descriptio
 from edge_api.webhooks.announcer import Announcer
 from edge_api.webhooks.dispatcher import Dispatcher, make_sender
 from edge_api.webhooks.endpoints import KEY_PURPOSE, check_webhooks
+
+if TYPE_CHECKING:
+    from edge_api.operation.reference.pages import ReferencePage
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,11 +250,19 @@ def search_prefix(settings: Settings) -> Path:
     return store.with_name(f"{store.name}-search") if store else settings.build_dir / ".search"
 
 
+_log = logging.getLogger(__name__)
+
 _SIGNS_OF_AGENTS: Final = (
-    *("/auth.md", SERVER_CARD, WELL_KNOWN_CARD, AI_CATALOG),
-    *(METADATA, RESOURCE_METADATA, TOKEN, CLAIM_CREDENTIAL),
+    "/auth.md",
+    SERVER_CARD,
+    WELL_KNOWN_CARD,
+    AI_CATALOG,
+    METADATA,
+    RESOURCE_METADATA,
+    TOKEN,
+    CLAIM_CREDENTIAL,
 )
-"""How paths begin that nobody asks for but an agent, before its first call."""
+"""Prefixes of the paths that only an agent requests before its first call."""
 
 
 def _watch_for_agents(seen: asyncio.Event, request: Request, *_: object) -> None:
@@ -260,10 +271,13 @@ def _watch_for_agents(seen: asyncio.Event, request: Request, *_: object) -> None
 
 
 async def _warm(seen: asyncio.Event, mcp: McpEndpoint, workers: WorkerPool) -> None:
-    """Once an agent was seen, load what its first calls would need half a second for."""
+    """Load the MCP SDK and start a worker once an agent was seen: its first calls would wait."""
     await seen.wait()
-    await mcp.prepare()
-    await workers.warm()
+    try:
+        await mcp.prepare()
+        await workers.warm()
+    except Exception:  # noqa: BLE001  nobody waits for this task, so it says it itself
+        _log.exception("what agents need cannot be loaded; their first calls try it again")
 
 
 def _load_exchange(service: Service, freeze: GcFreeze) -> MessageHandler:
@@ -285,7 +299,9 @@ def make_documents(settings: Settings) -> ApiDocuments:
     def openapi(slug: str | None) -> Document:
         return Document(orjson.dumps(openapi_of(slug)))
 
-    def reference(slug: str | None) -> tuple[ReferencePage, ...]:
+    def reference(slug: str | None) -> "tuple[ReferencePage, ...]":
+        from edge_api.operation.reference.pages import make_pages  # noqa: PLC0415  slow to import
+
         return make_pages(operations, openapi_of(slug), settings.site_url, list_rates(settings))
 
     return ApiDocuments(

@@ -38,7 +38,7 @@ from edge_api.db.internal_tables import (
     WEBHOOK_ENDPOINTS,
 )
 from edge_api.db.problems import Problem, is_unavailable
-from edge_api.db.query import Delete, Filter, Order, Read, Store
+from edge_api.db.query import Delete, Filter, Order, Read, Store, read_all
 from edge_api.db.table import Table
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
@@ -221,8 +221,7 @@ async def delete_expired(store: Store, clock: Clock) -> None:
     """Delete what has expired; nothing is written for nothing. Raises Problem."""
     for table, retention in EXPIRING.items():
         expired = (Filter("expires_at", "lte", format_instant(clock() - retention)),)
-        (result,) = await store.run(Read(table, ("id",), expired, limit=1))
-        if result.rows:
+        if await read_all(store, Read(table, ("id",), expired, limit=1)):
             await store.run(Delete(table, expired))
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem, is_unavailable
-from edge_api.db.query import Filter, Query, Store, Update, Where
+from edge_api.db.query import Filter, Query, Store, Update, Where, where_id
 from edge_api.db.table import Row, Table
 from edge_api.db.types import format_instant
 
@@ -38,11 +38,6 @@ _random: Final = SystemRandom()
 def where_due(now: datetime) -> Where:
     """Return the conditions of rows that may be claimed: they are due, or their lease is over."""
     return WAITING, Filter("due_at", "lte", format_instant(now))
-
-
-def where_id(row_id: str) -> Where:
-    """Return the condition of the row with this id."""
-    return (Filter("id", "eq", row_id),)
 
 
 def released_values(table: Table) -> Row:

@@ -9,60 +9,92 @@ import pwd
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
-from types import ModuleType
-from typing import Any, TypeAlias
+from typing import Any
 
+from edge_api.schema.commands import Program, Sections, run_program
 from site_build.errors import BuildError
-from site_build.options import Parser, choose_settings, read_settings
+from site_build.options import choose_settings
 
-_PROG = "python -m site_build"
-Commands: TypeAlias = Mapping[str, tuple[str, str, str]]
-COMMANDS: Commands = {
-    "check": ("check", "list every defect of the content, and write nothing", "--strict"),
-    "new": ("new", "start a post as a draft", '"A first post" --tags "paper, ink"'),
-    "post": (
-        "post",
-        "publish, schedule or withdraw a post: its head is changed, and nothing else",
-        "publish a-first-post",
-    ),
-    "build": ("build", "build the site and its index", "--site-url https://example.org"),
-    "watch": (
-        "watch",
-        "keep running, and build when the content changes or a scheduled post is due",
-        "--site-url https://example.org",
-    ),
-    "card": (
-        "card",
-        "draw a post's card, and show how search results and feeds present the post",
-        "what-a-fore-edge-is",
-    ),
-    "serve": ("serve", "preview the content, drafts and scheduled posts included", "--open"),
-    "share": ("share", "share a draft at a secret address, for some days", "a-first-post --days 3"),
-    "list": (
-        "list_documents",
-        "list drafts, scheduled posts, or documents that were not updated for long",
-        "stale --older-than 180",
-    ),
-    "schema": (
-        "schema",
-        "print the front matter's JSON Schema, or settings of an editor",
-        "--settings",
-    ),
+COMMANDS: Sections = {
+    "Write": {
+        "new": (
+            "site_build.cli.new",
+            "start a post as a draft",
+            '"A first post" --tags "paper, ink"',
+        ),
+        "check": (
+            "site_build.cli.check",
+            "list every defect of the content, and write nothing",
+            "--strict",
+        ),
+        "serve": (
+            "site_build.cli.serve",
+            "preview the content, drafts and scheduled posts included",
+            "--open",
+        ),
+        "card": (
+            "site_build.cli.card",
+            "draw a post's card, and show how search results and feeds present the post",
+            "what-a-fore-edge-is",
+        ),
+        "share": (
+            "site_build.cli.share",
+            "share a draft at a secret address, for some days",
+            "a-first-post --days 3",
+        ),
+        "list": (
+            "site_build.cli.list_documents",
+            "list drafts, scheduled posts, or documents that were not updated for long",
+            "stale --older-than 180",
+        ),
+        "schema": (
+            "site_build.cli.schema",
+            "print the front matter's JSON Schema, or settings of an editor",
+            "--settings",
+        ),
+    },
+    "Publish": {
+        "post": (
+            "site_build.cli.post",
+            "publish, schedule or withdraw a post: its head is changed, and nothing else",
+            "publish a-first-post",
+        ),
+        "build": (
+            "site_build.cli.build",
+            "build the site and its index",
+            "--site-url https://example.org",
+        ),
+        "watch": (
+            "site_build.cli.watch",
+            "keep running, and build when the content changes or a scheduled post is due",
+            "--site-url https://example.org",
+        ),
+    },
 }
-"""Each command's module in `site_build.cli`, summary, and example of the words after its name."""
 ALIASES = {"publish": "watch"}
 """Former names, which are understood and not listed."""
-_OWN = {
-    "init": ("init", "make a journal in a folder, also from a Pelican site", "mysite --run"),
-    "deploy": (
-        "deploy",
-        "serve a journal at a domain, with systemd and nginx",
-        "journal.example --owner ann@journal.example",
-    ),
-    "run": ("run", "build the journal, serve it, and publish what changes", ""),
+_OWN: Sections = {
+    "Begin": {
+        "init": (
+            "site_build.cli.init",
+            "make a journal in a folder, also from a Pelican site",
+            "mysite --run",
+        ),
+        "run": ("site_build.cli.run", "build the journal, serve it, and publish what changes", ""),
+        "deploy": (
+            "site_build.cli.deploy",
+            "serve a journal at a domain, with systemd and nginx",
+            "journal.example --owner ann@journal.example",
+        ),
+        "completion": (
+            "site_build.cli.completion",
+            "print what lets your shell complete commands and options",
+            "bash > ~/.local/share/bash-completion/completions/fore-edge",
+        ),
+    },
 }
 """Those that `fore-edge` has besides."""
 _KEEPS_ROOT = {"init", "deploy"}
@@ -70,72 +102,31 @@ _KEEPS_ROOT = {"init", "deploy"}
 
 def main(
     words: Sequence[str] | None = None,
-    prog: str = _PROG,
-    commands: Commands = COMMANDS,
-    read: Callable[[], Mapping[str, str]] = read_settings,
+    commands: Sections = COMMANDS,
+    prog: str = "python -m site_build",
 ) -> int:
     """Run one command; return 0, 1 when content or disk is at fault, or 2 for what was asked."""
     words = sys.argv[1:] if words is None else words
     words = [*(ALIASES.get(each, each) for each in words[:1]), *words[1:]]
+    program = Program("Write, check, build, preview and publish a journal.", commands)
     try:
-        arguments = make_parser(words, read(), prog, commands).parse_args(words)
-        return int(_load(commands[arguments.command][0]).run(arguments))
+        if words[:1] != ["schema"]:  # its option of this name is another
+            choose_settings(words)
+        return run_program(program, words, prog)
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return refusal.exitcode
-    except KeyboardInterrupt:
-        return 130
-
-
-def make_parser(
-    words: Sequence[str],
-    settings: Mapping[str, str],
-    prog: str = _PROG,
-    commands: Commands = COMMANDS,
-) -> Parser:
-    """Return the parser, with the options of the command that `words` name and of no other."""
-    parser = Parser(prog=prog, description="Write, check, build, preview and publish a journal.")
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    named = next((word for word in words if word in commands), None)
-    if named != "schema":  # its option of this name is another
-        choose_settings(words)
-    for name, (module, summary, example) in commands.items():
-        command = subparsers.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"example: %(prog)s {example}",
-        )
-        if name == named:
-            _load(module).add_options(command, settings)
-    return parser
-
-
-def _load(module: str) -> ModuleType:
-    """Return the module of a command.
-
-    Its `add_options` declares options on a parser, whose defaults are the settings; its `run` takes
-    the parsed arguments and returns the exit status.
-    """
-    return import_module(f"site_build.cli.{module}")
 
 
 def fore_edge() -> int:
-    """Run a command of either program; the edge is imported by name, and only for its commands."""
-    words = sys.argv[1:]
-    called = next((ALIASES.get(word, word) for word in words if word[:1] != "-"), None)
+    """Run a command of either program; the edge is imported by name."""
+    called = next((word for word in sys.argv[1:] if word[:1] != "-"), None)
     if os.geteuid() == 0 and called not in _KEEPS_ROOT:
         _leave_root()
     # The edge has a `serve` of its own.
-    commands = _OWN | {"preview" if e == "serve" else e: each for e, each in COMMANDS.items()}
-    if called not in commands:
-        edge: Any = import_module("edge_api.__main__")
-        if called in edge.COMMANDS or words[:1] == ["--version"]:
-            return int(edge.main(words, "fore-edge"))
-        commands |= {name: ("", *command) for name, command in edge.COMMANDS.items()}
-    # These work on other folders: the settings of this one, which may be another user's, are none.
-    read = os.environ.copy if called in _KEEPS_ROOT else read_settings
-    return main(words, "fore-edge", commands, read)
+    writing = {"preview" if e == "serve" else e: each for e, each in COMMANDS["Write"].items()}
+    edge: Any = import_module("edge_api.__main__")
+    return main(None, {**_OWN, **COMMANDS, "Write": writing, **edge.COMMANDS}, "fore-edge")
 
 
 def _leave_root() -> None:

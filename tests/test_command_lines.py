@@ -1,26 +1,28 @@
 """Both command lines: every subcommand explains itself, and imports only what it uses."""
 
-import argparse
 import os
+import re
 import shlex
 import subprocess
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
-from edge_api.__main__ import make_parser as make_edge_parser
-from site_build.__main__ import make_parser as make_build_parser
+from edge_api.__main__ import COMMANDS as EDGE_COMMANDS
+from edge_api.__main__ import main as edge_main
+from edge_api.schema.commands import Program
+from site_build.__main__ import COMMANDS as BUILD_COMMANDS
+from site_build.__main__ import main as build_main
+from tests.patience import patience
 from tests.sizes import in_ci
 
 ROOT = Path(__file__).resolve().parent.parent
-MakeParser = Callable[[Sequence[str]], argparse.ArgumentParser]
-PROGRAMS: dict[str, MakeParser] = {
-    "edge_api": make_edge_parser,
-    "site_build": lambda words: make_build_parser(words, {}),
-}
+COMMANDS = {"edge_api": EDGE_COMMANDS, "site_build": BUILD_COMMANDS}
+PROGRAMS = {"edge_api": edge_main, "site_build": build_main}
 SLOW = {"aiohttp", "asyncpg", "jinja2", "joserfc", "limits", "mcp", "pelican"}
 """Packages that take long to import."""
 
@@ -48,29 +50,23 @@ IMPORTED = [
 ]
 
 
-def below(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of a parser's subcommands, by name.
-
-    argparse has no public name for them: an upgrade that renames them fails here.
-    """
-    for action in parser._actions:  # noqa: SLF001
-        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
-            return dict(action.choices)
-    return {}
-
-
-def descend(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """Yield a parser and all parsers below it."""
-    yield parser
-    for each in below(parser).values():
-        yield from descend(each)
+def descend(program: str) -> Iterator[click.Context]:
+    """Yield the contexts of the commands of a program, and of all commands below them."""
+    top = Program("", COMMANDS[program])
+    outer = click.Context(top, info_name=f"python -m {program}")
+    for name in top.commands:
+        _, command, _ = top.resolve_command(outer, [name])
+        assert command
+        yield click.Context(command, parent=outer, info_name=name)
+        for inner, below in command.commands.items() if isinstance(command, click.Group) else ():
+            parent = click.Context(command, parent=outer, info_name=name)
+            yield click.Context(below, parent=parent, info_name=inner)
 
 
 SUBCOMMANDS = [
-    pytest.param(program, parser, id=parser.prog.removeprefix("python -m "))
-    for program, make_parser in PROGRAMS.items()
-    for name in below(make_parser([]))
-    for parser in descend(below(make_parser([name]))[name])
+    pytest.param(context, id=context.command_path.removeprefix("python -m "))
+    for program in PROGRAMS
+    for context in descend(program)
 ]
 
 
@@ -81,42 +77,80 @@ def test_all_subcommands_are_found() -> None:
     assert {"edge_api serve", "edge_api keys rotate", "site_build list"} <= found
 
 
-@pytest.mark.parametrize(("program", "parser"), SUBCOMMANDS)
+@pytest.mark.parametrize("context", SUBCOMMANDS)
 def test_a_subcommand_has_a_description_and_an_example_that_it_accepts(
-    program: str, parser: argparse.ArgumentParser, monkeypatch: pytest.MonkeyPatch
+    context: click.Context, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--help` says what happens, and the program's parser takes the example as it is printed."""
+    """`--help` says what happens, and the command takes the example as it is printed."""
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(ROOT)
-    usage, description, *sections, last = parser.format_help().strip().split("\n\n")
-    example = last.removeprefix("example: ")
-    words = shlex.split(example)[3:]
-    parsed = PROGRAMS[program](words).parse_args(words)
+    usage, description, *sections, last = context.get_help().strip().split("\n\n")
+    example = last.strip().removeprefix("Example: ")
+    words = shlex.split(example)[len(context.command_path.split()) :]
 
-    assert usage.startswith("usage: ")
-    assert description[0].isupper()
+    assert usage.startswith("Usage: ")
+    assert description.strip()[0].isupper()
     assert len(description.split()) >= 4
     assert description.endswith(".")
     assert sections
     assert last != example
-    assert f"{example} ".startswith(f"{parser.prog} ")
-    assert parsed.command == words[0]
+    assert f"{example} ".startswith(f"{context.command_path} ")
+    if isinstance(context.command, click.Group):
+        _, command, words = context.command.resolve_command(context, words)
+        assert command
+        command.make_context(None, words, parent=context)
+    else:
+        context.command.make_context(None, words, parent=context)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_a_wrong_option_before_the_command_is_the_one_that_is_named(
-    program: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """The options of the command are known although it does not come first."""
-    words = ["--wrong", {"edge_api": "audit", "site_build": "schema"}[program]]
-    words.append({"edge_api": "--json", "site_build": "--settings"}[program])
-    with pytest.raises(SystemExit) as end:
-        PROGRAMS[program](words).parse_args(words)
-    said = capsys.readouterr().err
+def test_help_fits_a_terminal_of_80_columns(program: str) -> None:
+    """But for examples, which stay in one piece so that they can be copied."""
+    for context in descend(program):
+        lines = context.get_help().splitlines()
+        assert [each for each in lines if len(each) > 80 and "Example: " not in each] == []
 
-    assert end.value.code == 2
-    assert "unrecognized arguments: --wrong" in said
-    assert words[-1] not in said.splitlines()[-1]
+
+SLIPS = {
+    ("edge_api", "keyz"): "No such command 'keyz'. Did you mean 'keys'?",
+    ("edge_api", "keys", "rotat"): "No such command 'rotat'. Did you mean 'rotate'?",
+    ("edge_api", "copy", "--frm", "x"): "No such option '--frm'. Did you mean '--from'?",
+    ("edge_api", "serve", "--por", "8000"): "No such option '--por'. Did you mean '--port'?",
+    ("edge_api", "-x", "audit", "--json"): "No such option '-x'.",
+    ("site_build", "chekc"): "No such command 'chekc'. Did you mean 'check'?",
+    ("site_build", "schema", "--sett"): "No such option '--sett'. Did you mean '--settings'?",
+    ("site_build", "-x", "schema", "--settings"): "No such option '-x'.",
+    ("site_build", "check", "--yes"): "--yes belongs to --fix, which it lets write without asking.",
+}
+
+
+@pytest.mark.parametrize("words", SLIPS)
+def test_a_slip_is_named_with_what_was_meant(
+    words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Options are not abbreviated, and the options of a command stand behind it."""
+    program, *given = words
+    status = PROGRAMS[program](given)
+    out, err = capsys.readouterr()
+    said, see = err.splitlines()
+
+    assert (status, out) == (2, "")
+    assert said.split(": ", 1)[1] == SLIPS[words]
+    assert see == f"See {said.split(': ', 1)[0]} --help."
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_help_is_a_command_as_well(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Of the program and of a command; without a command the same is shown, as an error."""
+    shown = []
+    for words in (["help"], ["--help"], ["help", "serve"], ["serve", "-h"]):
+        assert PROGRAMS[program](words) == 0
+        shown.append(capsys.readouterr().out)
+    assert PROGRAMS[program]([]) == 2
+
+    assert shown[0] == shown[1] == capsys.readouterr().err
+    assert shown[2] == shown[3]
+    assert shown[2].startswith(f"Usage: python -m {program} serve ")
 
 
 @pytest.mark.size("test")
@@ -127,7 +161,7 @@ def test_a_command_imports_what_it_uses(
     """The slow packages that no line of the command needs are left alone."""
     code = (
         f"import sys\nfrom {program}.__main__ import main\n"
-        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        "main(sys.argv[1:])\n"
         "sys.stderr.write(' '.join(sys.modules))"
     )
     database = f"sqlite:///{tmp_path}/edge.db"
@@ -135,7 +169,7 @@ def test_a_command_imports_what_it_uses(
     environment = {"DATABASE_URL": database, "PYTHONPATH": str(ROOT)}
     if program == "edge_api":
         migrate = [sys.executable, "-m", "edge_api", "migrate"]
-        subprocess.run(migrate, cwd=tmp_path, env=environment, check=True, timeout=120)
+        subprocess.run(migrate, cwd=tmp_path, env=environment, check=True, timeout=patience(120))
     ran = subprocess.run(
         [sys.executable, "-c", code, *words],
         cwd=tmp_path,
@@ -143,7 +177,7 @@ def test_a_command_imports_what_it_uses(
         check=True,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(120),
     )
     modules = ran.stderr.split()
 
@@ -155,6 +189,37 @@ def test_a_command_imports_what_it_uses(
 
 FORE_EDGE = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
 NOBODY = 65534
+COMPLETED = {
+    "fore-edge che": {"check"},
+    "fore-edge leads list --status c": {"contacted"},
+    "fore-edge mail r": {"retry", "run"},
+    "fore-edge check --s": {"--settings", "--strict"},
+    "fore-edge restore --fr": {"--from-replica"},
+}
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_shell_completes_what_is_typed(tmp_path: Path, shell: str) -> None:
+    """`completion` prints the script, which asks the program for words that may follow."""
+
+    def run(*words: str, **environment: str) -> str:
+        return subprocess.run(
+            [sys.executable, "-c", FORE_EDGE, *words],
+            cwd=tmp_path,
+            env={"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **environment},
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        ).stdout
+
+    assert f"_FORE_EDGE_COMPLETE={shell}_complete" in run("completion", shell)
+    for typed, expected in COMPLETED.items():
+        words = typed.split()
+        at = words[-1] if shell == "fish" else str(len(words) - 1)
+        said = run(_FORE_EDGE_COMPLETE=f"{shell}_complete", COMP_WORDS=typed, COMP_CWORD=at)
+        found = re.findall(r"(?m)^(?:plain[,\n])?(--?[a-z-]+|[a-z-]{2,})(?=\t|$)", said)
+        assert set(found) - {"plain"} == expected
 
 
 def run_as_root(
@@ -171,7 +236,7 @@ def run_as_root(
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=patience(120),
     )
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from edge_api.db.sqlite.processes import find_program
+from tests.patience import patience
 from tests.test_distribution import ROOT, build_wheel
 
 pytestmark = pytest.mark.size("ci")
@@ -65,7 +66,7 @@ def test_the_page_takes_a_server_to_a_served_journal(tmp_path: Path, program: st
         check=False,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=patience(600),
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
     assert ended.stdout.endswith("deployed\n"), ended.stdout + ended.stderr

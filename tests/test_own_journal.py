@@ -21,8 +21,10 @@ OF_OWN_POSTS = "test_the_journal_is_clean"
 def checkout(tmp_path: Path) -> Path:
     """Return a checkout whose `content/` holds one post and one page of somebody else's."""
     shutil.copytree(ROOT / "tests" / "content", tmp_path / "tests" / "content")
-    for name in ("conftest.py", "own_journal.py", "sizes.py"):
+    for name in ("conftest.py", "own_journal.py", "patience.py", "sizes.py"):
         shutil.copy(ROOT / "tests" / name, tmp_path / "tests")
+    (tmp_path / "tests" / "judges").mkdir()
+    shutil.copy(ROOT / "tests" / "judges" / "README.md", tmp_path / "tests" / "judges")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for path in ROOT.glob("[!.]*"):
         if path.name not in {"content", "pyproject.toml", "tests"}:

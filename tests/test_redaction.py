@@ -11,6 +11,7 @@ import pytest
 
 from edge_api.http.logs import redact_path
 from tests.edge.edge_process import free_port
+from tests.patience import patience
 from tests.test_distribution import ROOT
 
 pytestmark = pytest.mark.size("test")
@@ -109,7 +110,7 @@ def ask(port: int, path: str, log: Path) -> str:
     count = len(log.read_text().splitlines()) if log.exists() else 0
     for _ in range(200):
         try:
-            with closing(HTTPConnection("127.0.0.1", port, timeout=5)) as connection:
+            with closing(HTTPConnection("127.0.0.1", port, timeout=patience(5))) as connection:
                 connection.request("GET", path)
                 connection.getresponse().read()
                 break

@@ -39,9 +39,9 @@ PAGES = {
 def read_version(root: Path) -> str:
     """Return the version that pyproject.toml, the code and the changelog agree on."""
     version = str(tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["version"])
-    code = (root / "edge_api/operation/model.py").read_text(encoding="utf-8")
+    code = (root / "edge_api/schema/environment.py").read_text(encoding="utf-8")
     if f'VERSION: Final = "{version}"' not in code:
-        raise SystemExit(f"VERSION of edge_api/operation/model.py is not {version}")
+        raise SystemExit(f"VERSION of edge_api/schema/environment.py is not {version}")
     changes = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     dated = re.search(rf"^## \[{re.escape(version)}\] - (\S+)$", changes, re.MULTILINE)
     if not dated:

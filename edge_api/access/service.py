@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from edge_api.auth.actor import ANYONE, OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.keys import IssuedKey, KeyType, NewKey, make_credential, read_end
@@ -22,12 +22,26 @@ from edge_api.auth.secrets import derive, hash_secret, mint
 from edge_api.auth.undo import audited
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Insert,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    Where,
+    count_rows,
+    read_all,
+    read_first,
+    require_row,
+)
+from edge_api.db.sent import SentAccessRequest
 from edge_api.db.table import Row
-from edge_api.db.tables import CREDENTIALS, MAX_EMAIL_LENGTH
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.tables import CREDENTIALS
+from edge_api.db.types import format_instant
 from edge_api.mail.queue import Outbox
-from edge_api.operation.input import HONEYPOT, TextRule, check_email, check_form
+from edge_api.operation.input import HONEYPOT, SentColumns, check_form
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.credentials import HARMLESS_SCOPES, SCOPES, Scope
 
@@ -36,19 +50,23 @@ ANONYMOUS: Final = "anonymous"
 UNNAMED_AGENT: Final = "An agent that gave no name"
 UNSTATED_PURPOSE: Final = "Nothing was said about the purpose."
 
-_NAME = TextRule(100)
-_PURPOSE = TextRule(2000, multiline=True)
 
-
-class AccessRequestInput(BaseModel, strict=True, frozen=True):
-    """A request for a credential."""
+class _SentType(SentColumns):
+    """The type of a request, in both formats."""
 
     type: Literal["api_key", "access_token", "both", "anonymous"]
-    requested_credential_type: RequestedType = "api_key"
-    name: Annotated[str, AfterValidator(_NAME.clean)]
-    email: Annotated[str, AfterValidator(check_email)] | None = None
-    purpose: Annotated[str, AfterValidator(_PURPOSE.clean)]
-    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = None
+    requested_credential_type: RequestedType = Field(
+        default="api_key", description="For the REST API, for MCP, or one credential for each."
+    )
+
+
+class AccessRequestInput(SentAccessRequest, _SentType):
+    """A request for a credential."""
+
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(SCOPES))] | None = Field(
+        default=None,
+        description="What is asked for. Whoever decides chooses; the default is posts:read.",
+    )
     filled_honeypot: Annotated[bool, BeforeValidator(bool)] = Field(default=False, alias=HONEYPOT)
 
     @model_validator(mode="before")
@@ -75,33 +93,17 @@ class AccessRequestInput(BaseModel, strict=True, frozen=True):
 
 def read_access_form(fields: Mapping[str, str]) -> AccessRequestInput:
     """Return the input of a posted form; empty fields count as missing. Raises FormErrors."""
-    given = {name: text for name, text in fields.items() if name != "scopes"}
-    return check_form(AccessRequestInput, {**given, "email": given.get("email") or None})
+    return check_form(
+        AccessRequestInput, {name: text for name, text in fields.items() if name != "scopes"}
+    )
 
 
 def request_schema() -> dict[str, Any]:
     """Return the JSON Schema of both forms."""
-    members = {
-        "name": _NAME.json_schema("Who asks: a person, or a program."),
-        "purpose": _PURPOSE.json_schema("What it is for; tabs and line ends stay, as line feeds."),
-        "email": {
-            "type": ["string", "null"],
-            "format": "email",
-            "minLength": 3,
-            "maxLength": MAX_EMAIL_LENGTH,
-            "description": "Where the person who decides may ask back.",
-        },
-        "scopes": {
-            "type": ["array", "null"],
-            "items": {"enum": list(SCOPES)},
-            "minItems": 1,
-            "maxItems": len(SCOPES),
-            "description": "What is asked for. Whoever decides chooses; the default is posts:read.",
-        },
-    }
+    declared = AccessRequestInput.model_json_schema()["properties"]
+    members = {name: declared[name] for name in ("name", "purpose", "email", "scopes")}
     credential = {
-        "enum": list(get_args(RequestedType)),
-        "description": "For the REST API, for MCP, or one credential for each.",
+        name: declared["requested_credential_type"][name] for name in ("enum", "description")
     }
     return {
         "anyOf": [
@@ -138,10 +140,8 @@ class AccessDecisions:
 
     async def all(self) -> list[Row]:
         """Return every request that has not expired, the newest first."""
-        order = (Order("created_at", descending=True), Order("id", descending=True))
         where = not_expired(format_instant(self._clock()))
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where, order=order))
-        return result.rows
+        return await read_all(self._store, Read(ACCESS_REQUESTS, where=where, order=NEWEST))
 
     async def approve(
         self, request_id: str, scopes: tuple[str, ...] = (), end: str | None = ""
@@ -191,16 +191,9 @@ class AccessDecisions:
         return {**row, **values}
 
     async def _find(self, request_id: str) -> Row:
-        missing = Problem("not_found", f"There is no request {request_id}, or it has expired")
-        try:
-            where = (Filter("id", "eq", parse_uuid(request_id)),)
-        except ValueError:
-            raise missing from None
-        now = format_instant(self._clock())
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=(*where, *not_expired(now))))
-        if not result.rows:
-            raise missing
-        return result.rows[0]
+        where = not_expired(format_instant(self._clock()))
+        missing = f"There is no request {request_id}, or it has expired"
+        return await require_row(self._store, ACCESS_REQUESTS, request_id, missing, *where)
 
 
 NO_END: Final = "9999-12-31T23:59:59.999999Z"
@@ -251,9 +244,7 @@ class AccessRequests:
         given = {
             "type": first,
             "second_type": second[0] if second else None,
-            "name": request.name,
-            "email": request.email,
-            "purpose": request.purpose,
+            **request.model_dump(include={*SentAccessRequest.model_fields}),
             "scopes": " ".join(request.requested_scopes),
             "claim_digest": hash_secret(token),
             "status": "denied" if request.filled_honeypot else "pending",
@@ -303,13 +294,13 @@ class AccessRequests:
     async def _find(self, token: str) -> Row:
         now = format_instant(self._clock())
         where = (Filter("claim_digest", "eq", hash_secret(token)), *not_expired(now))
-        (result,) = await self._store.run(Read(ACCESS_REQUESTS, where=where))
-        if not result.rows:
+        row = await read_first(self._store, Read(ACCESS_REQUESTS, where=where))
+        if row is None:
             raise Problem(
                 "not_found",
                 "No request has this claim token, or it has expired: make another request",
             )
-        return result.rows[0]
+        return row
 
     async def _issue_credentials(self, row: Row, token: str) -> tuple[IssuedKey, ...]:
         """Store new credentials and the claim, in one transaction. Raises Problem `conflict`."""
@@ -353,8 +344,10 @@ class AccessRequests:
             Filter("created_at", "gt", format_instant(self._clock() - CLAIM_REPEAT_WINDOW)),
             Filter("revoked_at", "is", None),
         )
-        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
-        found = {each["digest"]: each for each in result.rows}
+        found = {
+            each["digest"]: each
+            for each in await read_all(self._store, Read(CREDENTIALS, where=where))
+        }
         if len(found) < len(secrets):
             raise Problem(
                 "conflict",
@@ -386,6 +379,9 @@ def not_expired(now: str) -> Where:
 
 async def count_pending(store: Store, now: datetime) -> int:
     """Return the number of requests that wait for a decision."""
-    where = (Filter("status", "eq", "pending"), *not_expired(format_instant(now)))
-    (result,) = await store.run(Read(ACCESS_REQUESTS, ("id",), where, limit=1, with_total=True))
-    return result.total or 0
+    return await count_rows(
+        store,
+        ACCESS_REQUESTS,
+        Filter("status", "eq", "pending"),
+        *not_expired(format_instant(now)),
+    )

@@ -1,7 +1,6 @@
 """PostgREST's dialect: filters, `[not.]operator.operand`, the selection of columns, and CSV.
 
-The description and the operand of each operator are here, its SQL in `db.sql`;
-`admin.query` has the same grammar as regular expressions.
+Each operator's SQL is in `db.sql`; `admin.query` has the grammar as regular expressions.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ from itertools import islice
 from typing import Any, Final, Literal
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read, Store, Value
+from edge_api.db.query import Filter, Read, Store, Value, read_all
 from edge_api.db.table import Column, Row, Table, unknown_column
 from edge_api.db.types import PARSERS, VALUE_SQLSTATES, ColumnType
 
@@ -53,21 +52,20 @@ OPERATORS: Mapping[str, Operator] = {
 
 
 NEGATION: Final = "not."
-IS_VALUES: Final = ("null", "not_null")
-"""The values of `is.`, in any case."""
+IS_VALUES: Final = ("null", "not_null")  # of `is.`, in any case
 
 _ELEMENT: Final = re.compile(r'(?P<quoted>"(?:[^"\\]|\\.)*"(?=[,)]))|[^,)]*', re.DOTALL)
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _ESCAPE_OR_STAR: Final = re.compile(r"\\.|\*", re.DOTALL)
 _UNESCAPED_PLUS: Final = re.compile(r"[0-9] [0-9]{2}(?::?[0-9]{2})?")
 
-
 _WORDS: Mapping[str, str] = {
     r"(?:.*\.)?or": "send a request for each condition; in.(a,b) is any of several values",
     r"(?:.*\.)?and": "send each filter as a parameter of its own: all of them hold",
     "columns|on_conflict": "filters choose rows, and select their members",
     ".*->.*": "JSON is read whole: select the column itself",
-    r".*[.(].*": "tables are not embedded and rows not aggregated: read each table by itself",
+    '".*': "write names without quotes",
+    r"count|.*[.(].*": "tables are not embedded and rows not aggregated: read each table by itself",
 }
 """Names of PostgREST's that are no columns and not supported, and what to do instead."""
 _COMPARISONS: Mapping[str, str] = {
@@ -76,7 +74,9 @@ _COMPARISONS: Mapping[str, str] = {
     **dict.fromkeys(("cs", "cd", "ov"), "no column is an array, and JSON takes is alone"),
     **dict.fromkeys(("sl", "sr", "nxr", "nxl", "adj"), "no column is a range: use gte and lt"),
     "isdistinct": "use neq, and is.null in a request of its own",
-    **dict.fromkeys(OPERATORS, "use in.(a,b) for any of several values, or repeat the filter"),
+    **dict.fromkeys(
+        OPERATORS, "repeat the filter for (all); for (any) ask for each, or take in.(a,b)"
+    ),
 }
 """Operators of PostgREST's that are not supported, or not with `(any)`, and what to do instead."""
 
@@ -395,6 +395,5 @@ async def read_selected(
     rest = iter(keys)
     while part := tuple(islice(rest, ROWS_AT_A_TIME)):
         read = Read(table, columns, (Filter(table.key, "in", part),), limit=ROWS_AT_A_TIME)
-        (found,) = await store.run(read)
-        rows = {row[table.key]: row for row in found.rows}
+        rows = {row[table.key]: row for row in await read_all(store, read)}
         yield apply_selection([rows[key] for key in part if key in rows], selection)

@@ -96,6 +96,7 @@ async def read_rows(
     The total and the address of the next rows come with CSV, which looks whole to its reader, and
     where the total is preferred.
     """
+    _refuse_profile(request.headers)
     applied = applied_preferences(request.headers.get("Prefer"), _READ_PREFERENCES)
     media_type = negotiate_media_type(request.headers.get("Accept"))
     pairs = apply_range(request.pairs, request.headers)
@@ -130,8 +131,12 @@ def apply_range(pairs: Pairs, headers: Mapping[str, str]) -> Pairs:
 
     A range of other units is ignored, as RFC 9110 (section 14.2) wants. Raises Problem `invalid`.
     """
-    text = headers.get("Range", "").removeprefix("items=")
-    if not text or "=" in text or headers.get("Range-Unit", "items").lower() != "items":
+    text = headers.get("Range", "").lower().removeprefix("items=")
+    if (
+        "Range" not in headers
+        or "=" in text
+        or headers.get("Range-Unit", "items").lower() != "items"
+    ):
         return pairs
     found = _ITEMS.fullmatch(text)
     first, last = (int(found[1]), found[2]) if found else (0, "")
@@ -185,11 +190,14 @@ def check_query_names(method: str, names: Iterable[str]) -> None:
 
 def _options(table: Table, request: OperationRequest[Any, Any], method: str) -> ReturnOptions:
     """Return the options of a write's response. Raises Problem `invalid`."""
+    _refuse_profile(request.headers)
     prefer = request.headers.get("Prefer")
     for each in _preferences(prefer):
-        if each.startswith("resolution=") or each == "tx=rollback":
-            name = each.partition("=")[0]
-            raise Problem("invalid", f"Prefer: {name} is not supported; {_HINTS[method]}")
+        if each.startswith("resolution="):
+            raise Problem("invalid", f"Prefer: resolution is not supported; {_HINTS[method]}")
+        if each == "tx=rollback":
+            reason = "is not supported: every write is stored; leave it out"
+            raise Problem("invalid", f"Prefer: tx=rollback {reason}")
     applied_preferences(prefer, _WRITE_PREFERENCES)
     selection = parse_selection(table, single_values(request.pairs, ("select",)).get("select", ""))
     return ReturnOptions(
@@ -215,6 +223,12 @@ def _encode(kind: str, names: Sequence[str], rows: Sequence[Row], **more: Any) -
     if kind == SINGLE:
         return OperationResult(singleton(rows), media_type=SINGLE, **more)
     return OperationResult(rows, **more)
+
+
+def _refuse_profile(headers: Mapping[str, str]) -> None:
+    for name in ("Accept-Profile", "Content-Profile"):
+        if headers.get(name, "public") != "public":
+            raise Problem("invalid", f"{name}: there is one schema, public; leave it out")
 
 
 def _actor(request: OperationRequest[Any, Any]) -> Actor:

@@ -14,7 +14,7 @@ import orjson
 from edge_api.auth.actor import SERVICE, Actor, Clock, audit_entry
 from edge_api.auth.erasure import PersonalRows
 from edge_api.db.internal_tables import FORMER_ROWS
-from edge_api.db.query import Delete, Filter, Order, Read, RowCount, Store, Where
+from edge_api.db.query import Delete, Filter, Order, Read, RowCount, Store, Where, read_all
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import EMAIL_UNSUBSCRIBE_TOKENS, TABLES
 from edge_api.db.transfer import read_pages
@@ -92,8 +92,8 @@ class Retention:
         old, oldest = (Filter(since, "lt", before),), (Order(since),)
         number = 0
         while True:
-            (result,) = await self._store.run(Read(table, (table.key,), old, oldest, DELETE_BATCH))
-            keys = tuple(row[table.key] for row in result.rows)
+            rows = await read_all(self._store, Read(table, (table.key,), old, oldest, DELETE_BATCH))
+            keys = tuple(row[table.key] for row in rows)
             if not keys:
                 return number
             number += await self._delete_keys(table, keys, since, actor)

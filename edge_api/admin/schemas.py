@@ -78,7 +78,7 @@ _ANY_JSON: Schema = {"$ref": "#/$defs/JsonValue"}
 # Without a type, and with the members of objects below `if`: programs that make clients read it as
 # any value, where a union of kinds that contains itself stops them.
 _JSON_VALUE: Schema = {
-    "description": "Any JSON value without NUL in its strings. Fractions keep up to 17 digits.",
+    "description": "Any JSON value without NUL in its strings. Fractions keep 15 digits.",
     "pattern": _TEXT["pattern"],
     "minimum": MIN_JSON_NUMBER,
     "maximum": MAX_JSON_NUMBER,

@@ -41,7 +41,6 @@ from edge_api.analysis.metrics import (
     measure,
     tokenize,
 )
-from edge_api.analysis.parse import PARSERS
 from edge_api.analysis.rules import RULES, SIGNALS, Facts, Rule, SignalName
 
 Status = Literal["pass", "warn", "fail", "skipped"]
@@ -236,6 +235,8 @@ class Job:
 
 def report(job: Job) -> Json:
     """Return the report of a document, without the related posts of the journal."""
+    from edge_api.analysis.parse import PARSERS  # noqa: PLC0415  the edge itself does not parse
+
     document = PARSERS[job.kind](job.text, job.url)
     metrics = measure(document, job.language)
     results = apply_rules(gather_facts(document, metrics, job.discovery))
@@ -297,6 +298,8 @@ _NICENESS: Final = 10  # other requests go first
 
 def main() -> None:
     """Answer jobs until the input ends."""
+    import edge_api.analysis.parse  # noqa: F401, PLC0415  before the limits, and the first job
+
     for known in LANGUAGES.values():
         if known.flesch is not None:
             load_hyphenation(known.flesch.hyphenation)

@@ -9,7 +9,7 @@ from struct import unpack
 from typing import Final
 from uuid import UUID
 
-from edge_api.db.query import Insert, Order, Read, RowCount, Store
+from edge_api.db.query import Insert, Order, Read, RowCount, Store, read_all
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG
 from edge_api.db.types import format_instant
@@ -76,8 +76,7 @@ def audit_entry(
 async def recent_entries(store: Store, limit: int) -> list[Row]:
     """Return the newest entries, newest first."""
     order = (Order("at", descending=True), Order("id", descending=True))
-    (result,) = await store.run(Read(AUDIT_LOG, order=order, limit=limit))
-    return result.rows
+    return await read_all(store, Read(AUDIT_LOG, order=order, limit=limit))
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -24,9 +24,10 @@ from edge_api.db.query import (
     Store,
     Update,
     Where,
+    read_all,
 )
 from edge_api.db.table import Row
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.schema.paths import DESK
 
 LIFETIME: Final = timedelta(minutes=15)
@@ -114,8 +115,7 @@ class DeskLinks:
         where = self._where(token)
         if where is None:
             return False
-        (found,) = await self._store.run(Read(DESK_LINKS, ("id",), where))
-        return bool(found.rows)
+        return bool(await read_all(self._store, Read(DESK_LINKS, ("id",), where)))
 
     async def consume(self, token: str) -> str:
         """Use a link, which works once; return its target, empty where that was not possible."""
@@ -129,10 +129,6 @@ class DeskLinks:
     def _where(self, token: str) -> Where | None:
         """Return the conditions of the link that can be used with a token; `None` if not ours."""
         link_id, _, mac = token.partition(".")
-        try:
-            link_id = parse_uuid(link_id)
-        except ValueError:
-            return None
         if not hmac.compare_digest(mac.encode(), self._mac(link_id).encode()):
             return None
         return (

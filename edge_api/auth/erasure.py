@@ -31,8 +31,8 @@ from edge_api.db.query import (
     Update,
 )
 from edge_api.db.table import PersonalData, Row, Table
-from edge_api.db.tables import MAX_EMAIL_LENGTH, TABLES
-from edge_api.db.types import PATTERNS, ColumnType, format_instant
+from edge_api.db.tables import TABLES
+from edge_api.db.types import MAX_EMAIL_LENGTH, PATTERNS, ColumnType, format_instant
 
 ERASED_FOR: Final = timedelta(days=400)
 """How long the keys of erased rows are remembered: no backup that is restored should be older."""

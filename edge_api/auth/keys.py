@@ -13,10 +13,25 @@ from edge_api.auth.actor import OPERATOR, Actor, Clock, audit_entry, new_id
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.internal_tables import OAUTH_GRANTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Query, Read, RowCount, Store, Update
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Insert,
+    Order,
+    Query,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    count_of,
+    read_all,
+    read_first,
+    require_row,
+    where_id,
+)
 from edge_api.db.table import Row
 from edge_api.db.tables import ADMINISTRATIVE, CREDENTIALS, LEADS
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.schema.credentials import DEFAULT_SCOPES, SCOPES, Scope
 
 KeyType = Literal["api_key", "access_token"]
@@ -77,9 +92,7 @@ class Keys:
 
     async def all(self) -> list[Row]:
         """Return every key, newest first."""
-        order = (Order("created_at", descending=True), Order("id", descending=True))
-        (result,) = await self._store.run(Read(CREDENTIALS, order=order))
-        return result.rows
+        return await read_all(self._store, Read(CREDENTIALS, order=NEWEST))
 
     async def rotate(self, key_id: str) -> IssuedKey:
         """Issue a successor of a key, which stays valid for `KEY_ROTATION_OVERLAP` at most.
@@ -108,7 +121,7 @@ class Keys:
         }
         audit = audit_entry(self._actor, "rotate", CREDENTIALS, RowCount(1), now, "id")
         unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
-        update = Update(CREDENTIALS, values, (*_by_id(old["id"]), *unchanged), at_least=1)
+        update = Update(CREDENTIALS, values, (*where_id(old["id"]), *unchanged), at_least=1)
         of_old = (Filter("credential_id", "eq", old["id"]), _NOT_REVOKED)
         transfer = Update(OAUTH_GRANTS, {"credential_id": issued.row["id"]}, of_old)
         await self._store.run(Insert(CREDENTIALS, [issued.row]), update, audit, transfer)
@@ -120,7 +133,7 @@ class Keys:
         `also` is run in the same transaction.
         """
         row, now = await self.find(key_id), self._clock()
-        where = (*_by_id(row["id"]), _NOT_REVOKED)
+        where = (*where_id(row["id"]), _NOT_REVOKED)
         update = Update(CREDENTIALS, {"revoked_at": format_instant(now)}, where)
         audit = audit_entry(self._actor, "revoke", CREDENTIALS, RowCount(0), now, "id")
         grants = revoke_grants(Filter("credential_id", "eq", row["id"]), format_instant(now))
@@ -149,8 +162,7 @@ class Keys:
                 Filter("name", "eq", row["name"]),
                 Filter("id", "neq", row["id"]),
             )
-            (found,) = await self._store.run(Read(CREDENTIALS, where=made))
-            new = found.rows[0]
+            new = (await read_all(self._store, Read(CREDENTIALS, where=made)))[0]
             if new["rotated_at"]:
                 raise Problem("conflict", "Its successor was rotated too: take that back first")
             values = {
@@ -163,7 +175,7 @@ class Keys:
                 Update(
                     CREDENTIALS,
                     {"revoked_at": format_instant(now)},
-                    (*_by_id(new["id"]), _NOT_REVOKED),
+                    (*where_id(new["id"]), _NOT_REVOKED),
                 ),
                 Update(
                     OAUTH_GRANTS,
@@ -171,7 +183,7 @@ class Keys:
                     (Filter("credential_id", "eq", new["id"]), _NOT_REVOKED),
                 ),
             ]
-        update = Update(CREDENTIALS, values, (*_by_id(row["id"]), then), at_least=1)
+        update = Update(CREDENTIALS, values, (*where_id(row["id"]), then), at_least=1)
         audit = audit_entry(self._actor, "undo", CREDENTIALS, RowCount(0), now, "id")
         await self._store.run(update, audit, *others, *also)
 
@@ -189,7 +201,7 @@ class Keys:
         _check(NewKey(row["name"], expires_at=end), format_instant(now))
         values = {"expires_at": end, "needs_review": 0}
         unchanged = (Filter("rotated_at", "is", None), _NOT_REVOKED)
-        update = Update(CREDENTIALS, values, (*_by_id(row["id"]), *unchanged), at_least=1)
+        update = Update(CREDENTIALS, values, (*where_id(row["id"]), *unchanged), at_least=1)
         audit = audit_entry(self._actor, "set_end", CREDENTIALS, RowCount(0), now, "id")
         await self._store.run(update, audit)
         return {**row, **values}
@@ -203,7 +215,7 @@ class Keys:
         where = (Filter("needs_review", "eq", 1), Filter("expires_at", "is", None), _NOT_REVOKED)
         found, count = await self._store.run(
             Read(CREDENTIALS, where=where, order=(Order("created_at"), Order("id"))),
-            Read(LEADS, ("id",), limit=1, with_total=True),
+            count_of(LEADS),
         )
         keys = [row for row in found.rows if _READS_LEADS.intersection(row["scopes"].split())]
         leads = f"all {count.total:,} enquiries" if (count.total or 0) > 1 else "all enquiries"
@@ -218,24 +230,16 @@ class Keys:
     async def allows(self, secret: str, scopes: frozenset[str]) -> bool:
         """Return whether the secret is a valid key with all these scopes."""
         where = (Filter("digest", "eq", hash_secret(secret)),)
-        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
-        now = format_instant(self._clock())
-        return any(
-            key_state(row, now) in ("valid", "rotated") and scopes <= set(row["scopes"].split())
-            for row in result.rows
+        row, now = await read_first(self._store, Read(CREDENTIALS, where=where)), self._clock()
+        return (
+            row is not None
+            and key_state(row, format_instant(now)) in ("valid", "rotated")
+            and scopes <= set(row["scopes"].split())
         )
 
     async def find(self, key_id: str) -> Row:
         """Return the row of a key. Raises Problem `not_found`."""
-        missing = Problem("not_found", f"There is no key {key_id}")
-        try:
-            where = _by_id(parse_uuid(key_id))
-        except ValueError:
-            raise missing from None
-        (result,) = await self._store.run(Read(CREDENTIALS, where=where))
-        if not result.rows:
-            raise missing
-        return result.rows[0]
+        return await require_row(self._store, CREDENTIALS, key_id, f"There is no key {key_id}")
 
 
 def undo_until(row: Row, now: datetime) -> str | None:
@@ -299,10 +303,6 @@ def _check_names(kind: str, names: tuple[str, ...], known: tuple[str, ...]) -> N
             raise Problem(
                 "invalid", f"{kind}s: there is no {kind} {name!r}; there are {', '.join(known)}"
             )
-
-
-def _by_id(key_id: str) -> tuple[Filter, ...]:
-    return (Filter("id", "eq", key_id),)
 
 
 def revoke_grants(where: Filter, timestamp: str) -> Update:

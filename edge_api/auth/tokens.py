@@ -18,7 +18,7 @@ from joserfc.jwk import ECKey, KeySet, OctKey
 
 from edge_api.auth.actor import OPERATOR, SERVICE, Actor, Clock, audit_entry
 from edge_api.db.internal_tables import OAUTH_CLIENTS, OAUTH_GRANTS, REVOKED_TOKENS, SIGNING_KEYS
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, read_all
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
@@ -197,8 +197,7 @@ class SigningKeys:
 
     async def rows(self) -> list[Row]:
         """Return the rows of all keys, oldest first."""
-        (result,) = await self._store.run(Read(SIGNING_KEYS, order=(Order("active_from"),)))
-        return result.rows
+        return await read_all(self._store, Read(SIGNING_KEYS, order=(Order("active_from"),)))
 
     async def is_foreign(self) -> bool | None:
         """Return whether another secret encrypted the oldest key; `None` where there is no key."""

@@ -1,7 +1,6 @@
 """Undo: each change is stored with its rows before and after it, and taken back by these."""
 
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 
@@ -15,16 +14,16 @@ from edge_api.db.query import (
     InsertFromRead,
     Order,
     Query,
-    QueryResult,
     Read,
     RowCount,
     Store,
     Update,
     Where,
+    read_all,
 )
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import AUDIT_LOG, TABLES
-from edge_api.db.types import ColumnType, format_instant, parse_uuid
+from edge_api.db.types import ColumnType, format_instant
 
 
 def audited(
@@ -91,10 +90,8 @@ async def undo(
     Raises Problem `not_found` where the former rows are not kept, `forbidden` for a table that the
     actor does not reach, `conflict` where a row has changed since; and what `check` raises.
     """
-    found: QueryResult | None = None
-    with suppress(ValueError):
-        (found,) = await store.run(Read(FORMER_ROWS, where=_of(parse_uuid(audit_id))))
-    if not (kept := found and found.rows):
+    kept = await read_all(store, Read(FORMER_ROWS, where=_of(audit_id.lower())))
+    if not kept:
         raise Problem(
             "not_found",
             "This was undone already, or what it changed was erased, or is no longer kept",
@@ -165,8 +162,8 @@ async def _conflict(store: Store, kept: Row, current: Row | None) -> Problem:
     newest = (Order("id", descending=True),)
     (later,) = await store.run(Read(FORMER_ROWS, ("audit_id",), where, newest, limit=1))
     by = (Filter("id", "eq", later.rows[0]["audit_id"]),) if later.rows else ()
-    (entries,) = await store.run(Read(AUDIT_LOG, where=by, limit=1))
-    known = [row for row in entries.rows if by and row["id"] != kept["audit_id"]]
+    entries = await read_all(store, Read(AUDIT_LOG, where=by, limit=1))
+    known = [row for row in entries if by and row["id"] != kept["audit_id"]]
     who = "".join(f" ({row['verb']} by {row['actor']}, {row['at'][:16]})" for row in known)
     name = f"The row {kept['row_id']} of {kept['table_name']}"
     if kept["changed"] is None:

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
 from edge_api.db.internal_tables import WEBHOOK_ENDPOINTS
-from edge_api.db.query import Order, Read, Store
+from edge_api.db.query import Order, Read, Store, read_all
 from edge_api.db.sqlite.copying import REPLACED_INFIX
 from edge_api.settings import Settings
 
@@ -15,8 +15,11 @@ async def list_copies(store: Store, settings: Settings, now: datetime) -> Sequen
 
     Raises Problem.
     """
-    (found,) = await store.run(Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"),)))
-    told = [row for row in found.rows if "lead.created" in row["events"].split()]
+    told = [
+        row
+        for row in await read_all(store, Read(WEBHOOK_ENDPOINTS, order=(Order("created_at"),)))
+        if "lead.created" in row["events"].split()
+    ]
     until = now + timedelta(days=8)  # seven, and the day until what is older is removed
     copies = [
         f"backups made before {now:%-d %b %Y, %H:%M} UTC: until backup --keep removes them, "

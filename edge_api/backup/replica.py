@@ -1,6 +1,5 @@
 """Litestream beside a serving edge: its program, its process, and what it restores."""
 
-import argparse
 import asyncio
 import json
 import logging
@@ -16,6 +15,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from signal import SIGKILL
 from typing import Final
+
+from click import BadParameter
 
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.problems import Problem
@@ -49,8 +50,12 @@ def fetch_replica(settings: Settings, draft: Path, at: datetime | None) -> None:
 
 
 def fetch_latest(settings: Settings, draft: Path) -> int:
-    """Restore the latest state; return its number of transactions. Raises StoreRefusal."""
-    return int(json.loads(_restore(settings, draft, ("-json",)))["txid"], 16)
+    """Restore the latest state, and check its integrity; return its number of transactions.
+
+    Raises StoreRefusal, also where SQLite's `integrity_check` finds damage.
+    """
+    words = ("-json", "-integrity-check", "full")
+    return int(json.loads(_restore(settings, draft, words))["txid"], 16)
 
 
 def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
@@ -62,13 +67,13 @@ def _restore(settings: Settings, draft: Path, options: Sequence[str]) -> str:
 
 
 def parse_instant(text: str) -> datetime:
-    """Return the instant of an option, in UTC. Raises ArgumentTypeError."""
+    """Return the instant of an option, in UTC. Raises BadParameter."""
     try:
         instant = datetime.fromisoformat(text)
     except ValueError:
         instant = datetime.min  # noqa: DTZ901  no zone, as what is refused next
     if instant.tzinfo is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
+        raise BadParameter(f"{text!r} is no instant like 2026-01-31T08:05:09Z")
     return instant.astimezone(UTC)
 
 

@@ -1,59 +1,56 @@
 """The commands of `python -m edge_api`, each in a module of its name.
 
-Shared by them: options, parsers of values, and the printing of rows.
+Shared by them: how they are run, parameters, and the printing of rows.
 """
 
-import argparse
+import asyncio
 import json
-import re
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from types import ModuleType
 from typing import Any, Final, TypeAlias
 
+from click import BadParameter, IntRange, Option
+
+from edge_api.db.errors import StoreRefusal
+from edge_api.db.problems import Problem
 from edge_api.db.types import parse_timestamp
+from edge_api.schema.commands import Arguments, require_one
+from edge_api.schema.environment import SettingsError
+from edge_api.settings import read_settings
 
 EXAMPLE_ID: Final = "0199a5b2-7c3e-7d10-8a44-5f0c2b9e6d71"
 """The id in the examples of help texts."""
+COUNT: Final = IntRange(1, 999_999)
 Columns: TypeAlias = Mapping[str, str | Callable[[Mapping[str, Any]], str]]
 """The columns of a list by head: the name of a member, or a function of the row."""
 
 
-Subparsers: TypeAlias = Any
-"""The result of `add_subparsers`, for which argparse has no public name."""
-
-
-def add_command(
-    commands: Subparsers, name: str, summary: str, example: str
-) -> argparse.ArgumentParser:
-    """Add a command with its summary and an example, the words after its name."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=f"example: %(prog)s {example}",
-    )
-    return parser
-
-
-def add_id_command(
-    commands: Subparsers, name: str, summary: str, help_text: str, metavar: str | None = None
-) -> argparse.ArgumentParser:
-    """Add a command that takes one id."""
-    parser = add_command(commands, name, summary, EXAMPLE_ID)
-    parser.add_argument("id", metavar=metavar, help=help_text)
-    return parser
-
-
-def add_list(commands: Subparsers, summary: str) -> argparse.ArgumentParser:
-    """Add the command `list`, which prints a table or JSON."""
-    parser = add_command(commands, "list", summary, "--json")
-    add_json(parser, "a JSON array")
-    return parser
-
-
-def add_json(parser: argparse.ArgumentParser, what: str = "one JSON object") -> None:
-    """Add the option `--json`."""
-    parser.add_argument("--json", action="store_true", help=f"print {what}")
+def execute(command: ModuleType, arguments: Arguments) -> int:
+    """Run a command. Returns its exit status: 1 for failure, 2 for wrong settings or values."""
+    code = 1
+    try:
+        ended = command.run(arguments, read_settings(os.environ))
+        ended = ended if isinstance(ended, int) else asyncio.run(ended)
+        sys.stdout.flush()
+        return int(ended)
+    except PermissionError as error:
+        if error.filename is None:  # of no file: a fault of ours
+            raise
+        errors = [
+            f"{error.filename} cannot be used ({error.strerror}): run this as the user who serves"
+        ]
+    except SettingsError as error:
+        errors, code = error.errors, 2
+    except StoreRefusal as refusal:
+        errors = [str(refusal)]
+    except Problem as problem:
+        errors, code = [problem.message], 2 if problem.code == "invalid" else 1
+    if hasattr(command, "print_report"):  # it is what `doctor` is asked for
+        return int(command.print_report(errors, as_json=arguments.json))
+    sys.stderr.writelines(f"{message}\n" for message in errors)
+    return code
 
 
 def print_list(
@@ -110,39 +107,31 @@ def parse_words(text: str) -> tuple[str, ...]:
     """Return the distinct words of an option, separated by blanks or commas."""
     found = tuple(dict.fromkeys(text.replace(",", " ").split()))
     if not found:
-        raise argparse.ArgumentTypeError("names nothing: leave it out for the default")
+        raise BadParameter("names nothing: leave it out for the default")
     return found
 
 
 def parse_instant(text: str) -> str:
-    """Return the instant of an option, such as a date. Raises ArgumentTypeError."""
+    """Return the instant of an option, such as a date. Raises BadParameter."""
     try:
         return parse_timestamp(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no date such as 2027-01-31") from None
+        raise BadParameter(f"{text!r} is no date such as 2027-01-31") from None
 
 
-def add_end(parser: argparse.ArgumentParser) -> None:
-    """Add the options of a key's end: an instant, `None` for none, empty for the default."""
-    group = parser.add_mutually_exclusive_group()
-    group.add_argument(
-        "--expires",
-        type=lambda text: text and parse_instant(text),  # argparse parses the default, too
-        default="",
+END: Final = (
+    Option(
+        ["--expires"],
+        type=parse_instant,
         metavar="DATE",
         help="when the key ends, such as 2027-01-31 (default: 90 days from now)",
-    )
-    group.add_argument(
-        "--no-expiry",
-        dest="expires",
-        action="store_const",
-        const=None,
-        help="let the API key never end",
-    )
+    ),
+    Option(["--no-expiry"], is_flag=True, help="let the API key never end"),
+)
+"""The options of a key's end."""
 
 
-def parse_count(text: str) -> int:
-    """Return the number of an option, from 1 on. Raises ArgumentTypeError."""
-    if re.fullmatch("[0-9]{1,6}", text) is None or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 to 999999")
-    return int(text)
+def choose_end(arguments: Arguments) -> str | None:
+    """Return what the options of a key's end say: `None` for none, empty for the default."""
+    require_one(arguments, "--expires", "--no-expiry", least=0)
+    return None if arguments.no_expiry else arguments.expires or ""

@@ -1,29 +1,27 @@
 """`audit`: list changes of administrative tables and keys, newest first; undo one of them."""
 
-import argparse
 import json
+from typing import Final
+
+from click import Option
 
 from edge_api.auth.actor import OPERATOR, recent_entries, system_clock
 from edge_api.auth.undo import undo, undoable
-from edge_api.cli import parse_count
+from edge_api.cli import COUNT
 from edge_api.db.table import Row
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, Arguments
 from edge_api.settings import Settings
 
-_LIMIT = 100
+PARAMS: Final = (
+    Option(["--limit"], type=COUNT, default=100, help="entries (default: 100)"),
+    JSON,
+    Option(["--ids"], is_flag=True, help="with the ids of what can be undone"),
+    Option(["--undo"], metavar="ID", help="undo the change of an entry with an id"),
+)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "--limit", type=parse_count, default=_LIMIT, help=f"entries (default: {_LIMIT})"
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
-    parser.add_argument("--ids", action="store_true", help="with the ids of what can be undone")
-    parser.add_argument("--undo", metavar="ID", help="undo the change of an entry with an id")
-
-
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Print the newest entries, or undo one. Returns 0; raises Problem."""
     async with command_store(settings) as store:
         if arguments.undo:

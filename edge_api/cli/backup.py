@@ -1,10 +1,12 @@
 """`backup`: a whole, verified copy of the store, made beside a running edge."""
 
-import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
+
+from click import Option
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
@@ -16,12 +18,13 @@ from edge_api.backup.files import (
     write_private,
 )
 from edge_api.backup.verify import Verification, store_result
-from edge_api.cli import parse_count
+from edge_api.cli import COUNT
 from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import CopyContents, copy_store, verify_copy
 from edge_api.db.sqlite.opening import BACKUPS, require_file, sync
 from edge_api.db.types import format_instant
 from edge_api.open_store import require_sqlite_path
+from edge_api.schema.commands import JSON, PATH, Arguments
 from edge_api.settings import Settings
 
 
@@ -35,24 +38,22 @@ class Backup:
     removed: Sequence[Path]
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "--to", metavar="DIR", type=Path, help="the folder (default: backups, beside the store)"
-    )
-    parser.add_argument(
-        "--keep",
+PARAMS: Final = (
+    Option(
+        ["--to"], metavar="DIR", type=PATH, help="the folder (default: backups, beside the store)"
+    ),
+    Option(
+        ["--keep"],
         metavar="N",
-        type=parse_count,
+        type=COUNT,
         help="how many the folder keeps, the newest ones (default: all)",
-    )
-    parser.add_argument(
-        "--without-key", action="store_true", help="leave the secret key out of the folder"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    ),
+    Option(["--without-key"], is_flag=True, help="leave the secret key out of the folder"),
+    JSON,
+)
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: Arguments, settings: Settings) -> int:
     """Make a backup and print it. Returns 0; raises Problem and StoreRefusal."""
     store = require_sqlite_path(settings, "backup")
     key = None if settings.secret_key or arguments.without_key else secret_key_path(store)

@@ -1,17 +1,15 @@
 """`clients`: register, list, rotate and revoke OAuth clients."""
 
-import argparse
 import json
 from pathlib import Path
 from typing import Any
 
+from click import Argument, Choice, Option
+
 from edge_api.auth.actor import system_clock
 from edge_api.cli import (
+    EXAMPLE_ID,
     Columns,
-    add_command,
-    add_id_command,
-    add_json,
-    add_list,
     minute_column,
     parse_words,
     print_list,
@@ -22,6 +20,7 @@ from edge_api.db.table import Row
 from edge_api.oauth.authlib_server import AUTH_METHODS, GRANT_TYPES
 from edge_api.oauth.clients import Clients, NewClient
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, PATH, Actions, Arguments
 from edge_api.schema.credentials import UNVETTED_SCOPES
 from edge_api.settings import Settings
 
@@ -41,20 +40,50 @@ _COLUMNS: Columns = {
     "STATE": lambda client: "revoked" if client["revoked_at"] else "valid",
     "LAST USED": minute_column("last_used_at"),
 }
-_ID = "the id of the client, as `clients list` shows it"
+_ID = Argument(["id"], help="the id of the client, as `clients list` shows it")
+ACTIONS: Actions = {
+    "register": (
+        "register a client, and print its id and secret, once",
+        '--name "my client" --redirect-uri http://127.0.0.1:8765/callback',
+        (
+            Option(["--name"], required=True, help="its name, as people see it"),
+            Option(
+                ["--redirect-uri"],
+                multiple=True,
+                metavar="URI",
+                help="where browsers may be sent back to; repeatable",
+            ),
+            Option(
+                ["--auth"],
+                type=Choice(AUTH_METHODS),
+                help="how it authenticates "
+                "(default: none with --redirect-uri, else client_secret_basic)",
+            ),
+            Option(
+                ["--grants"],
+                type=parse_words,
+                metavar='"A B"',
+                help=f"of {', '.join(GRANT_TYPES)} "
+                "(default: the first two with --redirect-uri, else client_credentials)",
+            ),
+            Option(
+                ["--scopes"],
+                type=parse_words,
+                default=" ".join(UNVETTED_SCOPES),
+                metavar='"A B"',
+                help=f"the scopes that it may be granted (default: {' '.join(UNVETTED_SCOPES)})",
+            ),
+            Option(["--jwks"], type=PATH, help="its public keys, for private_key_jwt"),
+            JSON,
+        ),
+    ),
+    "list": ("list all clients, newest first", "--json", (JSON,)),
+    "rotate": ("give a client a new secret; the old one ends at once", EXAMPLE_ID, (_ID, JSON)),
+    "revoke": ("revoke a client, and every token that it was granted", EXAMPLE_ID, (_ID,)),
+}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their options."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    _add_register(actions)
-    add_list(actions, "list all clients, newest first")
-    rotate = "give a client a new secret; the old one ends at once"
-    add_json(add_id_command(actions, "rotate", rotate, _ID))
-    add_id_command(actions, "revoke", "revoke a client, and every token that it was granted", _ID)
-
-
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings, create=arguments.action == "register") as store:
         clients = Clients(store, system_clock, _reject_fetch, settings.redirect_schemes)
@@ -77,7 +106,7 @@ async def _reject_fetch(_url: str) -> bytes:
     raise Problem("unavailable", "Documents are fetched by the running service alone")
 
 
-def _read_client(arguments: argparse.Namespace) -> NewClient:
+def _read_client(arguments: Arguments) -> NewClient:
     by_code = bool(arguments.redirect_uri)
     return NewClient(
         name=arguments.name,
@@ -85,38 +114,16 @@ def _read_client(arguments: argparse.Namespace) -> NewClient:
         grant_types=arguments.grants
         or (("authorization_code", "refresh_token") if by_code else ("client_credentials",)),
         scopes=arguments.scopes,
-        redirect_uris=tuple(arguments.redirect_uri),
+        redirect_uris=arguments.redirect_uri,
         jwks=_read_keys(arguments.jwks),
     )
 
 
-def _add_register(actions: Any) -> None:
-    summary = "register a client, and print its id and secret, once"
-    example = '--name "my client" --redirect-uri http://127.0.0.1:8765/callback'
-    parser = add_command(actions, "register", summary, example)
-    parser.add_argument("--name", required=True, help="its name, as people see it")
-    uri = "where browsers may be sent back to; repeatable"
-    parser.add_argument("--redirect-uri", action="append", default=[], metavar="URI", help=uri)
-    auth = "how it authenticates (default: none with --redirect-uri, else client_secret_basic)"
-    parser.add_argument("--auth", choices=AUTH_METHODS, help=auth)
-    grants = (
-        f"of {', '.join(GRANT_TYPES)} "
-        "(default: the first two with --redirect-uri, else client_credentials)"
-    )
-    parser.add_argument("--grants", type=parse_words, metavar='"A B"', help=grants)
-    most = f"the scopes that it may be granted (default: {' '.join(UNVETTED_SCOPES)})"
-    parser.add_argument(
-        "--scopes", type=parse_words, default=UNVETTED_SCOPES, metavar='"A B"', help=most
-    )
-    parser.add_argument("--jwks", metavar="FILE", help="its public keys, for private_key_jwt")
-    add_json(parser)
-
-
-def _read_keys(path: str | None) -> Any:
+def _read_keys(path: Path | None) -> Any:
     if path is None:
         return None
     try:
-        return json.loads(Path(path).read_text("utf-8"))
+        return json.loads(path.read_text("utf-8"))
     except OSError as error:
         raise Problem("invalid", f"{path} cannot be read: {error.strerror}") from None
     except ValueError:

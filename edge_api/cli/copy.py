@@ -1,10 +1,12 @@
 """`copy`: copy all rows of a store into another, checked by counts and digests."""
 
-import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from typing import Final
+
+from click import Option
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key_path
@@ -14,20 +16,24 @@ from edge_api.db.table import Table
 from edge_api.db.tables import TABLES
 from edge_api.db.transfer import CopiedTable, copy_tables
 from edge_api.open_store import open_store
+from edge_api.schema.commands import Arguments, reading
 from edge_api.schema.environment import sqlite_file
 from edge_api.settings import SETTINGS, Settings
 
+_URL: Final = reading(SETTINGS["DATABASE_URL"].read)
+PARAMS: Final = (
+    Option(["--from", "source"], metavar="URL", type=_URL, required=True, help="the store to read"),
+    Option(
+        ["--to", "target"],
+        metavar="URL",
+        type=_URL,
+        required=True,
+        help="the store to write; it is created if it is missing",
+    ),
+)
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "--from", metavar="URL", dest="source", type=_url, required=True, help="the store to read"
-    )
-    to = "the store to write; it is created if it is missing"
-    parser.add_argument("--to", metavar="URL", dest="target", type=_url, required=True, help=to)
 
-
-def run(arguments: argparse.Namespace, _settings: Settings) -> int:
+def run(arguments: Arguments, _settings: Settings) -> int:
     """Copy, and print the contents of both. Returns 0; raises Problem and StoreRefusal."""
     if arguments.source == arguments.target:
         raise Problem("invalid", "--from and --to name the same store")
@@ -66,10 +72,3 @@ def _progress(table: Table, compared: int) -> None:
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{table.name}: {compared:,} rows")
         sys.stderr.flush()
-
-
-def _url(text: str) -> str:
-    try:
-        return str(SETTINGS["DATABASE_URL"].read(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None

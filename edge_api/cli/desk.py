@@ -1,13 +1,11 @@
 """`desk`: print a link that signs in to the owner's pages."""
 
-import argparse
-
 from edge_api.auth.actor import system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.backup.files import secret_key
-from edge_api.cli import add_command
 from edge_api.db.problems import Problem
 from edge_api.open_store import command_store
+from edge_api.schema.commands import Actions, Arguments
 from edge_api.settings import Settings
 
 
@@ -16,13 +14,10 @@ async def print_link(links: DeskLinks) -> None:
     print(f"desk (works once, for 15 minutes): {await links.create()}", flush=True)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommand."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    add_command(actions, "link", "print a link that works once, for 15 minutes", "")
+ACTIONS: Actions = {"link": ("print a link that works once, for 15 minutes", "", ())}
 
 
-async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(_arguments: Arguments, settings: Settings) -> int:
     """Print a link. Returns 0; raises Problem."""
     if settings.desk == "off":
         raise Problem("invalid", "DESK is off: set it to on, and restart the edge")

@@ -1,6 +1,5 @@
 """`doctor`: report what is wrong with this installation."""
 
-import argparse
 import asyncio
 import json
 import logging
@@ -16,6 +15,8 @@ from ssl import SSLCertVerificationError, cert_time_to_seconds, create_default_c
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from click import Option
+
 from edge_api.access.service import count_pending
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import system_clock
@@ -23,7 +24,7 @@ from edge_api.auth.keys import Keys, key_state
 from edge_api.backup.files import check_dotenv_permissions, is_exposed, secret_key_path
 from edge_api.backup.replica import replica_errors
 from edge_api.backup.verify import PARTS, read_result, report
-from edge_api.cli import add_json, printable
+from edge_api.cli import printable
 from edge_api.cli.serve import DEVELOPMENT_KEY_NAME, ask_system, clock_error, development_key_path
 from edge_api.db.email_address import MailFolder, parse_relay
 from edge_api.db.errors import StoreRefusal
@@ -36,8 +37,8 @@ from edge_api.journal.builds import NO_BUILD
 from edge_api.mail.messages import Refused
 from edge_api.mail.preparation import open_templates
 from edge_api.mail.transports import open_transport
-from edge_api.operation.model import VERSION
-from edge_api.schema.environment import BUILD, EDGE, SettingsError
+from edge_api.schema.commands import JSON, Arguments
+from edge_api.schema.environment import BUILD, EDGE, VERSION, SettingsError
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.page_templates import read_notes
 from edge_api.settings import Settings, find_missing_folders, find_mistakes
@@ -83,17 +84,17 @@ _MIN_FREE_BYTES: Final = 512 << 20
 _GRACE_SECONDS: Final = 2 * 3600  # the age of a store without a backup that is no error
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "--deep",
-        action="store_true",
+PARAMS: Final = (
+    Option(
+        ["--deep"],
+        is_flag=True,
         help="restore the replica into another file, and read the newest backup whole",
-    )
-    add_json(parser, "one JSON object: status, version, errors, notes, checked")
+    ),
+    JSON,
+)
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: Arguments, settings: Settings) -> int:
     """Print a sentence for each error. Returns 1 if there is one."""
     try:
         templates, found = open_templates(settings), [*find_mistakes(settings)]

@@ -1,17 +1,16 @@
 """`keys`: issue, list, rotate and revoke API keys and access tokens."""
 
-import argparse
 from typing import Any
+
+from click import Argument, Choice, Option
 
 from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import DEFAULT_KEY_SCOPES, IssuedKey, Keys, NewKey, key_state
 from edge_api.cli import (
+    END,
+    EXAMPLE_ID,
     Columns,
-    add_command,
-    add_end,
-    add_id_command,
-    add_json,
-    add_list,
+    choose_end,
     minute_column,
     parse_instant,
     parse_words,
@@ -21,6 +20,7 @@ from edge_api.cli import (
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.schema.environment import EDGE
 from edge_api.settings import Settings
 
@@ -40,39 +40,64 @@ _COLUMNS: Columns = {
     "EXPIRES": minute_column("expires_at"),
     "LAST USED": minute_column("last_used_at"),
 }
-_ID = "the id of the key, as `keys list` shows it"
+_ID = Argument(["id"], help="the id of the key, as `keys list` shows it")
+ACTIONS: Actions = {
+    "issue": (
+        "make a key and print it, once",
+        '--name "my client" --scopes posts:read --expires 2027-01-31',
+        (
+            Option(["--name"], required=True, help="who or what will use it"),
+            Option(
+                ["--type"],
+                type=Choice(tuple(DEFAULT_KEY_SCOPES)),
+                default="api_key",
+                help="api_key is for REST, access_token for MCP (default: api_key)",
+            ),
+            Option(
+                ["--scopes"],
+                type=parse_words,
+                metavar='"A B"',
+                help=f"what it may do (default: {' '.join(DEFAULT_KEY_SCOPES['api_key'])}; "
+                "mcp too for an access_token)",
+            ),
+            Option(
+                ["--tables"],
+                type=parse_words,
+                metavar='"T U"',
+                help="the administrative tables it may use (default: all)",
+            ),
+            Option(
+                ["--expires"],
+                type=parse_instant,
+                metavar="DATE",
+                help="when it expires, such as 2027-01-31 (default: never)",
+            ),
+            JSON,
+        ),
+    ),
+    "list": ("list all keys, newest first", "--json", (JSON,)),
+    "rotate": (
+        "issue a successor of a key; the old key works for 7 more days",
+        EXAMPLE_ID,
+        (_ID, JSON),
+    ),
+    "revoke": ("revoke a key at once", EXAMPLE_ID, (_ID,)),
+    "expire": ("let a valid key end later, or never", EXAMPLE_ID, (_ID, *END)),
+}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their options."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    example = '--name "my client" --scopes posts:read --expires 2027-01-31'
-    parser = add_command(actions, "issue", "make a key and print it, once", example)
-    parser.add_argument("--name", required=True, help="who or what will use it")
-    kind = "api_key is for REST, access_token for MCP (default: api_key)"
-    parser.add_argument("--type", choices=tuple(DEFAULT_KEY_SCOPES), default="api_key", help=kind)
-    usual = " ".join(DEFAULT_KEY_SCOPES["api_key"])
-    scopes = f"what it may do (default: {usual}; mcp too for an access_token)"
-    parser.add_argument("--scopes", type=parse_words, default=(), metavar='"A B"', help=scopes)
-    tables = "the administrative tables it may use (default: all)"
-    parser.add_argument("--tables", type=parse_words, metavar='"T U"', help=tables)
-    expires = "when it expires, such as 2027-01-31 (default: never)"
-    parser.add_argument("--expires", type=parse_instant, metavar="DATE", help=expires)
-    add_json(parser)
-    add_list(actions, "list all keys, newest first")
-    rotate = "issue a successor of a key; the old key works for 7 more days"
-    add_json(add_id_command(actions, "rotate", rotate, _ID))
-    add_id_command(actions, "revoke", "revoke a key at once", _ID)
-    add_end(add_id_command(actions, "expire", "let a valid key end later, or never", _ID))
-
-
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings, create=arguments.action == "issue") as store:
         keys = Keys(store, system_clock)
         match arguments.action:
             case "issue":
-                given = (arguments.type, arguments.scopes, arguments.tables, arguments.expires)
+                given = (
+                    arguments.type,
+                    arguments.scopes or (),
+                    arguments.tables,
+                    arguments.expires,
+                )
                 _show_issued(
                     await keys.issue(NewKey(arguments.name, *given)), as_json=arguments.json
                 )
@@ -94,7 +119,7 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 await keys.revoke(arguments.id)
                 print(f"{arguments.id} is revoked")
             case "expire":
-                row = await keys.set_end(arguments.id, arguments.expires)
+                row = await keys.set_end(arguments.id, choose_end(arguments))
                 print(f"{row['id']} ends {minute_column('expires_at')(row)}")
     return 0
 

@@ -1,18 +1,15 @@
 """`leads`: list, export, show and mark leads at a terminal."""
 
-import argparse
+from click import Argument, Choice, Option
 
 from edge_api.admin.filters import stream_csv
 from edge_api.admin.rows import Rows, parse_match
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.cli import (
+    COUNT,
     EXAMPLE_ID,
     Columns,
-    add_command,
-    add_id_command,
-    add_list,
     minute_column,
-    parse_count,
     print_list,
     printable,
 )
@@ -21,6 +18,7 @@ from edge_api.db.query import Filter, Read, Store
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.leads.service import LeadQuery, all_leads, find_leads
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.settings import Settings
 
 _STATUSES = LEADS.columns["status"].choices
@@ -33,28 +31,35 @@ _COLUMNS: Columns = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their options."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    listing = add_list(actions, "list leads, newest first")
-    exporting = add_command(
-        actions, "export", "print all leads as CSV, newest first", "--status won"
-    )
-    for each in (listing, exporting):
-        each.add_argument("--status", action="append", choices=_STATUSES, help="of this status")
-        each.add_argument("--search", default="", help="with these words")
-    listing.add_argument("--limit", type=parse_count, default=50, help="leads (default: 50)")
-    help_text = "the id of a lead, as `leads list` shows it"
-    add_id_command(actions, "show", "show a lead and the mail to its address", help_text)
-    marking = add_command(
-        actions, "mark", "change status or notes", f"{EXAMPLE_ID} --status contacted"
-    )
-    marking.add_argument("id", nargs="+", help="ids of leads")
-    marking.add_argument("--status", choices=_STATUSES)
-    marking.add_argument("--notes", help="replace the notes")
+_CHOICES = (
+    Option(["--status"], multiple=True, type=Choice(_STATUSES), help="of this status; repeatable"),
+    Option(["--search"], default="", help="with these words"),
+)
+ACTIONS: Actions = {
+    "list": (
+        "list leads, newest first",
+        "--json",
+        (*_CHOICES, Option(["--limit"], type=COUNT, default=50, help="leads (default: 50)"), JSON),
+    ),
+    "export": ("print all leads as CSV, newest first", "--status won", _CHOICES),
+    "show": (
+        "show a lead and the mail to its address",
+        EXAMPLE_ID,
+        (Argument(["id"], help="the id of a lead, as `leads list` shows it"),),
+    ),
+    "mark": (
+        "change status or notes",
+        f"{EXAMPLE_ID} --status contacted",
+        (
+            Argument(["id"], nargs=-1, required=True, help="ids of leads"),
+            Option(["--status"], type=Choice(_STATUSES), help="their new status"),
+            Option(["--notes"], help="replace the notes"),
+        ),
+    ),
+}
 
 
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings) as store:
         actions = {"list": _list, "export": _export, "show": _show, "mark": _mark}
@@ -62,20 +67,20 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-async def _list(store: Store, arguments: argparse.Namespace) -> None:
+async def _list(store: Store, arguments: Arguments) -> None:
     statuses = tuple(arguments.status or (each for each in _STATUSES if each != "spam"))
     query = LeadQuery(arguments.search, statuses, limit=arguments.limit)
     found, _ = await find_leads(store, query)
     print_list(found, _COLUMNS, "no lead is like that", as_json=arguments.json)
 
 
-async def _export(store: Store, arguments: argparse.Namespace) -> None:
-    query = LeadQuery(arguments.search, tuple(arguments.status or ()))
+async def _export(store: Store, arguments: Arguments) -> None:
+    query = LeadQuery(arguments.search, arguments.status)
     async for part in stream_csv(LEADS.readable, all_leads(store, query)):
         print(part.decode(), end="")
 
 
-async def _show(store: Store, arguments: argparse.Namespace) -> None:
+async def _show(store: Store, arguments: Arguments) -> None:
     (found,) = await store.run(Read(LEADS, where=parse_match(LEADS, {"id": arguments.id})))
     if not found.rows:
         raise _missing(arguments.id)
@@ -93,7 +98,7 @@ def _missing(lead_id: str) -> Problem:
     return Problem("not_found", f"There is no lead {lead_id}: `leads list` shows their ids")
 
 
-async def _mark(store: Store, arguments: argparse.Namespace) -> None:
+async def _mark(store: Store, arguments: Arguments) -> None:
     given = {"status": arguments.status, "notes": arguments.notes}
     values = {name: value for name, value in given.items() if value is not None}
     if not values:

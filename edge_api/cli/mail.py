@@ -1,20 +1,22 @@
 """`mail`: send queued mail in a process of its own; list, retry, discard and preview it."""
 
-import argparse
 import asyncio
 import sys
 from contextlib import suppress
 from typing import Any
 
+from click import Argument, Choice, Option
+
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import secret_key
-from edge_api.cli import Columns, add_command, add_list, minute_column, print_list
+from edge_api.cli import Columns, minute_column, print_list
 from edge_api.db.table import Row
 from edge_api.mail.dispatcher import make_mailing
 from edge_api.mail.messages import MESSAGE_TYPES
 from edge_api.mail.preparation import open_templates, sample_message, site_title
 from edge_api.mail.queue import NO_RELAY, OutboxAdmin
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, Actions, Arguments, require_one
 from edge_api.settings import Settings
 
 _COLUMNS: Columns = {
@@ -29,35 +31,57 @@ _COLUMNS: Columns = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their options; without a subcommand it runs."""
-    actions = parser.add_subparsers(dest="action")
-    parser.set_defaults(action="run")
-    add_command(actions, "run", "send queued mail, until SIGTERM or SIGINT ends it", "")
-    add_list(actions, "list queued and undeliverable messages")
-    more = ", and send now what waits for a later attempt or the end of a pause"
-    for name, description, also in (("retry", "queue again", more), ("discard", "delete", "")):
-        changing = add_command(
-            actions, name, f"{description} undeliverable messages, or one", "--all"
-        )
-        which = changing.add_mutually_exclusive_group(required=True)
-        which.add_argument("id", nargs="?", help="the id of a message, as `mail list` shows it")
-        which.add_argument("--all", action="store_true", help=f"all undeliverable messages{also}")
-    print_sample = "print a message with sample values"
-    preview = add_command(actions, "preview", print_sample, "lead_notification --html")
-    preview.add_argument("template", choices=MESSAGE_TYPES)
-    form = preview.add_mutually_exclusive_group()
-    form.add_argument("--html", action="store_true", help="print its HTML part")
-    form.add_argument("--text", action="store_true", help="print its text part (the default)")
-    form.add_argument("--eml", action="store_true", help="print all of it, as it is sent")
+_UNDELIVERABLE = Argument(
+    ["id"], required=False, help="the id of a message, as `mail list` shows it"
+)
+_ALL = "all undeliverable messages"
+DEFAULT = ["run"]
+ACTIONS: Actions = {
+    "run": ("send queued mail, until SIGTERM or SIGINT ends it", "", ()),
+    "list": ("list queued and undeliverable messages", "--json", (JSON,)),
+    "retry": (
+        "queue again undeliverable messages, or one",
+        "--all",
+        (
+            _UNDELIVERABLE,
+            Option(
+                ["--all"],
+                is_flag=True,
+                help=f"{_ALL}, and send now what waits for a later attempt or the end of a pause",
+            ),
+        ),
+    ),
+    "discard": (
+        "delete undeliverable messages, or one",
+        "--all",
+        (_UNDELIVERABLE, Option(["--all"], is_flag=True, help=_ALL)),
+    ),
+    "preview": (
+        "print a message with sample values",
+        "lead_notification --html",
+        (
+            Argument(
+                ["template"],
+                type=Choice(MESSAGE_TYPES),
+                metavar="TEMPLATE",
+                help=f"one of {', '.join(MESSAGE_TYPES)}",
+            ),
+            Option(["--html"], is_flag=True, help="print its HTML part"),
+            Option(["--text"], is_flag=True, help="print its text part (the default)"),
+            Option(["--eml"], is_flag=True, help="print all of it, as it is sent"),
+        ),
+    ),
+}
 
 
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0, or 2 if there is no relay."""
     if arguments.action == "run":
         return await _run(settings)
     if arguments.action == "preview":
         return _preview(arguments, settings)
+    if arguments.action != "list":
+        require_one(arguments, "ID", "--all")
     async with command_store(settings) as store:
         mail = OutboxAdmin(store, system_clock)
         if arguments.action == "list":
@@ -96,7 +120,8 @@ async def _run(settings: Settings) -> int:
     return 0
 
 
-def _preview(arguments: argparse.Namespace, settings: Settings) -> int:
+def _preview(arguments: Arguments, settings: Settings) -> int:
+    require_one(arguments, "--html", "--text", "--eml", least=0)
     templates = open_templates(settings)
     message = sample_message(arguments.template, settings, site_title(settings), templates)
     if arguments.eml:

@@ -1,35 +1,32 @@
 """`migrate`: bring the store to the present schema, or print that schema."""
 
-import argparse
+from typing import Final
 
-from edge_api.db.migrations import translate
-from edge_api.db.postgres.connection import SEARCH as POSTGRESQL_SEARCH
+from click import Option
+
+from edge_api.db.postgres.connection import POSTGRESQL_SCHEMA
 from edge_api.db.sql import create_all
-from edge_api.db.sqlite.searched import SEARCH as SQLITE_SEARCH
+from edge_api.db.sqlite.searched import SQLITE_SCHEMA
 from edge_api.db.tables import TABLES
 from edge_api.open_store import command_store
+from edge_api.schema.commands import Arguments
 from edge_api.schema.environment import redact_database
 from edge_api.settings import Settings
 
-
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "--print",
-        dest="prints",
-        action="store_true",
+PARAMS: Final = (
+    Option(
+        ["--print", "prints"],
+        is_flag=True,
         help="print the DDL of all tables for SQLite and for PostgreSQL; open no store",
-    )
+    ),
+)
 
 
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Open the store, which migrates it, or print the DDL. Returns 0."""
     if arguments.prints:
-        for engine, convert, search in (
-            ("SQLite", str, SQLITE_SEARCH),
-            ("PostgreSQL", translate, POSTGRESQL_SEARCH),
-        ):
-            statements = (f"{convert(each)};" for each in create_all(TABLES.values(), search))
+        for engine, dialect in (("SQLite", SQLITE_SCHEMA), ("PostgreSQL", POSTGRESQL_SCHEMA)):
+            statements = (f"{each};" for each in create_all(TABLES.values(), dialect))
             print(f"-- {engine}\n", *statements, "", sep="\n")
         return 0
     async with command_store(settings, create=True, migrates=True):

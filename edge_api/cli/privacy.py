@@ -1,49 +1,53 @@
 """`privacy`: show or erase what is stored of a person, and delete old rows."""
 
-import argparse
 import asyncio
 import json
 import sys
 import time
 from typing import Any, Final
 
+from click import Argument, Option
+
 from edge_api.admin.privacy import Retention, export_person, visible
 from edge_api.auth.actor import OPERATOR, system_clock
 from edge_api.auth.erasure import PersonalRows, Privacy
 from edge_api.backup.copies import list_copies
-from edge_api.cli import add_command, printable
+from edge_api.cli import printable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
 from edge_api.db.query import Store
 from edge_api.db.table import Row, Table
 from edge_api.db.types import format_instant
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.settings import Settings
 
 SCRUB_TIMEOUT_SECONDS: Final = 10.0  # that an erasure waits for readers of the store's log
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their options."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    export = "print all that is stored about an address"
-    exporting = add_command(actions, "export", export, "ann@example.org --json")
-    exporting.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
-    exporting.add_argument("--json", action="store_true", help="print one JSON object")
-    erase = "delete all that is stored about an address"
-    erasing = add_command(actions, "erase", erase, "ann@example.org --yes")
-    erasing.add_argument("email", metavar="EMAIL", help="the address, in any spelling")
-    erasing.add_argument("--yes", action="store_true", help="do not ask")
-    add_command(actions, "retain", "delete rows that are older than RETAIN_..._DAYS", "")
+_EMAIL: Final = Argument(["email"], help="the address, in any spelling")
+ACTIONS: Actions = {
+    "export": (
+        "print all that is stored about an address",
+        "ann@example.org --json",
+        (_EMAIL, JSON),
+    ),
+    "erase": (
+        "delete all that is stored about an address",
+        "ann@example.org --yes",
+        (_EMAIL, Option(["--yes"], is_flag=True, help="do not ask")),
+    ),
+    "retain": ("delete rows that are older than RETAIN_..._DAYS", "", ()),
+}
 
 
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0, or 1 for what was not done; raises Problem."""
     async with command_store(settings) as store:
         return await _ACTIONS[arguments.action](store, arguments, settings)
 
 
-async def _export(store: Store, arguments: argparse.Namespace, _settings: Settings) -> int:
+async def _export(store: Store, arguments: Arguments, _settings: Settings) -> int:
     found = await Privacy(store, system_clock).find(arguments.email)
     if arguments.json:
         print(export_person(arguments.email, found, format_instant(system_clock())).decode())
@@ -55,7 +59,7 @@ async def _export(store: Store, arguments: argparse.Namespace, _settings: Settin
     return 0
 
 
-async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings) -> int:
+async def _erase(store: Store, arguments: Arguments, settings: Settings) -> int:
     privacy = Privacy(store, system_clock)
     found = await privacy.find(arguments.email)
     if not any(found.values()):
@@ -73,7 +77,7 @@ async def _erase(store: Store, arguments: argparse.Namespace, settings: Settings
     return await _scrub(store, settings)
 
 
-async def _retain(store: Store, _arguments: argparse.Namespace, settings: Settings) -> int:
+async def _retain(store: Store, _arguments: Arguments, settings: Settings) -> int:
     retention = Retention(store, system_clock, settings)
     if not retention.is_enabled:
         print("everything is kept for ever: set RETAIN_LEADS_DAYS, RETAIN_MAIL_LOG_DAYS or others")

@@ -1,22 +1,21 @@
 """`requests`: list, approve and deny requests for access."""
 
-import argparse
+from click import Argument, Option
 
 from edge_api.access.service import NO_END, AccessDecisions, requested_type
 from edge_api.auth.actor import system_clock
 from edge_api.cli import (
+    END,
     EXAMPLE_ID,
     Columns,
-    add_command,
-    add_end,
-    add_id_command,
-    add_list,
+    choose_end,
     minute_column,
     parse_words,
     print_list,
 )
 from edge_api.mail.queue import Outbox
 from edge_api.open_store import command_store
+from edge_api.schema.commands import JSON, Actions, Arguments
 from edge_api.settings import Settings
 
 _MEMBERS = (
@@ -37,30 +36,33 @@ _COLUMNS: Columns = {
     "ENDS": minute_column("expires_at"),
     "PURPOSE": lambda request: _shorten(" ".join(request["purpose"].split())),
 }
-_ID = "the id of the request, as `requests list` shows it"
+_ID = Argument(["id"], help="the id of the request, as `requests list` shows it")
+ACTIONS: Actions = {
+    "list": ("list all requests, newest first", "--json", (JSON,)),
+    "approve": (
+        "approve a request, so that its claim token fetches a credential",
+        f"{EXAMPLE_ID} --scopes posts:read",
+        (
+            _ID,
+            Option(
+                ["--scopes"],
+                type=parse_words,
+                metavar='"A B"',
+                help="what it may do (default: posts:read, and mcp for an access token; never "
+                "what the request asks for)",
+            ),
+            *END,
+        ),
+    ),
+    "deny": (
+        "deny a request; an approved one too, until its credential is fetched",
+        EXAMPLE_ID,
+        (_ID,),
+    ),
+}
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the subcommands and their options."""
-    actions = parser.add_subparsers(dest="action", required=True)
-    add_list(actions, "list all requests, newest first")
-    approve = "approve a request, so that its claim token fetches a credential"
-    approving = add_command(actions, "approve", approve, f"{EXAMPLE_ID} --scopes posts:read")
-    approving.add_argument("id", help=_ID)
-    approving.add_argument(
-        "--scopes",
-        type=parse_words,
-        default=(),
-        metavar='"A B"',
-        help="what it may do (default: posts:read, and mcp for an access token; never what the "
-        "request asks for)",
-    )
-    add_end(approving)
-    deny = "deny a request; an approved one too, until its credential is fetched"
-    add_id_command(actions, "deny", deny, _ID)
-
-
-async def run(arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(arguments: Arguments, settings: Settings) -> int:
     """Run one action. Returns 0; raises Problem."""
     async with command_store(settings) as store:
         decisions = AccessDecisions(store, system_clock, Outbox(settings, system_clock))
@@ -76,7 +78,9 @@ async def run(arguments: argparse.Namespace, settings: Settings) -> int:
                 ]
                 print_list(rows, _COLUMNS, "nobody has asked for access", as_json=arguments.json)
             case "approve":
-                row = await decisions.approve(arguments.id, arguments.scopes, arguments.expires)
+                row = await decisions.approve(
+                    arguments.id, arguments.scopes or (), choose_end(arguments)
+                )
                 end = row["credential_expires_at"]
                 print(
                     f"{row['id']} is approved with {row['scopes']}; its claim token fetches the "

@@ -1,6 +1,5 @@
 """`restore`: replace the store with a backup; the former store is kept beside it."""
 
-import argparse
 import asyncio
 import logging
 import os
@@ -8,6 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from datetime import datetime
 from pathlib import Path
+from typing import Final
+
+from click import Argument, Option
 
 from edge_api.auth.actor import system_clock
 from edge_api.backup.files import (
@@ -36,6 +38,7 @@ from edge_api.db.sqlite.engine import open_store
 from edge_api.db.sqlite.opening import sync
 from edge_api.db.sqlite.processes import lock_store, stop_replicator
 from edge_api.open_store import require_sqlite_path
+from edge_api.schema.commands import PATH, Arguments, require_one
 from edge_api.settings import Settings
 
 
@@ -77,28 +80,26 @@ def _staged_key(
         draft.unlink(missing_ok=True)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument("file", metavar="FILE", nargs="?", type=Path, help="the backup")
-    parser.add_argument(
-        "--from-replica", action="store_true", help="take it from LITESTREAM_REPLICA instead"
-    )
-    parser.add_argument(
-        "--at", metavar="INSTANT", type=parse_instant, help="the state of the replica at an instant"
-    )
-    parser.add_argument(
-        "--key", metavar="FILE", type=Path, help="the secret key, such as a saved var/edge.key"
-    )
-    parser.add_argument(
-        "--force", action="store_true", help="put a store that is there aside, and restore"
-    )
+PARAMS: Final = (
+    Argument(["file"], required=False, type=PATH, help="the backup"),
+    Option(["--from-replica"], is_flag=True, help="take it from LITESTREAM_REPLICA instead"),
+    Option(
+        ["--at"],
+        metavar="INSTANT",
+        type=parse_instant,
+        help="the state of the replica at an instant",
+    ),
+    Option(
+        ["--key"], metavar="FILE", type=PATH, help="the secret key, such as a saved var/edge.key"
+    ),
+    Option(["--force"], is_flag=True, help="put a store that is there aside, and restore"),
+)
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: Arguments, settings: Settings) -> int:
     """Restore and print the result. Returns 0; raises Problem and StoreRefusal."""
     store = require_sqlite_path(settings, "restore").resolve()
-    if (arguments.file is None) != arguments.from_replica:
-        raise Problem("invalid", "restore takes either a FILE or --from-replica")
+    require_one(arguments, "FILE", "--from-replica")
     if arguments.at and not arguments.from_replica:
         raise Problem("invalid", "--at belongs to --from-replica: a file holds one state")
     with lock_store(store):
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
     return 0
 
 
-def _check_early(store: Path, arguments: argparse.Namespace) -> Sequence[str]:
+def _check_early(store: Path, arguments: Arguments) -> Sequence[str]:
     """Check the arguments before writing; return warnings. Raises Problem, StoreRefusal."""
     if arguments.file is not None and arguments.file.resolve() == store:
         raise Problem("invalid", f"{arguments.file} is the store itself: name a backup")
@@ -150,7 +151,7 @@ def _verify_checksum(backup: Path) -> Sequence[str]:
     return ()
 
 
-def _restore(store: Path, arguments: argparse.Namespace, settings: Settings) -> Sequence[str]:
+def _restore(store: Path, arguments: Arguments, settings: Settings) -> Sequence[str]:
     """Prepare the file beside the store, and swap the two as the last step; return a report."""
     now = system_clock()
     draft = _draft(store)

@@ -1,6 +1,5 @@
 """`serve`: the whole product in one process, or in several under a supervisor."""
 
-import argparse
 import asyncio
 import logging
 import os
@@ -14,6 +13,8 @@ from errno import EADDRINUSE
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+
+from click import IntRange, Option, UsageError
 
 from edge_api.app import Assembly, assemble
 from edge_api.auth.actor import Clock, system_clock
@@ -43,6 +44,7 @@ from edge_api.mail.transports import make_maildir
 from edge_api.metrics import MULTIPROC_DIR_VARIABLE as METRICS_FOLDER
 from edge_api.metrics import make_private_app
 from edge_api.oauth.server import OAuthServer
+from edge_api.schema.commands import Arguments, reading
 from edge_api.schema.credentials import SCOPES
 from edge_api.settings import SETTINGS, Settings, find_mistakes, is_loopback
 
@@ -64,39 +66,47 @@ CLOCK_SECONDS: Final = 60.0  # a machine that has just been started sets its clo
 _log = logging.getLogger(__name__)
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"
-    )
-    port = f"the port to listen on (default: the setting PORT, {SETTINGS['PORT'].default})"
-    parser.add_argument("--port", type=_port, help=port)
-    parser.add_argument(
-        "--keep-mail",
+def _inherited(text: str) -> tuple[int, ...]:
+    number, announce, control, first, *more = map(int, text.split(","))
+    return number, announce, control, first, *more
+
+
+PARAMS: Final = (
+    Option(["--host"], default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)"),
+    Option(
+        ["--port"],
+        type=reading(SETTINGS["PORT"].read),
+        metavar="PORT",
+        help=f"the port to listen on (default: the setting PORT, {SETTINGS['PORT'].default})",
+    ),
+    Option(
+        ["--keep-mail"],
         metavar="DIR",
-        type=_maildir,
+        type=reading(lambda text: check_relay(f"maildir:{text}")),
         help="put mail into this maildir where no SMTP_URL is set",
-    )
-    parser.add_argument(
-        "--desk-link",
-        action="store_true",
+    ),
+    Option(
+        ["--desk-link"],
+        is_flag=True,
         help="print a link that signs in to the desk once, where only this machine can use it",
-    )
-    parser.add_argument(
-        "--workers",
-        type=int,
+    ),
+    Option(
+        ["--workers"],
+        type=IntRange(1, MAX_WORKERS),
         default=1,
         help="processes that serve; more than 1 needs PostgreSQL (default: 1)",
-    )
-    parser.add_argument(INHERITED, type=_inherited, help=argparse.SUPPRESS)
+    ),
+    Option([INHERITED], type=reading(_inherited), hidden=True),
+)
 
 
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: Arguments, settings: Settings) -> int:
     """Serve until SIGTERM or SIGINT. Returns 0, 1 if it cannot start, 2 for wrong usage."""
-    refusal = _check_workers(arguments.workers, settings)
-    if refusal:
-        sys.stderr.write(f"--workers: {refusal}\n")
-        return 2
+    if arguments.workers > 1 and settings.database_path is not None:
+        raise UsageError(
+            "--workers: SQLite has one writer, so one process serves it; "
+            "more than one worker needs PostgreSQL: set DATABASE_URL."
+        )
     inherited: tuple[int, ...] | None = arguments.inherited
     configure_logging(settings.log_format, inherited[0] if inherited else None)
     raise_descriptor_limit()
@@ -118,15 +128,6 @@ def run(arguments: argparse.Namespace, settings: Settings) -> int:
         return runner.run(serving)
 
 
-def _check_workers(count: int, settings: Settings) -> str:
-    if count != 1 and settings.database_path is not None:
-        return (
-            "SQLite has one writer, so one process serves it; "
-            "more than one worker needs PostgreSQL: set DATABASE_URL"
-        )
-    return "" if 1 <= count <= MAX_WORKERS else f"must be a number from 1 to {MAX_WORKERS}"
-
-
 def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     """Return the settings with a maildir as relay, if they have no relay. Raises Refused."""
     if relay is None or settings.smtp_url is not None:
@@ -141,26 +142,7 @@ def _with_maildir(settings: Settings, relay: str | None) -> Settings:
     )
 
 
-def _maildir(text: str) -> str:
-    try:
-        return check_relay(f"maildir:{text}")
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no folder for mail") from None
-
-
-def _inherited(text: str) -> tuple[int, ...]:
-    number, announce, control, first, *more = map(int, text.split(","))
-    return number, announce, control, first, *more
-
-
-def _port(text: str) -> int:
-    try:
-        return int(SETTINGS["PORT"].read(text))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from None
-
-
-async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
+async def _supervise(arguments: Arguments, settings: Settings) -> int:
     """Open the sockets, and run the workers with the same command line."""
     with TemporaryDirectory(prefix="fore-edge-metrics-") as folder:
         async with _listening(arguments, settings) as sockets:
@@ -171,7 +153,7 @@ async def _supervise(arguments: argparse.Namespace, settings: Settings) -> int:
 
 @asynccontextmanager
 async def _listening(
-    arguments: argparse.Namespace, settings: Settings
+    arguments: Arguments, settings: Settings
 ) -> AsyncIterator[list[socket.socket]]:
     """Open the listening sockets, that of METRICS_SOCKET last. Raises StoreRefusal."""
     host, port, place = arguments.host, arguments.port or settings.port, settings.metrics_socket
@@ -213,7 +195,7 @@ async def _start(assembly: Assembly, sockets: Sequence[socket.socket]) -> list[S
     return servers
 
 
-async def _serve(arguments: argparse.Namespace, settings: Settings) -> int:
+async def _serve(arguments: Arguments, settings: Settings) -> int:
     ending = handle_signals()
     async with (
         assemble(settings, exclusive=True) as assembly,
@@ -255,7 +237,7 @@ def ask_system(*command: str) -> str:
 
 
 async def _serve_worker(
-    inherited: tuple[int, ...], arguments: argparse.Namespace, settings: Settings
+    inherited: tuple[int, ...], arguments: Arguments, settings: Settings
 ) -> int:
     """Serve on the inherited sockets until SIGTERM or retirement. Returns 0, or 2."""
     try:
@@ -302,7 +284,7 @@ async def _stop_when_retired(
     ending.set()
 
 
-async def print_startup(assembly: Assembly, arguments: argparse.Namespace, port: int) -> None:
+async def print_startup(assembly: Assembly, arguments: Arguments, port: int) -> None:
     """Print the address, and the development key if only this machine can use it."""
     service, host = assembly.service, arguments.host
     print(f"serving {service.settings.site_url} on http://{host}:{port}", flush=True)

@@ -1,12 +1,15 @@
 """`settings`: print every setting with its value and its purpose."""
 
-import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
+from click import Option
+
 from edge_api.backup.replica import make_replication
+from edge_api.schema.commands import Arguments
 from edge_api.settings import (
     SETTINGS,
     Setting,
@@ -15,14 +18,16 @@ from edge_api.settings import (
     find_mistakes,
 )
 
+PARAMS: Final = (
+    Option(
+        ["--check"],
+        is_flag=True,
+        help="only check them and what the replica needs; print the replica's folder, if it is one",
+    ),
+)
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """Declare the command's option."""
-    what = "only check them and what the replica needs; print the replica's folder, if it is one"
-    parser.add_argument("--check", action="store_true", help=what)
 
-
-def run(arguments: argparse.Namespace, settings: Settings) -> int:
+def run(arguments: Arguments, settings: Settings) -> int:
     """Print the table, or only check. Returns 0; raises SettingsError and StoreRefusal."""
     is_draft = Path.cwd().name == ".deploy"  # where `deploy` checks a new .env
     missing = () if is_draft else find_missing_folders(settings)

@@ -1,6 +1,5 @@
 """`upgrade`: back up the store and migrate it to this version, after a trial on a copy."""
 
-import argparse
 from pathlib import Path
 
 from edge_api.auth.actor import system_clock
@@ -11,14 +10,13 @@ from edge_api.db.errors import StoreRefusal
 from edge_api.db.sqlite.copying import copy_backup, remove_draft, verify_copy
 from edge_api.db.sqlite.opening import BACKUPS
 from edge_api.open_store import command_store, open_store, require_sqlite_path
+from edge_api.schema.commands import Arguments
 from edge_api.settings import Settings
 
-
-def add_options(_parser: argparse.ArgumentParser) -> None:
-    """Declare no option."""
+PARAMS = ()
 
 
-async def run(_arguments: argparse.Namespace, settings: Settings) -> int:
+async def run(_arguments: Arguments, settings: Settings) -> int:
     """Upgrade the store while the former version serves it. Returns 0; raises StoreRefusal.
 
     A migration that fails on the copy leaves the store as it is. On PostgreSQL, where a failed

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import email_validator
 from email_validator import EmailNotValidError, ValidatedEmail, syntax, validate_email
 
-from edge_api.db.tables import MAX_EMAIL_LENGTH
+from edge_api.db.types import MAX_EMAIL_LENGTH
 from edge_api.schema.environment import MAX_PORT
 
 Security = Literal["offered", "starttls", "tls"]

@@ -8,11 +8,11 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from edge_api.db.sent import KeyedRow, SentAccessRequest
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
-from edge_api.db.types import Integer, Json, NewId, Now, Text, Timestamp, Uuid
+from edge_api.db.types import Address, Integer, Json, NewId, Now, Text, Timestamp, Uuid
 
 MAX_URL_LENGTH = 2048  # characters of a webhook's address, and of a target at the desk
-MAX_RECIPIENT_LENGTH = 255
 
 MailQueue = Literal["auth", "transactional"]
 
@@ -23,7 +23,7 @@ class EmailOutboxRow(RowModel):
     id: NewId
     queue: MailQueue = Field(description="Says which time to live of `email_send_state` counts.")
     template_name: Annotated[Text, Field(min_length=1, max_length=200)]
-    recipient_email: Annotated[Text, Field(min_length=3, max_length=MAX_RECIPIENT_LENGTH)]
+    recipient_email: Address
     subject_id: Uuid = Field(description="The row that the message is about, such as a lead.")
     created_at: Now
     queued_at: Now = Field(description="When its time to live began: at first, or by hand anew.")
@@ -212,14 +212,10 @@ class SigningKeyRow(RowModel):
     active_from: Timestamp = Field(description="When it begins to sign; it is published before.")
 
 
-class AccessRequestRow(RowModel):
+class AccessRequestRow(SentAccessRequest, KeyedRow):
     """Somebody's request for a credential, and what became of it."""
 
-    id: NewId
     type: RequestedType
-    name: Annotated[Text, Field(min_length=1, max_length=100)]
-    email: Annotated[Text, Field(min_length=3, max_length=255)] | None = None
-    purpose: Annotated[Text, Field(min_length=1, max_length=2000)]
     scopes: Text = Field(description="Those asked for; once approved, those that are given.")
     claim_digest: Digest
     status: RequestStatus = "pending"

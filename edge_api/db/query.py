@@ -11,7 +11,9 @@ from functools import lru_cache
 from typing import Any, Final, Protocol
 from unicodedata import normalize
 
+from edge_api.db.problems import Problem
 from edge_api.db.table import Row, Table
+from edge_api.db.types import PARSERS
 
 RUN_WILDCARDS: Final = "*%"
 ANY_CHARACTER: Final = "_"
@@ -139,6 +141,11 @@ Where = tuple[Filter, ...]
 """Conditions that must all be true."""
 
 
+def where_id(row_id: str) -> Where:
+    """Return the condition of the row with this id."""
+    return (Filter("id", "eq", row_id),)
+
+
 @dataclass(frozen=True, slots=True)
 class Order:
     """One column to sort by. Text sorts by code point."""
@@ -146,6 +153,9 @@ class Order:
     column: str
     descending: bool = False
     nulls_first: bool = False
+
+
+NEWEST: Final = (Order("created_at", descending=True),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,3 +300,42 @@ class Store(Protocol):
 
     async def close(self) -> None:
         """Finish the work in progress and close every file and thread."""
+
+
+async def read_all(store: Store, query: Read) -> list[Row]:
+    """Return the rows of one read. Raises Problem as `Store.run`."""
+    (result,) = await store.run(query)
+    return result.rows
+
+
+async def read_first(store: Store, query: Read) -> Row | None:
+    """Return the first row of one read. Raises Problem as `Store.run`."""
+    return next(iter(await read_all(store, query)), None)
+
+
+async def find_row(store: Store, table: Table, key: str | None, *where: Filter) -> Row | None:
+    """Return the row of a key as a person or an address has it, if there is one that matches."""
+    try:
+        value = PARSERS[table.columns[table.key].kind](key or "")
+    except ValueError:
+        return None
+    return await read_first(store, Read(table, where=(Filter(table.key, "eq", value), *where)))
+
+
+async def require_row(store: Store, table: Table, key: str, missing: str, *where: Filter) -> Row:
+    """Return the same. Raises Problem `not_found` with a sentence where there is none."""
+    row = await find_row(store, table, key, *where)
+    if row is None:
+        raise Problem("not_found", missing)
+    return row
+
+
+def count_of(table: Table, *where: Filter) -> Read:
+    """Return the read whose total is the number of the rows that match."""
+    return Read(table, (table.key,), where, limit=1, with_total=True)
+
+
+async def count_rows(store: Store, table: Table, *where: Filter) -> int:
+    """Return the number of the rows that match. Raises Problem as `Store.run`."""
+    (result,) = await store.run(count_of(table, *where))
+    return result.total or 0

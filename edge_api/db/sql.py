@@ -26,32 +26,34 @@ from edge_api.db.query import (
 from edge_api.db.table import Column, Row, Table, unknown_column
 from edge_api.db.types import ColumnType
 
-_CHECKS: Mapping[ColumnType, str] = {
-    ColumnType.UUID: "{column} GLOB '????????-????-????-????-????????????'",
-    ColumnType.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
-    # Before 3.45 json_valid does not let NULL pass.
-    ColumnType.JSON: "{column} IS NULL OR json_valid({column})",
-}
-"""The CHECK of every value of a kind. GLOB patterns, in which a question mark is one character; of
-one width, so the order of texts is the order in time."""
+
+@dataclass(frozen=True, slots=True)
+class SchemaDialect:
+    """The differences of an engine's DDL."""
+
+    types: Mapping[ColumnType, str]
+    """The SQL type of each kind of column."""
+    checks: Mapping[ColumnType, str]
+    """The CHECK of every value of a kind; of one width, so the order of texts is that in time."""
+    options: str
+    """What follows the columns of a table."""
+    search: Sequence[str]
+    """The statements for searched columns: `{table}`, `{columns}` and others."""
 
 
-def create_all(tables: Iterable[Table], search: Sequence[str]) -> Iterator[str]:
-    """Yield the statements that make every table with its indexes, in SQLite's dialect.
-
-    `search` are an engine's statements for searched columns: `{table}`, `{columns}` and others.
-    """
+def create_all(tables: Iterable[Table], dialect: SchemaDialect) -> Iterator[str]:
+    """Yield the statements that make every table with its indexes."""
     for table in tables:
-        columns = ",\n".join(f"    {_define(table, each)}" for each in table.columns.values())
-        # Without STRICT a value of another type than its column's would be kept.
-        yield f"CREATE TABLE {table.name} (\n{columns}\n) STRICT"
+        lines = (f"    {_define(table, each, dialect)}" for each in table.columns.values())
+        columns = ",\n".join(lines)
+        yield f"CREATE TABLE {table.name} (\n{columns}\n){dialect.options}"
         for index in table.indexes:
             unique = "UNIQUE " if index.unique else ""
             terms = (f"{name[1:]} DESC" if name[0] == "-" else name for name in index.columns)
             names = ", ".join(terms)
             part = index.where and f" WHERE {index.where[0]} = {_literal(index.where[1])}"
             yield f"CREATE {unique}INDEX {index.name} ON {table.name} ({names}){part or ''}"
-        yield from format_search(table, search)
+        yield from format_search(table, dialect.search)
 
 
 def format_search(table: Table, statements: Iterable[str]) -> Iterator[str]:
@@ -65,25 +67,25 @@ def format_search(table: Table, statements: Iterable[str]) -> Iterator[str]:
         yield statement.format(table=table.name, columns=", ".join(table.searched), **given)
 
 
-def _define(table: Table, column: Column) -> str:
-    words = [column.name, "INTEGER" if column.kind is ColumnType.INTEGER else "TEXT"]
+def _define(table: Table, column: Column, dialect: SchemaDialect) -> str:
+    words = [column.name, dialect.types[column.kind]]
     if not column.nullable:
         words.append("NOT NULL")
     if column.name == table.key:
         words.append("PRIMARY KEY")
     if column.default is not None:
         words.append(f"DEFAULT {_literal(column.default)}")
-    checks = " AND ".join(_checks(table, column))
+    checks = " AND ".join(_checks(table, column, dialect))
     return " ".join([*words, *([f"CHECK ({checks})"] if checks else [])])
 
 
-def _checks(table: Table, column: Column) -> Iterator[str]:
+def _checks(table: Table, column: Column, dialect: SchemaDialect) -> Iterator[str]:
     """Yield the conditions of a column's CHECK."""
     name = column.name
     if column.choices:
         yield f"{name} IN ({', '.join(map(_literal, column.choices))})"
-    elif column.kind in _CHECKS:
-        yield _CHECKS[column.kind].format(column=name)
+    elif column.kind in dialect.checks:
+        yield dialect.checks[column.kind].format(column=name)
     else:
         measure = name if column.kind is ColumnType.INTEGER else f"length({name})"
         match column.bounds:

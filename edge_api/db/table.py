@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from edge_api.db.problems import Problem, format_validation_error
-from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType
+from edge_api.db.types import VALUE_SQLSTATES, ColumnOptions, ColumnType, Content
 
 Row = dict[str, Any]
 """A row on its way in or out: column name to value, in the canonical form of its kind."""
@@ -41,6 +41,7 @@ class Column:
     """The literal default; `None` where there is none or where the column is nullable."""
     generated: Literal["", "id", "now"]
     on_update_now: bool
+    content: Content
     choices: tuple[str, ...]
     """The allowed texts, where the column is an enumeration."""
     bounds: tuple[int | None, int | None]
@@ -205,8 +206,7 @@ class Table:
     @cached_property
     def columns(self) -> Mapping[str, Column]:
         """Every column by name, in the order of declaration."""
-        fields = self.row.model_fields.items()
-        return MappingProxyType({name: _read_column(name, info) for name, info in fields})
+        return find_columns(self.row)
 
     @cached_property
     def json_columns(self) -> frozenset[str]:
@@ -288,7 +288,13 @@ def unknown_column(table: Table, name: str) -> Problem:
     )
 
 
-def _read_column(name: str, info: FieldInfo) -> Column:
+def find_columns(model: type[BaseModel]) -> Mapping[str, Column]:
+    """Return the columns of a model by name, in order; other fields of an input are left out."""
+    found = {name: _read_column(name, info) for name, info in model.model_fields.items()}
+    return MappingProxyType({name: column for name, column in found.items() if column})
+
+
+def _read_column(name: str, info: FieldInfo) -> Column | None:
     inner = [part for part in get_args(info.annotation) if part is not type(None)]
     nullable = type(None) in get_args(info.annotation)
     plain = FieldInfo.from_annotation(inner[0]) if nullable else info
@@ -297,6 +303,8 @@ def _read_column(name: str, info: FieldInfo) -> Column:
     # Of a Literal the choices say everything else.
     options = [ColumnOptions(ColumnType.TEXT)] if choices else []
     options += [mark for mark in metadata if isinstance(mark, ColumnOptions)]
+    if not options:
+        return None
     return Column(
         name=name,
         kind=options[-1].kind,
@@ -304,6 +312,7 @@ def _read_column(name: str, info: FieldInfo) -> Column:
         default=None if info.default is PydanticUndefined else info.default,
         generated=options[-1].generated,
         on_update_now=options[-1].on_update_now,
+        content=options[-1].content,
         choices=choices,
         bounds=(
             max(_limits(metadata, "ge", "min_length"), default=None),

@@ -16,8 +16,10 @@ from edge_api.db.internal_tables import (
     OAUTH_TABLES,
     OUTBOX_TABLES,
 )
+from edge_api.db.sent import KeyedRow, SentLead
 from edge_api.db.table import Index, IrreversibleChange, PersonalData, Retention, RowModel, Table
 from edge_api.db.types import (
+    Address,
     ColumnType,
     Integer,
     Json,
@@ -28,9 +30,6 @@ from edge_api.db.types import (
     Timestamp,
     Uuid,
 )
-
-MAX_EMAIL_LENGTH = 255
-"""The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 
 LeadStatus = Literal["new", "contacted", "qualified", "won", "lost", "spam"]
 LeadSource = Literal["api", "form", "mcp", "admin"]
@@ -47,17 +46,11 @@ SendStatus = Literal[
 ]
 SuppressionReason = Literal["unsubscribe", "bounce", "complaint"]
 CredentialType = Literal["api_key", "access_token"]
-Address = Annotated[Text, Field(min_length=3, max_length=MAX_EMAIL_LENGTH)]
 
 
-class LeadRow(RowModel):
+class LeadRow(SentLead, KeyedRow):
     """An enquiry that somebody sent."""
 
-    id: NewId
-    name: Annotated[Text, Field(min_length=1, max_length=100)]
-    email: Annotated[Text, Field(min_length=3, max_length=MAX_EMAIL_LENGTH)]
-    budget_tier: Annotated[Text, Field(min_length=1, max_length=50)]
-    message: Annotated[Text, Field(min_length=1, max_length=2000)]
     created_at: Now
     updated_at: OnUpdateNow
     status: LeadStatus = "new"

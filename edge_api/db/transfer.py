@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update, read_all
 from edge_api.db.table import Row, Table
 
 PAGE_SIZE: Final = 500
@@ -40,9 +40,14 @@ async def read_pages(
 async def missing_rows(source: Store, target: Store, table: Table) -> AsyncIterator[Sequence[Row]]:
     """Yield the rows of one store whose keys another one lacks. Raises Problem."""
     async for rows in read_pages(source, Read(table)):
-        (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
-        keys = {row[table.key] for row in known.rows}
-        yield [row for row in rows if row[table.key] not in keys]
+        yield await _rows_not_in(target, table, rows)
+
+
+async def _rows_not_in(store: Store, table: Table, rows: Sequence[Row]) -> Sequence[Row]:
+    """Return those of the rows whose keys a store lacks."""
+    known = await read_all(store, Read(table, (table.key,), (key_in(table, rows),)))
+    keys = {row[table.key] for row in known}
+    return [row for row in rows if row[table.key] not in keys]
 
 
 def key_in(table: Table, rows: Sequence[Row]) -> Filter:
@@ -107,8 +112,10 @@ async def _conflicts_of(source: Store, target: Store, table: Table) -> Sequence[
     keys: list[Any] = []
     extra = [row[table.key] async for rows in missing_rows(target, source, table) for row in rows]
     async for rows in read_pages(target, Read(table)):
-        (same,) = await source.run(Read(table, where=(key_in(table, rows),)))
-        known = {row[table.key]: row for row in same.rows}
+        known = {
+            row[table.key]: row
+            for row in await read_all(source, Read(table, where=(key_in(table, rows),)))
+        }
         keys += [row[table.key] for row in rows if known.get(row[table.key], row) != row]
     return [*_list_keys(table, "differ", keys), *_list_keys(table, "are not in the source", extra)]
 
@@ -126,10 +133,7 @@ async def _copy(source: Store, target: Store, table: Table, on_progress: OnProgr
         await _copy_singleton(source, target, table)
     copied = stored = 0
     async for rows in read_pages(source, Read(table)):
-        (known,) = await target.run(Read(table, (table.key,), (key_in(table, rows),)))
-        keys = {row[table.key] for row in known.rows}
-        new = [row for row in rows if row[table.key] not in keys]
-        if new:
+        if new := await _rows_not_in(target, table, rows):
             await target.run(Insert(table, new))
         copied, stored = copied + len(rows), stored + len(new)
         on_progress(table, copied)

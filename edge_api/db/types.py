@@ -41,6 +41,10 @@ VALUE_SQLSTATES: Mapping[ColumnType, str] = {
 """PostgreSQL's code for text that is no value of the kind."""
 
 
+Content = Literal["line", "lines", "address"]
+"""What a text is: one line, several, or an e-mail address."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnOptions:
     """The options of a column that its pydantic annotation cannot express."""
@@ -50,13 +54,18 @@ class ColumnOptions:
     """The value that the service generates when a new row lacks one."""
     on_update_now: bool = False
     """Whether each update that does not set it sets it to the current time."""
+    content: Content = "line"
+    """What people may send for a text."""
 
 
+MAX_EMAIL_LENGTH = 255
+"""The published bound; one more than RFC 5321, section 4.5.3.1.3, leaves for an address."""
 MAX_INTEGER = 10**18  # the maximum of all integer columns; its negative is the minimum
 
 MAX_JSON_DEPTH = 64  # far below the limits of JSON libraries (orjson: 254)
 MIN_JSON_NUMBER, MAX_JSON_NUMBER = 1 - 2**63, 2**64 - 1
-"""Of JSON columns: orjson reads integers beyond these as floats, which may be other numbers."""
+"""Of JSON columns: orjson reads integers beyond these as floats, which may be other numbers.
+-2**63 is left out, as -2**63 - 1 is read as a float that equals it."""
 
 _DATE = (
     r"(?:[1-9][0-9]{3}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])"
@@ -138,6 +147,12 @@ def whole_float_to_int(value: Any) -> Any:
 
 
 Text = Annotated[str, AfterValidator(refuse_nul), ColumnOptions(ColumnType.TEXT)]
+Lines = Annotated[Text, ColumnOptions(ColumnType.TEXT, content="lines")]
+Address = Annotated[
+    Text,
+    Field(min_length=3, max_length=MAX_EMAIL_LENGTH),
+    ColumnOptions(ColumnType.TEXT, content="address"),
+]
 Integer = Annotated[
     int,
     BeforeValidator(whole_float_to_int),
@@ -171,7 +186,8 @@ def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
     match value:
         case int() | float() if not MIN_JSON_NUMBER <= value <= MAX_JSON_NUMBER:
             raise ValueError(
-                f"numbers must be from {MIN_JSON_NUMBER} to {MAX_JSON_NUMBER}: send it as a string"
+                f"numbers must be from {MIN_JSON_NUMBER} to {MAX_JSON_NUMBER}: "
+                "send any other as a string"
             )
         case str():
             refuse_nul(value)
@@ -185,18 +201,22 @@ def _check_json(value: Any, levels: int = MAX_JSON_DEPTH) -> Any:
     return value
 
 
-_FRACTION = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9]++[.eE][0-9.eE+-]*+)', re.DOTALL)
+_FRACTION = re.compile(rb'"(?:[^"\\]++|\\.)*+"|(-?[0-9]++[.eE][0-9.eE+-]*+)|[0-9]++', re.DOTALL)
+_ALWAYS_KEPT = 16
+"""Characters of a fraction without an exponent, its point among them, that a float always keeps."""
 
 
 def refuse_inexact(raw: bytes) -> None:
-    """Raise ValueError for valid JSON with a fraction that no double equals (IEEE 754)."""
+    """Raise ValueError for valid JSON with a fraction that would be stored as another number."""
     for text in filter(None, map(bytes.decode, _FRACTION.findall(raw))):
+        if len(text) <= _ALWAYS_KEPT and "e" not in text.lower():
+            continue
         try:
             is_kept = Decimal(text) == Decimal(repr(float(text)))
         except ArithmeticError:  # an exponent beyond those of any number
             is_kept = False
         if not is_kept:
-            raise ValueError(f"{text[:40]} has too many digits for a number: send it as a string")
+            raise ValueError(f"{text[:40]} would become another number: send it as a string")
 
 
 Json = Annotated[JsonValue, BeforeValidator(_check_json), ColumnOptions(ColumnType.JSON)]

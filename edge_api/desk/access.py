@@ -22,7 +22,7 @@ from edge_api.auth.keys import (
 from edge_api.auth.undo import undo, undoable
 from edge_api.db.internal_tables import ACCESS_REQUESTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read, Where
+from edge_api.db.query import Filter, Order, Read, Where, find_row, read_all
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import ADMINISTRATIVE, AUDIT_LOG, CREDENTIALS, EMAIL_SEND_LOG
 from edge_api.db.types import format_instant
@@ -31,7 +31,6 @@ from edge_api.desk.screens import (
     Screen,
     Values,
     Visit,
-    is_uuid,
     render,
     safe_target,
 )
@@ -259,19 +258,20 @@ async def show_audit(visit: Visit) -> Values:
         where = (Filter("table_name", "in", tuple(visit.actor.tables)),)
     if (table := visit.query.get("table", "")) in ADMINISTRATIVE:
         where = (*where, Filter("table_name", "eq", table))
-    if is_uuid(before := visit.query.get("before", "")):
-        where = (*where, Filter("id", "lt", before))
-    order = (Order("id", descending=True),)
-    read = Read(AUDIT_LOG, where=where, order=order, limit=PAGE_SIZE + 1)
-    (found,) = await visit.service.store.run(read)
-    entries = found.rows[:PAGE_SIZE]
-    (keys,) = await visit.service.store.run(Read(CREDENTIALS, ("id", "name")))
+    if last := await find_row(visit.service.store, AUDIT_LOG, visit.query.get("before")):
+        where = (*where, Filter("id", "lt", last["id"]))
+    read = Read(AUDIT_LOG, (), where, (Order("id", descending=True),), PAGE_SIZE + 1)
+    found = await read_all(visit.service.store, read)
+    entries = found[:PAGE_SIZE]
     return {
         "entries": entries,
-        "names": {f"credential:{row['id']}": f"the key {row['name']}" for row in keys.rows},
+        "names": {
+            f"credential:{row['id']}": f"the key {row['name']}"
+            for row in await read_all(visit.service.store, Read(CREDENTIALS, ("id", "name")))
+        },
         "tables": tuple(ADMINISTRATIVE),
         "undoable": await undoable(visit.service.store, [row["id"] for row in entries]),
-        "before": entries[-1]["id"] if len(found.rows) > PAGE_SIZE else None,
+        "before": entries[-1]["id"] if len(found) > PAGE_SIZE else None,
         "is_first": not visit.query.get("before"),
     }
 

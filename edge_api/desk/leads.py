@@ -15,8 +15,18 @@ from edge_api.auth.keys import Keys
 from edge_api.backup.copies import list_copies
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read, fold_accents
-from edge_api.db.table import Row, Table
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Read,
+    count_of,
+    count_rows,
+    find_row,
+    fold_accents,
+    read_all,
+)
+from edge_api.db.sent import SentLead
+from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 from edge_api.desk.screens import Action, Screen, Values, Visit, render, safe_target
@@ -31,7 +41,6 @@ from edge_api.outbox import GIVEN_UP
 STATUSES: Final = LEADS.columns["status"].choices
 PAGE_SIZE: Final = 50
 LAST_PAGE: Final = {False: 100, True: 10}  # without, with a search: deeper ones take a second
-NEWEST: Final = (Order("created_at", descending=True),)
 DAYS: Final = 30  # days of the chart
 INBOX_PATH: Final = "/desk/leads/"
 
@@ -46,10 +55,10 @@ async def overview(visit: Visit) -> Values:
         today = clock().replace(hour=0, minute=0, second=0, microsecond=0)
         starts = [today - timedelta(days=number) for number in range(DAYS - 1, -2, -1)]
         reads = [
-            _count(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
+            count_of(LEADS, Filter("created_at", "gte", start), Filter("created_at", "lt", end))
             for start, end in pairwise(map(format_instant, starts))
         ]
-        by_status = (_count(LEADS, Filter("status", "eq", each)) for each in ("new", "spam"))
+        by_status = (count_of(LEADS, Filter("status", "eq", each)) for each in ("new", "spam"))
         fresh, spam, *results = await store.run(*by_status, *reads)
         totals = [result.total or 0 for result in results]
         days = [(f"{start:%-d %b}", total) for start, total in zip(starts, totals, strict=False)]
@@ -60,17 +69,13 @@ async def overview(visit: Visit) -> Values:
         waiting.append((pending, "request{} for access", "/desk/access/"))
         _, _, warning = await Keys(store, clock).find_open()
     if visit.may_use(EMAIL_SEND_LOG.name):
-        (dead,) = await store.run(_count(EMAIL_OUTBOX, GIVEN_UP))
-        waiting.append((dead.total or 0, "message{} given up", "/desk/mail/"))
+        dead = await count_rows(store, EMAIL_OUTBOX, GIVEN_UP)
+        waiting.append((dead, "message{} given up", "/desk/mail/"))
     report = await visit.service[Health].report()
     found = [each["error"] for each in report["checks"].values() if "error" in each]
     found += visit.service[PublishingMonitor].held if visit.may_use("") else []
     top = max((count for _, count in days), default=0)
     return {"waiting": waiting, "warning": warning, "faults": found, "days": days, "top": top}
-
-
-def _count(table: Table, *where: Filter) -> Read:
-    return Read(table, ("id",), where, limit=1, with_total=True)
 
 
 def read_query(visit: Visit, limit: int) -> LeadQuery:
@@ -147,19 +152,18 @@ async def show_lead(visit: Visit) -> Values:
     row = await read_row(visit, LEADS, visit.path["key"])
     same = await _leads_of(visit, row["email"])
     to = (_spelled("recipient_email", [row, *same]),)
-    other = (Filter("id", "eq", row["other_part"] or ""),)
-    log, part = await visit.service.store.run(
-        Read(EMAIL_SEND_LOG, where=to, order=NEWEST, limit=20), Read(LEADS, where=other)
-    )
+    store = visit.service.store
+    log = await read_all(store, Read(EMAIL_SEND_LOG, (), to, NEWEST, 20))
     lines = row["message"][:1500].splitlines()
     return {
         "title": row["name"],
         "lead": row,
         "next_id": await _find_next(visit, row),
-        "part": part.rows[0] if part.rows else None,
-        "mail": log.rows if visit.may_use(EMAIL_SEND_LOG.name) else None,
+        "part": await find_row(store, LEADS, row["other_part"]),
+        "mail": log if visit.may_use(EMAIL_SEND_LOG.name) else None,
         "others": [each for each in same if each["id"] != row["id"]][:20],
         "statuses": STATUSES,
+        "sent": [*SentLead.model_fields],
         "fields": {column.name: text for column, text in fields(LEADS, row)},
         # Quoted as RFC 3676, section 4.5, says.
         "reply": "\r\n".join(["", "", f"{row['name']} wrote:", *(f"> {line}" for line in lines)]),
@@ -171,9 +175,9 @@ async def _leads_of(visit: Visit, email: str) -> Sequence[Row]:
     """Return the newest leads of an address, whatever the case of its letters."""
     by_index = Filter("id", "search", (fold_accents(email),))
     same = by_index if len(email) >= MIN_INDEXED else Filter("email", "eq", email)
-    (found,) = await visit.service.store.run(Read(LEADS, where=(same,), order=NEWEST, limit=100))
-    address = normalize_recipient(email)
-    return [row for row in found.rows if normalize_recipient(row["email"]) == address]
+    read, address = Read(LEADS, (), (same,), NEWEST, 100), normalize_recipient(email)
+    found = await read_all(visit.service.store, read)
+    return [row for row in found if normalize_recipient(row["email"]) == address]
 
 
 def _spelled(column: str, leads: Iterable[Row]) -> Filter:

@@ -25,10 +25,9 @@ from edge_api.auth.rate_limits import AUTHENTICATED
 from edge_api.auth.undo import undoable
 from edge_api.db.internal_tables import MAX_URL_LENGTH
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Order, Read
-from edge_api.db.table import Row
+from edge_api.db.query import Filter, Order, Read, find_row, read_first
 from edge_api.db.tables import AUDIT_LOG
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.desk.sessions import (
     BROWSER,
     FORM_FIELD,
@@ -231,16 +230,10 @@ async def _act(action: Action, menu: Menu, service: Service, request: Request) -
         return await _show_again(action, menu, visit, problem, {"form": f"{problem.message}."})
     if isinstance(result, OperationResult):
         return result
-    made = await _find_entry(visit, Filter("at", "gte", format_instant(before)))
+    own = Filter("actor", "eq", visit.actor.label), Filter("at", "gte", format_instant(before))
+    last = Read(AUDIT_LOG, where=own, order=(Order("id", descending=True),), limit=1)
+    made = await read_first(service.store, last)
     return redirect(with_parameters(result, done=made["id"] if made else ""))
-
-
-async def _find_entry(visit: Visit, *where: Filter) -> Row | None:
-    """Return the newest entry of the audit log that the visitor made and that matches."""
-    own, order = Filter("actor", "eq", visit.actor.label), (Order("id", descending=True),)
-    read = Read(AUDIT_LOG, where=(own, *where), order=order, limit=1)
-    (result,) = await visit.service.store.run(read)
-    return result.rows[0] if result.rows else None
 
 
 async def _show_again(
@@ -325,9 +318,10 @@ async def render_screen(
 ) -> HtmlResult:
     """Return a screen as a page, with the navigation and a notice of what was just done."""
     done, can_undo = None, False
-    if (entry_id := visit.query.get("done", "")) and is_uuid(entry_id):
-        done = await _find_entry(visit, Filter("id", "eq", entry_id))
-        can_undo = bool(done and await undoable(visit.service.store, [entry_id]))
+    if entry_id := visit.query.get("done"):
+        store, own = visit.service.store, Filter("actor", "eq", visit.actor.label)
+        done = await find_row(store, AUDIT_LOG, entry_id, own)
+        can_undo = bool(done and await undoable(store, [done["id"]]))
     default = {"title": screen.title, "typed": {}, "errors": {}, "done": done, "here": visit.here}
     shown = {**default, **values, "can_undo": can_undo, **_frame(menu, visit, screen)}
     return await render(visit.service, screen.template, status=status, **shown)
@@ -357,15 +351,6 @@ async def render(
     link = f'<link rel="stylesheet" href="{SHEET}">'
     body = f"{head}{link}</head>{before}{content}{after}".encode()
     return HtmlResult(body, status, is_private=True)
-
-
-def is_uuid(text: str) -> bool:
-    """Return whether a text is a UUID, as keys are."""
-    try:
-        parse_uuid(text)
-    except ValueError:
-        return False
-    return True
 
 
 _PLAIN: Final = (

@@ -17,7 +17,18 @@ from edge_api.auth.keys import key_state
 from edge_api.auth.secrets import hash_secret, is_signed, sign
 from edge_api.db.internal_tables import DESK_SESSIONS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Insert,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    Where,
+    find_row,
+    read_first,
+)
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
@@ -70,24 +81,21 @@ class Sessions:
         """Return a session that holds, and whose key does. Raises Problem `unavailable`."""
         now = format_instant(self._clock())
         where = (Filter("digest", "eq", hash_secret(secret)), *_active(now))
-        (found,) = await self._store.run(Read(DESK_SESSIONS, where=where, limit=1))
-        if not found.rows:
+        row = await read_first(self._store, Read(DESK_SESSIONS, where=where, limit=1))
+        if row is None:
             return None
-        row = found.rows[0]
         if row["credential_id"] is None:
             return Session(row["id"], OWNER, None, row["created_at"])
-        of_key = (Filter("id", "eq", row["credential_id"]),)
-        (keys,) = await self._store.run(Read(CREDENTIALS, where=of_key))
-        if not keys.rows or key_state(keys.rows[0], now) not in ("valid", "rotated"):
+        key = await find_row(self._store, CREDENTIALS, row["credential_id"])
+        if key is None or key_state(key, now) not in ("valid", "rotated"):
             return None
-        ends_at, started_at = keys.rows[0]["expires_at"], row["created_at"]
-        return Session(row["id"], actor_of(keys.rows[0]), ends_at, started_at)
+        return Session(row["id"], actor_of(key), key["expires_at"], row["created_at"])
 
     async def all(self) -> list[Row]:
         """Return the rows of all sessions that hold, newest first."""
-        now, order = format_instant(self._clock()), (Order("created_at", descending=True),)
+        now = format_instant(self._clock())
         found, keys = await self._store.run(
-            Read(DESK_SESSIONS, where=_active(now), order=order), Read(CREDENTIALS)
+            Read(DESK_SESSIONS, where=_active(now), order=NEWEST), Read(CREDENTIALS)
         )
         valid = {row["id"] for row in keys.rows if key_state(row, now) in ("valid", "rotated")}
         return [row for row in found.rows if row["credential_id"] in (None, *valid)]

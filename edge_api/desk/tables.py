@@ -9,10 +9,10 @@ from edge_api.admin.filters import COMPARABLE, OPERATORS, format_value
 from edge_api.admin.query import DEFAULT_LIMIT
 from edge_api.admin.rows import ReturnOptions, Rows
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read
+from edge_api.db.query import require_row
 from edge_api.db.table import Column, Row, Table
 from edge_api.db.tables import ADMINISTRATIVE
-from edge_api.db.types import PARSERS, ColumnType, refuse_inexact
+from edge_api.db.types import ColumnType, refuse_inexact
 from edge_api.desk.screens import Action, Screen, Values, Visit
 from edge_api.operation.input import FormErrors
 
@@ -70,15 +70,8 @@ async def list_rows(visit: Visit) -> Values:
 
 async def read_row(visit: Visit, table: Table, key: str) -> Row:
     """Return a row by its key as it stands in an address. Raises Problem `not_found`."""
-    column = table.columns[table.key]
-    try:
-        where = (Filter(table.key, "eq", PARSERS[column.kind](key)),)
-        (found,) = await visit.service.store.run(Read(table, where=where))
-    except ValueError:
-        found = None
-    if found is None or not found.rows:
-        raise Problem("not_found", f"There is no such row of {table.name}: it may be deleted")
-    return found.rows[0]
+    missing = f"There is no such row of {table.name}: it may be deleted"
+    return await require_row(visit.service.store, table, key, missing)
 
 
 async def show_row(visit: Visit) -> Values:

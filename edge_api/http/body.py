@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from edge_api.db.problems import Problem
 from edge_api.db.types import refuse_inexact
-from edge_api.http.response import Request
+from edge_api.http.response import Request, joined_header
 from edge_api.operation.model import Body, check_body
 from edge_api.operation.service import FORM
 
@@ -64,7 +64,7 @@ def _decompress(raw: bytes, coding: str, most: int) -> bytes:
         return gzip.GzipFile(fileobj=BytesIO(raw)).read(most)
     if coding == "br":
         decoder = brotli.Decompressor()
-        body = decoder.process(raw, output_buffer_limit=most)  # type: ignore[call-arg]
+        body = decoder.process(raw, output_buffer_limit=most)  # type: ignore[call-arg]  # not in its stubs
         is_whole = decoder.is_finished()
     else:  # some clients leave out the header of RFC 1950, section 2.2
         has_header = raw[0] & 0xF == zlib.DEFLATED
@@ -83,7 +83,7 @@ def _check_coding(request: Request) -> str:
             "Of transfer codings, only chunked is known: compress with Content-Encoding",
             headers=_CLOSE,
         )
-    coding = request.headers.get("Content-Encoding", "identity").lower()
+    coding = (joined_header(request.headers, "Content-Encoding") or "identity").lower()
     if coding not in (*CODINGS, "identity"):
         known = ", ".join(CODINGS)
         raise Problem(

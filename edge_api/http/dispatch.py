@@ -184,14 +184,14 @@ class App:
         return response
 
     def _find(self, request: Request) -> tuple[Route, Mapping[str, str]]:
-        if self._is_loopback or request.target_host:  # else the proxy decides about hosts
-            hosts = (
-                [request.target_host]
-                if request.target_host
-                else request.headers.getall(hdrs.HOST, ())
-            )
-            if not self._hosts.issuperset(map(_host_of, hosts)):
-                return self._misdirected, _NO_VARIABLES
+        if request.target_host:
+            hosts: Sequence[str] = [request.target_host]
+        elif self._is_loopback:  # no page of another site may read answers (DNS rebinding)
+            hosts = request.headers.getall(hdrs.HOST, ())
+        else:  # the proxy decides
+            hosts = ()
+        if not self._hosts.issuperset(map(_host_of, hosts)):
+            return self._misdirected, _NO_VARIABLES
         found = self._routes.find(request.rel_url)
         if found is not None:
             resource, variables = found
@@ -199,8 +199,13 @@ class App:
         path = f"{request.path}/"
         if path.startswith((API_PREFIX, DESK)):
             return (self._desk if path.startswith(DESK) else _NO_ENDPOINT), _NO_VARIABLES
-        other = _SERVER if request.path == "*" else _TUNNEL
-        return (self._site if request.path.startswith("/") else other), _NO_VARIABLES
+        if request.method == hdrs.METH_CONNECT:
+            return _CONNECT, _NO_VARIABLES
+        # Of an absolute target without a path, OPTIONS means the server (RFC 9112, section 3.2.4).
+        is_server = request.path == "*" or (
+            not request.path and request.method == hdrs.METH_OPTIONS
+        )
+        return (_SERVER_OPTIONS if is_server else self._site), _NO_VARIABLES
 
     async def _answer_desk(self, request: Request, *_: Any) -> PreparedResponse:
         """Redirect to the same address with a slash, or raise Problem `not_found`."""
@@ -229,15 +234,14 @@ def _failing_route(name: str, code: Code, message: str) -> Route:
 
 _NO_VARIABLES: Final[Mapping[str, str]] = MappingProxyType({})
 _NO_ENDPOINT: Final = _failing_route("none", "not_found", "No such endpoint: see /api/public/v1/")
-_TUNNEL: Final = _failing_route("none", "not_implemented", "")
-"""For `CONNECT`."""
+_CONNECT: Final = _failing_route("none", "not_implemented", "")
 
 
 async def _answer_server_options(*_: Any) -> PreparedResponse:
     return options_response("GET, HEAD, POST, PATCH, DELETE, OPTIONS")
 
 
-_SERVER: Final = Route("options", _answer_server_options)
+_SERVER_OPTIONS: Final = Route("options", _answer_server_options)
 """For `OPTIONS *` (RFC 9110, section 9.3.7)."""
 
 

@@ -9,15 +9,13 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import BuildManager
 from edge_api.journal.site_files import CODINGS, INDEX_HTML, MARKDOWN_INDEX, SiteFile
-from edge_api.operation.reference.pages import write_markdown
-from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.index import SITE_FOLDER
 from edge_api.schema.page_templates import (
     BASE_TEMPLATE,
@@ -36,6 +34,9 @@ from edge_api.schema.page_templates import (
     read_notes,
 )
 from edge_api.schema.paths import DOCS, DOCS_PAGES, OPENAPI, TRY_OUT_PATH
+
+if TYPE_CHECKING:  # which imports a renderer of Markdown
+    from edge_api.operation.reference.pages import ReferencePage
 
 _log = logging.getLogger(__name__)
 
@@ -72,12 +73,7 @@ def _render(
     folder: Path, template: str, frame: str, texts: Mapping[str, str], values: Mapping[str, Any]
 ) -> bytes:
     """Return a page: a frame with `texts` at its placeholders, and a template in it."""
-    try:
-        content = _fill(folder, template, values)
-        shell = (folder / TEMPLATES_FOLDER / frame).read_text(encoding="utf-8")
-    except (jinja2.TemplateNotFound, FileNotFoundError):
-        folder.stat()  # which raises FileNotFoundError if the build is gone
-        raise unavailable_page() from None
+    content, shell = _fill(folder, template, values, folder / TEMPLATES_FOLDER / frame)
     for placeholder, text in texts.items():
         shell = shell.replace(placeholder, escape(text))
     before, _, after = shell.partition(SHELL_CONTENT)
@@ -85,31 +81,36 @@ def _render(
 
 
 def _render_form(folder: Path, form: Form, values: dict[str, Any]) -> bytes:
-    try:
-        page = (folder / SITE_FOLDER / CONTACT_PAGE).read_text(encoding="utf-8")
-        filled = _fill(folder, form.template, values)
-    except (jinja2.TemplateNotFound, FileNotFoundError):
-        folder.stat()  # which raises FileNotFoundError if the build is gone
-        raise unavailable_page(
-            "The form could not be taken, and its page cannot be shown: try again later"
-        ) from None
+    message = "The form could not be taken, and its page cannot be shown: try again later"
+    place = folder / SITE_FOLDER / CONTACT_PAGE
+    filled, page = _fill(folder, form.template, values, place, message)
     before, _, rest = page.partition(form.start_marker)
     _, _, after = rest.partition(form.end_marker)
     return f"{before}{form.start_marker}\n{filled}\n{form.end_marker}{after}".encode()
 
 
-def unavailable_page(message: str = "This page cannot be shown now: try again later") -> Problem:
+_UNAVAILABLE: Final = "This page cannot be shown now: try again later"
+
+
+def unavailable_page(message: str = _UNAVAILABLE) -> Problem:
     """Return the problem of a page that the build does not have."""
     return Problem("unavailable", message, headers={"Retry-After": "60"})
 
 
-def _fill(folder: Path, name: str, values: Mapping[str, Any]) -> str:
-    """Return what a template of a build makes. Raises TemplateNotFound, also for one that fails."""
+def _fill(
+    folder: Path, name: str, values: Mapping[str, Any], frame: Path, message: str = _UNAVAILABLE
+) -> tuple[str, str]:
+    """Return what a template of a build makes, and the text of the page that it goes into.
+
+    Raises Problem `unavailable` with the message, and FileNotFoundError if the build is gone.
+    """
     try:
-        return _get_template(folder, name).render(values)
+        return _get_template(folder, name).render(values), frame.read_text(encoding="utf-8")
+    except (jinja2.TemplateNotFound, FileNotFoundError):
+        folder.stat()
     except jinja2.UndefinedError as error:
         _log.error("the template %s cannot be shown: %s", name, error.message)
-        raise jinja2.TemplateNotFound(name) from None
+    raise unavailable_page(message)
 
 
 @lru_cache(maxsize=32)  # those of two builds
@@ -139,16 +140,12 @@ def _read_assets(names: Iterable[str]) -> dict[str, bytes]:
     return found
 
 
-MakePages = Callable[[str | None], tuple[ReferencePage, ...]]
-"""Takes the slug of a post that exists, for the examples."""
-
-
 class Reference:
     """Renders the files of the API reference with the current build's templates."""
 
-    def __init__(self, make_pages: MakePages, site_url: str) -> None:
+    def __init__(self, make_pages: "Callable[[str | None], tuple[ReferencePage, ...]]") -> None:
+        """`make_pages` takes the slug of a post that exists, for the examples."""
         self._make_pages = lru_cache(maxsize=1)(make_pages)
-        self._site_url = site_url
         sheets = _read_assets(("swagger_ui/swagger-ui.css", "look.css"))
         scripts = _read_assets(("swagger_ui/swagger-ui-bundle.js", "start.js"))
         self._assets = {**sheets, **scripts}
@@ -184,7 +181,7 @@ class Reference:
         pages = self._make_pages(newest_slug)
         page = next(page for page in pages if page.path == path)
         if name.endswith(MARKDOWN_INDEX):
-            return write_markdown(page, self._site_url).encode()
+            return page.markdown.encode()
         texts = {SHELL_TITLE: page.title, DOCS_PATH: page.path, DOCS_DESCRIPTION: page.description}
         return _render(folder, DOCS_PAGE, DOCS_BASE_TEMPLATE, texts, {"page": page, "pages": pages})
 

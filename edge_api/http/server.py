@@ -30,8 +30,7 @@ KEEPALIVE_SECONDS: Final = 75.0
 """Longer than the 60 s after which common proxies let an idle connection go."""
 DRAIN_SECONDS: Final = 2.0
 """Time after the signal in which requests are still accepted, while readiness fails."""
-NEWEST_SECONDS: Final = 0.1
-"""Time after that in which the requests of the connections that were accepted last arrive."""
+NEWEST_SECONDS: Final = 0.1  # time after that for requests on the connections accepted last
 GRACE_SECONDS: Final = 10.0
 """Time limit for running requests after that; then connections are aborted."""
 LINGER_SECONDS: Final = 2.0
@@ -55,7 +54,7 @@ _KEPT_FILE: Final[Any] = {"cleanup_socket": False} if sys.version_info >= (3, 13
 _UNKNOWN_METHOD: Final = re.compile(
     r"method[^:\n]*:\n\n  b['\"][!#$%&'*+.^_`|~0-9A-Za-z-]+ \S+ HTTP/", re.ASCII
 )
-"""aiohttp's message about a request line that is valid but for its method (RFC 9110, 9.1)."""
+"""aiohttp's message about a request line, in one piece, that is valid but for its method."""
 
 Handler = Callable[[Request], Awaitable[web.StreamResponse]]
 """Answers a request, and never raises."""
@@ -112,6 +111,11 @@ class ConnectionProtocol(RequestHandler):
         self._connections.remove(self)
         if self.current_request is not None and self.current_request[0].cancel_on_disconnect:
             self.current_request[1].cancel()
+
+    async def shutdown(self, timeout: float | None = 15.0) -> None:  # noqa: ASYNC109  aiohttp's
+        """Close anew: the first time missed a connection whose task had not begun."""
+        self.close()
+        await super().shutdown(timeout)
 
     def handle_error(
         self,
@@ -392,7 +396,5 @@ async def serve_until(
     await asyncio.sleep(DRAIN_SECONDS)
     for each in servers:
         each.stop_accepting()
-    # aiohttp drops what a connection receives whose task did not begin before it stops, and holds
-    # it open for `GRACE_SECONDS`.
     await asyncio.sleep(NEWEST_SECONDS)
     await asyncio.gather(*(each.stop() for each in servers))

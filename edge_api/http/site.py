@@ -155,7 +155,7 @@ class Site:
 
     def __init__(self, service: Service) -> None:
         self._service, self._builds = service, service[BuildManager]
-        self._reference = Reference(service.documents.reference, service.settings.site_url)
+        self._reference = Reference(service.documents.reference)
         self._pages: SitePages | None = None
 
     async def answer(self, request: Request, *_: object) -> web.StreamResponse:

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 
 from edge_api.auth.actor import Clock
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Query, Read, Store
+from edge_api.db.query import Delete, Filter, Insert, Query, Store, find_row
 from edge_api.db.tables import IDEMPOTENCY_KEYS
 from edge_api.db.types import format_instant
 
@@ -101,13 +101,11 @@ class Idempotency:
 
     async def _find(self, claim: IdempotentRequest) -> str | None:
         """Return the stored answer. Raises Problem `idempotency_mismatch` for another request's."""
-        now = format_instant(self._clock())
-        where = (Filter("id", "eq", claim.id), Filter("expires_at", "gt", now))
-        (result,) = await self._store.run(Read(IDEMPOTENCY_KEYS, where=where))
-        for row in result.rows:
-            if row["request_digest"] != claim.request_digest:
-                raise Problem("idempotency_mismatch")
-        return result.rows[0]["response"] if result.rows else None
+        valid = Filter("expires_at", "gt", format_instant(self._clock()))
+        row = await find_row(self._store, IDEMPOTENCY_KEYS, claim.id, valid)
+        if row and row["request_digest"] != claim.request_digest:
+            raise Problem("idempotency_mismatch")
+        return row["response"] if row else None
 
     def _store_queries(self, claim: IdempotentRequest, response: str) -> tuple[Query, ...]:
         now = self._clock()

@@ -7,74 +7,27 @@ from hashlib import sha256
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field
 from pydantic.json_schema import SkipJsonSchema
 
 from edge_api.db.email_address import normalize_address
-from edge_api.db.tables import MAX_EMAIL_LENGTH
-from edge_api.operation.input import (
-    HONEYPOT,
-    FormErrors,
-    TextRule,
-    check_email,
-    check_form,
-)
+from edge_api.db.sent import SentLead
+from edge_api.db.tables import LEADS
+from edge_api.db.types import Lines
+from edge_api.operation.input import HONEYPOT, FormErrors, SentColumns, check_form
 
-_NAME = TextRule(100)
-_BUDGET_TIER = TextRule(50)
-MAX_MESSAGE: Final = 2000  # characters
-_MESSAGE = TextRule(MAX_MESSAGE, multiline=True)
-_LONG_MESSAGE = TextRule(2 * MAX_MESSAGE, multiline=True)
+MAX_MESSAGE: Final = LEADS.columns["message"].bounds[1] or 0  # characters
 
 
-class LeadInput(BaseModel, strict=True, frozen=True):
+class LeadInput(SentLead, SentColumns):
     """An enquiry, as somebody sends it."""
 
-    name: Annotated[
-        str,
-        AfterValidator(_NAME.clean),
-        WithJsonSchema(_NAME.json_schema("Who asks.")),
-        Field(examples=["Ann Lee"]),
-    ]
-    email: Annotated[
-        str,
-        AfterValidator(check_email),
-        WithJsonSchema(
-            {
-                "type": "string",
-                "format": "email",
-                "minLength": 3,
-                "maxLength": MAX_EMAIL_LENGTH,
-                "description": "Where an answer reaches them. White space around it is taken off.",
-            }
-        ),
-        Field(examples=["ann.lee@example.org"]),
-    ]
-    budget_tier: Annotated[
-        str,
-        AfterValidator(_BUDGET_TIER.clean),
-        WithJsonSchema(_BUDGET_TIER.json_schema("What they may spend, in any words.")),
-        Field(examples=["5k-10k"]),
-    ]
-    message: Annotated[
-        str,
-        AfterValidator(_MESSAGE.clean),
-        WithJsonSchema(
-            _MESSAGE.json_schema("What they want; tabs and line ends stay, as line feeds.")
-        ),
-        Field(examples=["We would like to move our blog to a static site."]),
-    ]
     consent: bool = Field(
         default=False, description="Whether they agreed to `consent_text`; the time is kept."
     )
-    consent_text: (
-        Annotated[
-            str,
-            AfterValidator(_MESSAGE.clean),
-            WithJsonSchema(_MESSAGE.json_schema("")),
-        ]
-        | None
-    ) = Field(default=None, description="What they agreed to, in the words they saw.")
+    consent_text: Annotated[Lines, Field(min_length=1, max_length=MAX_MESSAGE)] | None = Field(
+        default=None, description="What they agreed to, in the words they saw."
+    )
     filled_honeypot: SkipJsonSchema[Annotated[bool, BeforeValidator(bool)]] = Field(
         default=False, alias=HONEYPOT
     )
@@ -84,10 +37,10 @@ class LeadInput(BaseModel, strict=True, frozen=True):
         return orjson.dumps(self.model_dump(), option=orjson.OPT_SORT_KEYS)
 
 
-class LongLead(LeadInput, frozen=True):
+class LongLead(LeadInput):
     """An enquiry by the form whose message may be stored as two leads."""
 
-    message: Annotated[str, AfterValidator(_LONG_MESSAGE.clean)]
+    message: Annotated[Lines, Field(min_length=1, max_length=2 * MAX_MESSAGE)]
 
 
 _STARTED: Final = re.compile(r"About (?:\u201c.*\u201d \(/\S*\)|/\S*):")
@@ -101,13 +54,8 @@ def read_form(fields: Mapping[str, str]) -> LeadInput:
     given: dict[str, Any] = dict(fields)
     if _STARTED.fullmatch(given.get("message", "").strip()):
         given["message"] = ""  # nothing but what `start_message` wrote
-    given["consent"] = fields.get("consent") in (
-        "on",
-        "true",
-        "1",
-    )  # ticked: by browsers, by people
-    if not fields.get("consent_text", ""):
-        given["consent_text"] = None
+    # Ticked: by browsers, by people.
+    given["consent"] = fields.get("consent") in ("on", "true", "1")
     try:
         return check_form(LeadInput, given)
     except FormErrors as errors:

@@ -15,6 +15,7 @@ from edge_api.auth.undo import audited
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
+    NEWEST,
     Filter,
     Insert,
     Order,
@@ -25,7 +26,9 @@ from edge_api.db.query import (
     ValueIfExists,
     Where,
     fold_accents,
+    read_all,
 )
+from edge_api.db.sent import SentLead
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
 from edge_api.db.types import format_instant
@@ -131,11 +134,11 @@ class Leads:
             LEADS,
             columns=PUBLIC_MEMBERS,
             where=(Filter("status", "neq", "spam"),),
-            order=(Order("created_at", descending=True), Order("id", descending=True)),
+            order=NEWEST,
             limit=limit,
         )
-        (result,) = await self._store.run(query)
-        return orjson.dumps({"leads": result.rows, "count": len(result.rows)})
+        rows = await read_all(self._store, query)
+        return orjson.dumps({"leads": rows, "count": len(rows)})
 
     async def _save(self, lead: LeadInput, sender: Sender, store_response: StoreResponse) -> str:
         if sender.actor is None:
@@ -190,9 +193,7 @@ class Leads:
         now_text = format_instant(now)
         score, reasons = (0, []) if sender.actor else score_spam(lead)
         given = {
-            "name": lead.name,
-            "email": lead.email,
-            "budget_tier": lead.budget_tier,
+            **lead.model_dump(include={*SentLead.model_fields}),
             "source": sender.source,
             "status": "spam" if score >= HIDDEN_FROM else "new",
             "spam_score": score,
@@ -301,10 +302,8 @@ async def all_leads(store: Store, query: LeadQuery) -> AsyncGenerator[Sequence[R
 async def _read(
     store: Store, query: LeadQuery, where: Where, limit: int, offset: int = 0
 ) -> list[Row]:
-    way = not query.oldest_first
-    order = (Order("created_at", descending=way), Order("id", descending=way))
-    (result,) = await store.run(Read(LEADS, (), where, order, limit, offset))
-    return result.rows
+    order = (Order("created_at", descending=not query.oldest_first),)
+    return await read_all(store, Read(LEADS, (), where, order, limit, offset))
 
 
 def _has_all(row: Row, words: list[str]) -> bool:

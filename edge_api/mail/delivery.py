@@ -16,7 +16,7 @@ from edge_api import outbox
 from edge_api.auth.actor import Clock
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Query, Store, Update
+from edge_api.db.query import Delete, Query, Store, Update, where_id
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.mail.messages import CLOSING, MailSession, Refused, Transport
@@ -195,7 +195,7 @@ class Delivery(Claims):
         If the entry is gone, nothing is logged: another dispatcher did, or it was erased with all
         that names its recipient.
         """
-        unchanged, where = {"lease": entry["lease"]}, outbox.where_id(entry["id"])
+        unchanged, where = {"lease": entry["lease"]}, where_id(entry["id"])
         exists = Update(EMAIL_OUTBOX, unchanged, where, at_least=1)
         log_entry = log_insert(entry, "sent", self._clock())
         if not await outbox.run_unless_conflict(self._store, exists, log_entry, _delete(entry)):
@@ -261,7 +261,7 @@ class Delivery(Claims):
 
 
 def _delete(entry: Row) -> Delete:
-    return Delete(EMAIL_OUTBOX, outbox.where_id(entry["id"]))
+    return Delete(EMAIL_OUTBOX, where_id(entry["id"]))
 
 
 def next_attempt(entry: Row, now: datetime, minimum: timedelta = timedelta()) -> datetime | None:

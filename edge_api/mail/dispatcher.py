@@ -16,7 +16,7 @@ from edge_api.auth.desk_links import DeskLinks
 from edge_api.db.email_address import parse_mailbox
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Read, Store
+from edge_api.db.query import Filter, Read, Store, read_all
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.health import Check
@@ -45,8 +45,7 @@ class Dispatcher(outbox.Dispatcher):
     async def send_batch(self) -> bool:
         """Send one batch of due entries; return whether there may be more. Raises Problem."""
         now = self._clock()
-        (found,) = await self._store.run(READ_STATE)
-        state = send_state(found.rows, now)
+        state = send_state(await read_all(self._store, READ_STATE), now)
         if paused_until(state, now):
             return False
         entries, is_complete = await self._delivery.claim_due(state["batch_size"])

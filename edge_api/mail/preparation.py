@@ -19,7 +19,19 @@ from edge_api.auth.actor import Clock, new_id, system_clock
 from edge_api.auth.desk_links import DeskLinks
 from edge_api.auth.keys import UNDO_TIME, undo_until
 from edge_api.db.internal_tables import ACCESS_REQUESTS, DESK_LINKS, EMAIL_OUTBOX
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, Store, Update
+from edge_api.db.query import (
+    NEWEST,
+    Delete,
+    Filter,
+    Insert,
+    Read,
+    Store,
+    Update,
+    count_rows,
+    find_row,
+    read_first,
+    where_id,
+)
 from edge_api.db.table import Row
 from edge_api.db.tables import CREDENTIALS, EMAIL_SEND_LOG, IDEMPOTENCY_KEYS, LEADS
 from edge_api.db.types import format_instant
@@ -41,7 +53,7 @@ from edge_api.mail.messages import (
 )
 from edge_api.mail.queue import message_type_of, retry_for
 from edge_api.mail.suppressions import UnsubscribeLinks, is_suppressed, normalize_recipient
-from edge_api.outbox import run_unless_conflict, where_id, where_leased
+from edge_api.outbox import run_unless_conflict, where_leased
 from edge_api.schema.environment import SettingsError
 from edge_api.schema.index import CURRENT_LINK, INDEX_FILE
 from edge_api.schema.paths import CLAIM_CREDENTIAL, DESK, UNSUBSCRIBE
@@ -49,7 +61,6 @@ from edge_api.settings import Settings
 
 PLACEHOLDER_SENDER: Final = "nobody@localhost"  # never leaves this machine
 ACKNOWLEDGEMENT_INTERVAL: Final = timedelta(hours=24)
-_NEWEST: Final = (Order("created_at", descending=True),)
 _NOUNS: Final = {LEADS: "lead", ACCESS_REQUESTS: "request", DESK_LINKS: "link", CREDENTIALS: "key"}
 
 
@@ -81,10 +92,9 @@ class MessageComposer:
         if message_type in (SUMMARY, HIDDEN):
             return await (self._summarize if message_type == SUMMARY else self._list_hidden)(entry)
         table = (message_type and message_type.about) or LEADS
-        (result,) = await self.store.run(Read(table, where=where_id(entry["subject_id"])))
-        if not result.rows:
+        subject = await find_row(self.store, table, entry["subject_id"])
+        if subject is None:
             return NotSent(f"the {_NOUNS[table]} is gone")
-        subject = result.rows[0]
         if message_type == ACKNOWLEDGEMENT and (
             reason := await self._acknowledgement_problem(entry, subject)
         ):
@@ -105,9 +115,7 @@ class MessageComposer:
             Filter("created_at", "gt", format_instant(self.clock() - timedelta(hours=1))),
         )
         most = self.settings.acknowledgements_per_hour
-        count = Read(EMAIL_SEND_LOG, ("id",), where, limit=1, with_total=True)
-        (result,) = await self.store.run(count)
-        if (result.total or 0) >= most:
+        if await count_rows(self.store, EMAIL_SEND_LOG, *where) >= most:
             return f"{most} acknowledgements were sent within an hour"
         if not await self._reserve(entry):
             return "this address had an acknowledgement within 24 hours"
@@ -125,26 +133,24 @@ class MessageComposer:
             "created_at": format_instant(now),
             "expires_at": format_instant(now + ACKNOWLEDGEMENT_INTERVAL),
         }
-        where_ours = Filter("id", "eq", row["id"])
-        expired = (where_ours, Filter("expires_at", "lte", format_instant(now)))
+        expired = (*where_id(row["id"]), Filter("expires_at", "lte", format_instant(now)))
         queries = Delete(IDEMPOTENCY_KEYS, expired), Insert(IDEMPOTENCY_KEYS, [row])
         if await run_unless_conflict(self.store, _require(entry), *queries):
             return True
-        (result,) = await self.store.run(Read(IDEMPOTENCY_KEYS, where=(where_ours,)))
-        return any(stored["request_digest"] == row["request_digest"] for stored in result.rows)
+        stored = await find_row(self.store, IDEMPOTENCY_KEYS, row["id"])
+        return stored is not None and stored["request_digest"] == row["request_digest"]
 
     async def _summarize(self, entry: Row) -> EmailMessage | NotSent:
         """Return one message for all owner notices that were held since the last such message."""
         ours = Filter("template_name", "eq", SUMMARY.template)
         sent = (ours, Filter("status", "eq", "sent"))
-        (last,) = await self.store.run(Read(EMAIL_SEND_LOG, ("created_at",), sent, _NEWEST, 1))
-        since = last.rows[0]["created_at"] if last.rows else ""
+        last = await read_first(self.store, Read(EMAIL_SEND_LOG, (), sent, NEWEST, 1))
+        since = last["created_at"] if last else ""
         if since >= entry["created_at"]:
             return NotSent("the owner was notified in one message with others")
         held = ours, Filter("status", "eq", "pending"), Filter("created_at", "gt", since)
-        count = Read(EMAIL_SEND_LOG, ("id",), held, limit=1, with_total=True)
-        (found,) = await self.store.run(count)
-        values = {**self._site(), "number": found.total or 1, "desk_url": self._desk("leads/")}
+        number = await count_rows(self.store, EMAIL_SEND_LOG, *held) or 1
+        values = {**self._site(), "number": number, "desk_url": self._desk("leads/")}
         return compose(SUMMARY.template, await self._envelope(entry), values, self.templates)
 
     async def _list_hidden(self, entry: Row) -> EmailMessage | NotSent:
@@ -156,7 +162,7 @@ class MessageComposer:
             Filter("spam_score", "gte", HIDDEN_FROM),
             Filter("created_at", "gte", format_instant(since)),
         )
-        (found,) = await self.store.run(Read(LEADS, (), where, _NEWEST, 100, with_total=True))
+        (found,) = await self.store.run(Read(LEADS, (), where, NEWEST, 100, with_total=True))
         if not found.rows:
             return NotSent("none of the hidden leads is left")
         values = {

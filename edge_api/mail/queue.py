@@ -16,6 +16,7 @@ from edge_api.db.email_address import normalize_address, parse_mailbox
 from edge_api.db.internal_tables import EMAIL_OUTBOX
 from edge_api.db.problems import Problem
 from edge_api.db.query import (
+    NEWEST,
     Delete,
     Filter,
     Insert,
@@ -27,10 +28,12 @@ from edge_api.db.query import (
     Store,
     Update,
     Where,
+    read_all,
+    where_id,
 )
 from edge_api.db.table import Row
 from edge_api.db.tables import EMAIL_SEND_LOG, EMAIL_SEND_STATE
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.mail.messages import (
     ACKNOWLEDGEMENT,
     DECISION,
@@ -241,7 +244,7 @@ class Outbox:
             Filter("status", "eq", "pending"),
             Filter("created_at", "gt", format_instant(now - BURST_WINDOW)),
         )
-        read = Read(EMAIL_SEND_LOG, ("id",), where, (Order("created_at", descending=True),), BURST)
+        read = Read(EMAIL_SEND_LOG, ("id",), where, NEWEST, BURST)
 
         def choose(rows: list[Row]) -> Row:
             return held if len(rows) >= BURST else single
@@ -310,13 +313,14 @@ class OutboxAdmin:
 
     async def all(self) -> list[Row]:
         """Return all entries, waiting or dead, oldest first, each with its last logged `reason`."""
-        (result,) = await self._store.run(Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
-        ids = Filter("message_id", "in", tuple(entry["id"] for entry in result.rows))
-        columns = ("message_id", "error_message", "created_at", "id")
-        order = (Order("created_at"), Order("id"))
-        (log,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, (ids,), order))
-        reasons = {row["message_id"]: row["error_message"] for row in log.rows}  # the last one
-        return [{**entry, "reason": reasons.get(entry["id"])} for entry in result.rows]
+        found = await read_all(self._store, Read(EMAIL_OUTBOX, order=(Order("queued_at"),)))
+        ids = Filter("message_id", "in", tuple(entry["id"] for entry in found))
+        log = Read(EMAIL_SEND_LOG, ("message_id", "error_message"), (ids,), (Order("created_at"),))
+        # The last one of each message.
+        reasons = {
+            row["message_id"]: row["error_message"] for row in await read_all(self._store, log)
+        }
+        return [{**entry, "reason": reasons.get(entry["id"])} for entry in found]
 
     async def retry(self, entry_id: str | None = None) -> int:
         """Queue dead entries again, one or all; return their number.
@@ -358,21 +362,13 @@ class OutboxAdmin:
 
 
 def _given_up(entry_id: str | None) -> Where:
-    """Return the conditions of one entry that was given up, or of all. Raises Problem."""
-    if entry_id is None:
-        return (GIVEN_UP,)
-    try:
-        return GIVEN_UP, Filter("id", "eq", parse_uuid(entry_id))
-    except ValueError:
-        raise _missing(entry_id) from None
+    """Return the conditions of one entry that was given up, or of all."""
+    return (GIVEN_UP,) if entry_id is None else (GIVEN_UP, *where_id(entry_id.lower()))
 
 
 def _count(found: QueryResult, entry_id: str | None) -> int:
     """Return the number of rows found. Raises Problem where a given id was not found."""
     if entry_id is not None and not found.rows:
-        raise _missing(entry_id)
+        message = f"No mail {entry_id} was given up; {EDGE} mail list shows what was"
+        raise Problem("not_found", message)
     return len(found.rows)
-
-
-def _missing(entry_id: str) -> Problem:
-    return Problem("not_found", f"No mail {entry_id} was given up; {EDGE} mail list shows what was")

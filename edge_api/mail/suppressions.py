@@ -18,15 +18,24 @@ from pydantic import AfterValidator, BaseModel, Field, WithJsonSchema
 from edge_api.auth.actor import Clock, new_id
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import Problem
-from edge_api.db.query import Filter, Insert, Order, Query, Read, Store, Update
+from edge_api.db.query import (
+    NEWEST,
+    Filter,
+    Insert,
+    Query,
+    Read,
+    Store,
+    Update,
+    read_all,
+    read_first,
+)
 from edge_api.db.table import Row
 from edge_api.db.tables import (
     EMAIL_SEND_LOG,
     EMAIL_UNSUBSCRIBE_TOKENS,
-    MAX_EMAIL_LENGTH,
     SUPPRESSED_EMAILS,
 )
-from edge_api.db.types import format_instant
+from edge_api.db.types import MAX_EMAIL_LENGTH, format_instant
 from edge_api.leads.idempotency import Idempotency, StoreResponse, identify_request
 from edge_api.outbox import run_unless_conflict
 from edge_api.schema.paths import UNSUBSCRIBE
@@ -50,8 +59,7 @@ def read_suppression(address: str) -> Read:
 
 async def is_suppressed(store: Store, address: str) -> bool:
     """Return whether an address must not be mailed. Raises Problem."""
-    (result,) = await store.run(read_suppression(address))
-    return bool(result.rows)
+    return bool(await read_all(store, read_suppression(address)))
 
 
 def suppression(
@@ -124,8 +132,7 @@ class UnsubscribeLinks:
 
     async def _find(self, column: Literal["email", "token"], value: str) -> Row | None:
         where = (Filter(column, "eq", value),)
-        (result,) = await self._store.run(Read(EMAIL_UNSUBSCRIBE_TOKENS, where=where))
-        return result.rows[0] if result.rows else None
+        return await read_first(self._store, Read(EMAIL_UNSUBSCRIBE_TOKENS, where=where))
 
     async def _make(self, address: str, conditions: Sequence[Query]) -> Row:
         now = self._clock()
@@ -227,10 +234,10 @@ class Feedback:
         if message_id is not None:
             bare = message_id.strip().removeprefix("<").removesuffix(">")
             where = (Filter("message_id", "in", (message_id, bare, bare.partition("@")[0])),)
-            newest = (Order("created_at", descending=True),)
             columns = ("message_id", "template_name")
-            (found,) = await self._store.run(Read(EMAIL_SEND_LOG, columns, where, newest, limit=1))
-            for row in found.rows:
+            for row in await read_all(
+                self._store, Read(EMAIL_SEND_LOG, columns, where, NEWEST, limit=1)
+            ):
                 message_id, template = row["message_id"], row["template_name"]
         given = {
             "message_id": message_id,

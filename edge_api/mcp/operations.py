@@ -18,7 +18,6 @@ from edge_api.analysis import operations as analyze
 from edge_api.db.problems import Problem
 from edge_api.journal.builds import Build, BuildManager
 from edge_api.operation.model import (
-    VERSION,
     AnyOperation,
     Body,
     Operation,
@@ -28,6 +27,7 @@ from edge_api.operation.model import (
     object_schema,
 )
 from edge_api.operation.service import JSON, Document, OperationResult, Service
+from edge_api.schema.environment import VERSION
 from edge_api.schema.paths import AI_CATALOG, AUDIENCES, DOCS, SERVER_CARD, WELL_KNOWN_CARD
 from edge_api.settings import is_loopback
 

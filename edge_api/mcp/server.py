@@ -58,9 +58,10 @@ from edge_api.mcp.resources import (
 )
 from edge_api.mcp.skills import GetSkillParams, Skills
 from edge_api.mcp.tools import BoundTool, bind_tools
-from edge_api.operation.model import VERSION, AnyOperation
+from edge_api.operation.model import AnyOperation
 from edge_api.operation.service import Service
 from edge_api.outbox import log_errors
+from edge_api.schema.environment import VERSION
 
 POLL_INTERVAL_SECONDS: Final = 0.5  # between two checks for a new build
 

@@ -29,7 +29,7 @@ from edge_api.auth.actor import Actor, Clock
 from edge_api.auth.secrets import hash_secret
 from edge_api.db.internal_tables import MAX_CLIENT_ID_LENGTH, OAUTH_GRANTS, USED_ASSERTIONS
 from edge_api.db.problems import Problem, format_validation_error
-from edge_api.db.query import Filter, Read, Store
+from edge_api.db.query import Store, find_row
 from edge_api.db.table import Row, Table
 from edge_api.db.tables import CREDENTIALS
 from edge_api.db.types import format_instant
@@ -314,15 +314,15 @@ async def read_context(
     named = {name: await find(name) for name in client_ids(request)}
     name, table = presented or ("", OAUTH_GRANTS)
     secret = request.form.get(name)
-    row = await _find(store, table, hash_secret(secret) if secret else None)
-    grant = await _find(store, OAUTH_GRANTS, row["grant_id"] if row else None)
+    row = await find_row(store, table, hash_secret(secret) if secret else None)
+    grant = await find_row(store, OAUTH_GRANTS, row["grant_id"] if row else None)
     return TokenContext(
         clock(),
         {name: client for name, client in named.items() if client is not None},
-        await _find(store, USED_ASSERTIONS, assertion_digest(request)) is not None,
+        await find_row(store, USED_ASSERTIONS, assertion_digest(request)) is not None,
         row,
         grant,
-        await _find(store, CREDENTIALS, grant["credential_id"] if grant else None),
+        await find_row(store, CREDENTIALS, grant["credential_id"] if grant else None),
     )
 
 
@@ -360,10 +360,3 @@ def _claims(request: AuthRequest) -> Mapping[str, object]:
     except Exception:  # noqa: BLE001  untrusted input; the parser may raise anything
         return {}
     return claims if isinstance(claims, dict) else {}
-
-
-async def _find(store: Store, table: Table, key: str | None) -> Row | None:
-    if key is None:
-        return None
-    (result,) = await store.run(Read(table, where=(Filter(table.key, "eq", key),)))
-    return result.rows[0] if result.rows else None

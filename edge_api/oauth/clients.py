@@ -16,7 +16,21 @@ from edge_api.auth.keys import revoke_grants
 from edge_api.auth.secrets import hash_secret, last_four, mint
 from edge_api.db.internal_tables import OAUTH_CLIENTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update, Where
+from edge_api.db.query import (
+    Delete,
+    Filter,
+    Insert,
+    Order,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    Where,
+    count_rows,
+    find_row,
+    read_all,
+    require_row,
+)
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.db.versioned_cache import SingleFlight, SizedCache
@@ -106,22 +120,17 @@ class Clients:
 
     async def row(self, client_id: str) -> Row | None:
         """Return a client's row, also if it is revoked."""
-        where = (Filter("id", "eq", client_id),)
-        (result,) = await self._store.run(Read(OAUTH_CLIENTS, where=where))
-        return result.rows[0] if result.rows else None
+        return await find_row(self._store, OAUTH_CLIENTS, client_id)
 
     async def require_row(self, client_id: str) -> Row:
         """Return a client's row. Raises Problem `not_found`."""
-        row = await self.row(client_id)
-        if row is None:
-            raise Problem("not_found", f"There is no client {client_id}")
-        return row
+        missing = f"There is no client {client_id}"
+        return await require_row(self._store, OAUTH_CLIENTS, client_id, missing)
 
     async def all(self) -> list[Row]:
         """Return every client, newest first."""
         order = (Order("created_at", descending=True), Order("id"))
-        (result,) = await self._store.run(Read(OAUTH_CLIENTS, order=order))
-        return result.rows
+        return await read_all(self._store, Read(OAUTH_CLIENTS, order=order))
 
     async def add(self, given: Row, actor: Actor) -> Row:
         """Store a new client from its given columns, unless its id is known; return the row."""
@@ -152,9 +161,7 @@ class Clients:
 
         An honest client gets a token within minutes, so nobody can block others for long.
         """
-        count = Read(OAUTH_CLIENTS, ("id",), (UNVETTED,), limit=1, with_total=True)
-        (result,) = await self._store.run(count)
-        if (result.total or 0) < MAX_UNVETTED_CLIENTS:
+        if await count_rows(self._store, OAUTH_CLIENTS, UNVETTED) < MAX_UNVETTED_CLIENTS:
             return
         oldest = Read(OAUTH_CLIENTS, ("id",), UNUSED, (Order("created_at"),), limit=DELETE_BATCH)
         (result,) = await self._store.run(oldest)

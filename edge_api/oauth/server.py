@@ -33,7 +33,7 @@ from edge_api.db.internal_tables import (
     REFRESH_TOKENS,
 )
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Query, Read, Store, Update
+from edge_api.db.query import Delete, Filter, Query, Read, Store, Update, read_all
 from edge_api.db.table import Row, Table
 from edge_api.db.transfer import read_pages
 from edge_api.db.types import format_instant
@@ -225,8 +225,7 @@ class OAuthServer:
         never = (*UNUSED, Filter("created_at", "lt", format_instant(now - UNUSED_CLIENT_RETENTION)))
         last_used = Filter("last_used_at", "lt", format_instant(now - IDLE_CLIENT_RETENTION))
         for where in (never, (UNVETTED, NOT_REVOKED, last_used)):
-            (result,) = await self._store.run(Read(OAUTH_CLIENTS, ("id",), where, limit=1))
-            if result.rows:
+            if await read_all(self._store, Read(OAUTH_CLIENTS, ("id",), where, limit=1)):
                 await delete_clients(self._store, where, now)
 
     async def sweep(self) -> None:

@@ -2,15 +2,23 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final, TypeVar
 from unicodedata import normalize
 
-from pydantic import BaseModel, ValidationError
+from pydantic import (
+    BaseModel,
+    GetJsonSchemaHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+)
+from pydantic_core import CoreSchema
 
 from edge_api.db.email_address import normalize_address
 from edge_api.db.problems import format_validation_error
-from edge_api.db.tables import MAX_EMAIL_LENGTH
-from edge_api.db.types import refuse_nul
+from edge_api.db.table import RowModel, find_columns
+from edge_api.db.types import Content, refuse_nul
 
 _WHITE_SPACE: Final = " \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 """Unicode's white space without the control characters, as a class of a regular expression."""
@@ -36,14 +44,15 @@ _LINE_END: Final = re.compile("\r\n?")
 class TextRule:
     """A rule for texts: 1 to `max_length` code points, one of them visible.
 
-    `multiline` allows tabs and line ends, which become line feeds.
+    `lines` may have tabs and line ends, which become line feeds; an `address` is one of e-mail.
     """
 
-    def __init__(self, max_length: int, *, multiline: bool = False) -> None:
+    def __init__(self, max_length: int, content: Content = "line") -> None:
         self._max_length = max_length
-        self._is_multiline = multiline
-        self._white = f"{_WHITE_SPACE}\t\n\r" if multiline else _WHITE_SPACE
-        self._forbidden = _CONTROL_EXCEPT_LINES if multiline else _CONTROL
+        self._content = content
+        is_multiline = content == "lines"
+        self._white = f"{_WHITE_SPACE}\t\n\r" if is_multiline else _WHITE_SPACE
+        self._forbidden = _CONTROL_EXCEPT_LINES if is_multiline else _CONTROL
         self._trimmed = "".join(  # from the first characters, as far as white space goes
             filter(re.compile(f"[{self._white}]").match, map(chr, range(0x3001)))
         )
@@ -51,8 +60,7 @@ class TextRule:
 
     def clean(self, text: str) -> str:
         """Return the text trimmed and in NFC, unless NFC makes it too long. Raises ValueError."""
-        if self._is_multiline:
-            text = _LINE_END.sub("\n", text)
+        text = _LINE_END.sub("\n", text)  # of a single line, both are refused
         if self._control.search(refuse_nul(text)):
             raise ValueError("must not contain control characters")
         if _NONCHARACTER.search(text):
@@ -70,10 +78,17 @@ class TextRule:
             raise ValueError(
                 f"{len(cleaned):,} of {self._max_length:,} characters: shorten it by {more:,}"
             )
+        if self._content == "address":
+            normalize_address(cleaned)
         return cleaned
 
     def json_schema(self, description: str) -> dict[str, Any]:
-        """Return the rule as JSON Schema; it counts the white space that `clean` strips."""
+        """Return the rule as JSON Schema; it counts the white space that `clean` strips.
+
+        The form of an address, and how it is described, are left to its reader.
+        """
+        if self._content == "address":
+            return {"format": "email"}
         forbidden = f"{self._forbidden}{_NONCHARACTERS}"
         pattern = f"^[^{forbidden}]*[^{self._white}{_INVISIBLE}{forbidden}][^{forbidden}]*$"
         return {
@@ -93,6 +108,38 @@ def _escape(pattern: str) -> str:
     )
 
 
+class SentColumns(RowModel, extra="ignore"):
+    """The base of an input with columns of a row: their texts are normalized, and then bound."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _clean(cls, value: Any, info: ValidationInfo) -> Any:
+        rule = _find_rules(cls).get(info.field_name or "")
+        return rule.clean(value) if rule and isinstance(value, str) else value
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the JSON Schema, in which each text has its rule."""
+        found = handler.resolve_ref_schema(handler(schema))
+        for name, rule in _find_rules(cls).items():
+            member = found["properties"][name]
+            for each in member.get("anyOf", [member])[:1]:  # the other one is null
+                each.update(rule.json_schema(each.get("description", "")))
+        return found
+
+
+@cache
+def _find_rules(model: type[BaseModel]) -> Mapping[str, TextRule]:
+    """Return the rules of the columns of an input that are texts with a bound."""
+    return {
+        name: TextRule(most, column.content)
+        for name, column in find_columns(model).items()
+        if (most := column.bounds[1]) and not column.choices
+    }
+
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -105,9 +152,14 @@ class FormErrors(Exception):  # noqa: N818  one for several fields
 
 
 def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
-    """Return the validated form. Raises FormErrors."""
+    """Return the validated form; an empty field counts as missing where it may be left out.
+
+    Raises FormErrors.
+    """
+    required = {name for name, info in model.model_fields.items() if info.is_required()}
+    filled = {name: text for name, text in given.items() if text != "" or name in required}
     try:
-        return model.model_validate(given)
+        return model.model_validate(filled)
     except ValidationError as error:
         errors = error.errors(include_url=False)
         raise FormErrors(
@@ -115,13 +167,5 @@ def check_form(model: type[Model], given: Mapping[str, Any]) -> Model:
         ) from None
 
 
-_EMAIL = TextRule(MAX_EMAIL_LENGTH)
 HONEYPOT: Final = "_gotcha"
 """A field that is hidden from people, so only bots fill it in."""
-
-
-def check_email(text: str) -> str:
-    """Return an email address as it is stored. Raises ValueError."""
-    address = _EMAIL.clean(text)
-    normalize_address(address)
-    return address

@@ -17,8 +17,6 @@ from edge_api.operation.service import HTML, JSON, OperationResult, Service
 from edge_api.schema.credentials import Scope
 from edge_api.schema.paths import Audience
 
-VERSION: Final = "1.0.1"
-"""The version of the program, which its releases have."""
 API_VERSION: Final = "1.0.0"
 """The version of the public API, which its description has."""
 Query = TypeVar("Query")

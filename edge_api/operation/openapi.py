@@ -222,7 +222,7 @@ def _request_body(body: Body[Any]) -> Json:
 def _defaults_in_words(value: Any) -> Any:
     """Return a schema with its defaults in descriptions: generated clients demand or send them."""
     match value:
-        case {"default": default, **rest}:
+        case {"default": default, **rest} if not isinstance(default, dict):
             text = default if isinstance(default, str) else json.dumps(default)
             about = f"{rest.get('description', '')} Default: `{text}`.".lstrip()
             return _defaults_in_words(rest if default is None else {**rest, "description": about})

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
 from edge_api.auth.actor import Clock
 from edge_api.auth.rate_limits import Limiter
 from edge_api.db.query import Store
-from edge_api.operation.reference.values import ReferencePage
 from edge_api.schema.page_templates import Form, PageName
 from edge_api.settings import Settings
 
 if TYPE_CHECKING:  # commands that check no credential do without joserfc
     from edge_api.auth.credentials import Authenticator
+    from edge_api.operation.reference.pages import ReferencePage
 
 JSON: Final = "application/json"
 
@@ -90,7 +90,7 @@ class ApiDocuments:
     api_catalog: Document
     openapi: Callable[[str | None], Document]
     """Takes the slug of an existing post, for the examples."""
-    reference: Callable[[str | None], tuple[ReferencePage, ...]]
+    reference: "Callable[[str | None], tuple[ReferencePage, ...]]"
     """The API reference for people; takes the same slug."""
 
 

@@ -11,6 +11,8 @@ from urllib.parse import unquote
 from dotenv import dotenv_values
 from dotenv.parser import parse_stream
 
+VERSION: Final = "1.0.1"
+"""The version of both programs, which their releases have."""
 MAX_PORT: Final = 65535
 _IS_INSTALLED = any(distributions(name="fore-edge"))
 EDGE: Final = "fore-edge" if _IS_INSTALLED else "python -m edge_api"

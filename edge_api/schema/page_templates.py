@@ -42,6 +42,7 @@ class Form:
     """Those that a person sees."""
 
 
+MAX_BUDGET_TIER = 50  # characters
 CONTACT_FORM = Form(
     "contact_form.html",
     "<!-- contact form -->",
@@ -79,7 +80,7 @@ REFERENCE: Mapping[str, tuple[str, ...]] = {
 """The templates of the reference by file name, and what each is given.
 
 `docs.html` makes what stands in the frame: `page` is this page and `pages` are all of them, as
-`edge_api/operation/reference/values.py` has them. `docs_try.html` runs `scripts` on the OpenAPI
+`edge_api/operation/reference/pages.py` has them. `docs_try.html` runs `scripts` on the OpenAPI
 `document`, in the frame BASE_TEMPLATE; `docs` is where the reference begins.
 """
 

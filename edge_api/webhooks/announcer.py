@@ -11,7 +11,7 @@ import orjson
 
 from edge_api.auth.actor import Clock
 from edge_api.db.internal_tables import ANNOUNCED_POSTS
-from edge_api.db.query import Filter, Insert, InsertFromRead, Query, Read, Store, Update
+from edge_api.db.query import Filter, Insert, InsertFromRead, Query, Read, Store, Update, read_first
 from edge_api.db.table import Row
 from edge_api.db.types import format_instant
 from edge_api.journal.builds import Build, BuildManager
@@ -37,8 +37,7 @@ class Announcer:
             return
         if build.head.site_url != self._builds.site_url:  # by mistake, and every URL differs
             return
-        (found,) = await self._store.run(Read(ANNOUNCED_POSTS))
-        row = next(iter(found.rows), None)
+        row = await read_first(self._store, Read(ANNOUNCED_POSTS))
         if row and row["index_digest"] != self._compared:
             # An older build is a rollback only where this edge has served what was announced.
             is_older = row["built_for"] > format_instant(build.head.built_for)

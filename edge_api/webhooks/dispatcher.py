@@ -34,6 +34,9 @@ from edge_api.db.query import (
     RowCount,
     Store,
     Update,
+    find_row,
+    read_all,
+    where_id,
 )
 from edge_api.db.table import Row
 from edge_api.db.tables import LEADS
@@ -45,9 +48,7 @@ from edge_api.webhooks.endpoints import (
     ENABLED,
     LEAD_CREATED,
     READ_ENABLED,
-    find_endpoint,
     lead_deliveries,
-    list_enabled,
     secrets_of,
 )
 
@@ -113,7 +114,7 @@ class Dispatcher(outbox.Dispatcher):
 
     async def _start_all(self) -> list[asyncio.Task[None]]:
         """Start a task for each endpoint that has none; return the new ones."""
-        ids = [row["id"] for row in await list_enabled(self._store)]
+        ids = [row["id"] for row in await read_all(self._store, READ_ENABLED)]
         new = [each for each in ids if each not in self._busy]
         self._busy.update(new)
         return [self._start_task(self._drain(each)) for each in new]
@@ -133,7 +134,8 @@ class Dispatcher(outbox.Dispatcher):
         """Post deliveries claimed for an endpoint; return whether there may be more."""
         claimed = await self._claim(endpoint_id)
         rows = await self._drop_orphaned(claimed) if claimed else []
-        endpoint = await find_endpoint(self._store, endpoint_id)  # which may have changed
+        # Read anew: it may have changed.
+        endpoint = await find_row(self._store, WEBHOOK_ENDPOINTS, endpoint_id)
         if endpoint is None or endpoint["disabled_at"]:
             return False
         if self._stopping.is_set():
@@ -146,15 +148,15 @@ class Dispatcher(outbox.Dispatcher):
         now = self._clock()
         where = (*outbox.where_due(now), Filter("endpoint_id", "eq", endpoint_id))
         reading = Read(WEBHOOK_DELIVERIES, ("id",), where, (Order("due_at"),), MAX_CONCURRENT)
-        (found,) = await self._store.run(reading)
-        return await self._leases.claim(found.rows, now)
+        return await self._leases.claim(await read_all(self._store, reading), now)
 
     async def _drop_orphaned(self, deliveries: Sequence[Row]) -> list[Row]:
         """Drop the deliveries of leads that an administrator has deleted; return the others."""
         leads = {row["subject_id"] for row in deliveries if row["event"] == LEAD_CREATED}
         where = (Filter("id", "in", tuple(leads)),)
-        (found,) = await self._store.run(Read(LEADS, ("id",), where))
-        gone = leads - {row["id"] for row in found.rows}
+        gone = leads - {
+            row["id"] for row in await read_all(self._store, Read(LEADS, ("id",), where))
+        }
         orphaned = [row for row in deliveries if row["subject_id"] in gone]
         if orphaned:
             await self._store.run(
@@ -210,7 +212,7 @@ class Dispatcher(outbox.Dispatcher):
         """
         endpoint_id = delivery["endpoint_id"]
         values = {"disabled_at": format_instant(now), "disabled_for": "it answered 410 Gone"}
-        where = (*outbox.where_id(endpoint_id), ENABLED)
+        where = (*where_id(endpoint_id), ENABLED)
         given_up = {
             **outbox.dead_values(WEBHOOK_DELIVERIES, now),
             "last_answer": "the endpoint is disabled",

@@ -11,13 +11,26 @@ from edge_api.auth.actor import OPERATOR, Clock, audit_entry, new_id
 from edge_api.auth.tokens import SecretBox
 from edge_api.db.internal_tables import WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.problems import Problem
-from edge_api.db.query import Delete, Filter, Insert, Order, Read, RowCount, Store, Update
+from edge_api.db.query import (
+    Delete,
+    Filter,
+    Insert,
+    Order,
+    Read,
+    RowCount,
+    Store,
+    Update,
+    count_of,
+    read_all,
+    require_row,
+    where_id,
+)
 from edge_api.db.table import Row
-from edge_api.db.types import format_instant, parse_uuid
+from edge_api.db.types import format_instant
 from edge_api.health import Check
 from edge_api.leads.service import PUBLIC_MEMBERS
 from edge_api.net.signatures import new_secret, sign
-from edge_api.outbox import GIVEN_UP, UNCLAIMED, WAITING, requeued_values, where_id
+from edge_api.outbox import GIVEN_UP, UNCLAIMED, WAITING, requeued_values
 from edge_api.schema.environment import EDGE
 
 if TYPE_CHECKING:  # it imports aiohttp, which most commands do without
@@ -60,18 +73,6 @@ ENABLED: Final = Filter("disabled_at", "is", None)
 DISABLED: Final = Filter("disabled_at", "is", None, negated=True)
 """Of an endpoint."""
 READ_ENABLED: Final = Read(WEBHOOK_ENDPOINTS, where=(ENABLED,), order=(Order("id"),))
-
-
-async def list_enabled(store: Store) -> list[Row]:
-    """Return the enabled endpoints, oldest first. Raises Problem."""
-    (result,) = await store.run(READ_ENABLED)
-    return result.rows
-
-
-async def find_endpoint(store: Store, endpoint_id: str) -> Row | None:
-    """Return an endpoint. Raises Problem where the store cannot be read."""
-    (result,) = await store.run(Read(WEBHOOK_ENDPOINTS, where=where_id(endpoint_id)))
-    return result.rows[0] if result.rows else None
 
 
 async def check_webhooks(store: Store) -> Check:
@@ -139,8 +140,10 @@ class Endpoints:
     async def all(self) -> list[Row]:
         """Return every endpoint, oldest first, with `waiting` and `given_up`: numbers of events."""
         order = Order("created_at"), Order("id")
-        (found,) = await self._store.run(Read(WEBHOOK_ENDPOINTS, order=order))
-        return [await self._add_counts(row) for row in found.rows]
+        return [
+            await self._add_counts(row)
+            for row in await read_all(self._store, Read(WEBHOOK_ENDPOINTS, order=order))
+        ]
 
     async def remove(self, endpoint_id: str) -> None:
         """Delete an endpoint with its deliveries. Raises Problem `not_found`."""
@@ -180,7 +183,11 @@ class Endpoints:
 
         Raises Problem `not_found`, and `conflict` where the endpoint is disabled.
         """
-        rows = [await self._find(endpoint_id)] if endpoint_id else await list_enabled(self._store)
+        rows = (
+            [await self._find(endpoint_id)]
+            if endpoint_id
+            else await read_all(self._store, READ_ENABLED)
+        )
         if endpoint_id and rows[0]["disabled_at"]:
             raise Problem("conflict", f"The endpoint {endpoint_id} is disabled: enable it first")
         now = self._clock()
@@ -214,15 +221,11 @@ class Endpoints:
 
     async def _add_counts(self, row: Row) -> Row:
         wheres = ((Filter("endpoint_id", "eq", row["id"]), each) for each in (WAITING, GIVEN_UP))
-        count = partial(Read, WEBHOOK_DELIVERIES, ("id",), limit=1, with_total=True)
-        waiting, dead = await self._store.run(*map(count, wheres))
+        waiting, dead = await self._store.run(
+            *(count_of(WEBHOOK_DELIVERIES, *where) for where in wheres)
+        )
         return {**row, "waiting": waiting.total, "given_up": dead.total}
 
     async def _find(self, endpoint_id: str) -> Row:
-        try:
-            row = await find_endpoint(self._store, parse_uuid(endpoint_id))
-        except ValueError:
-            row = None
-        if row is None:
-            raise Problem("not_found", f"There is no webhook endpoint {endpoint_id}")
-        return row
+        missing = f"There is no webhook endpoint {endpoint_id}"
+        return await require_row(self._store, WEBHOOK_ENDPOINTS, endpoint_id, missing)

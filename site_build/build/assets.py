@@ -21,10 +21,17 @@ from site_build.cache import make_key
 from site_build.checks.facts import list_uses
 from site_build.content.sources import Content, read_bytes, show_path
 from site_build.errors import BuildError
-from site_build.images.card import Card, CardPlace, choose_hue, digest_card, draw_card
+from site_build.images.card import (
+    Card,
+    CardPlace,
+    Font,
+    choose_hue,
+    digest_card,
+    draw_card,
+    read_font,
+)
 from site_build.images.edge import PHOTOGRAPHS, crop, crop_key, paint
 from site_build.images.encode import Picture, encode
-from site_build.images.lettering import Font, read_font
 from site_build.images.responsive import UNSHOWN, ImageSet, resolve
 from site_build.progress import Request
 from site_build.site import Document, Identity, Site

@@ -22,6 +22,7 @@ from edge_api.schema.page_templates import (
     CONTACT_PAGE,
     FORMS,
     FRAMES,
+    MAX_BUDGET_TIER,
     NOTES_FILE,
     PAGES,
     REFERENCE,
@@ -37,8 +38,6 @@ from site_build.errors import BuildError
 
 Sample = Mapping[str, object]
 _TIERS = "BUDGET_TIERS"
-_TIER_MOST = 50
-"""Characters, as `LeadRow.budget_tier` has it."""
 _ASSET = re.compile(r"\{\{ *asset\( *(['\"])([^'\"]+)\1 *\) *\}\}")
 Samples = Sequence[Sample]
 
@@ -96,15 +95,15 @@ def read_budget_tiers(settings: Mapping[str, object]) -> tuple[str, ...]:
     tiers = settings.get(_TIERS) or ()
     if not isinstance(tiers, list | tuple) or not all(
         isinstance(tier, str)
-        and 0 < len(tier) <= _TIER_MOST
+        and 0 < len(tier) <= MAX_BUDGET_TIER
         and tier == tier.strip()
         and tier.isprintable()
         and tiers.count(tier) == 1
         for tier in tiers
     ):
         raise BuildError(
-            f"{_TIERS} has to be a list of different texts of 1 to {_TIER_MOST} characters on one "
-            "line, without spaces around them"
+            f"{_TIERS} has to be a list of different texts of 1 to {MAX_BUDGET_TIER} characters "
+            "on one line, without spaces around them"
         )
     return tuple(tiers)
 

@@ -48,13 +48,6 @@ _ADDRESSES: dict[str, tuple[str, ...]] = {
 _LINKS = frozenset({"a", "area"})
 _MEDIA = frozenset({"img", "source", "video", "audio", "track"})
 _OUTSIDE = re.compile(r"[a-z][a-z0-9+.-]*:|//", re.IGNORECASE)
-_FENCED = re.compile(
-    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^\n]*\n"
-    r"(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$",
-    re.MULTILINE | re.DOTALL,
-)
-_TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
-"""Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
 _CODE: Final = re.compile(r"<(pre|code)\b.*?</\1>", re.DOTALL)
 _NOTE: Final = re.compile(r"\[\^([^\]\s]{1,60})\]")
 _NOTES: Final = re.compile(r'<li id="fn-([^"]+)"')
@@ -117,7 +110,7 @@ class _Analyzer:
 
     def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
         """Walk over the page that a text was converted to, in the order in which it is read."""
-        prose = blank_code(self.document.markdown)
+        prose = self.marked.prose
         self._examine_markup(conversion.html, prose)
         ends: dict[object, int] = {}
         for fault in conversion.faults:
@@ -206,7 +199,7 @@ class _Analyzer:
         for name in _ADDRESSES[node.tag or ""]:
             value = node.attributes.get(name)
             if value and _OUTSIDE.match(value):
-                self.outside.append(value)
+                self.outside.append(strip_marks(value))
             offset = self._find(node, value or "")
             if offset is None and value and (node.tag in _MEDIA or _LOCAL.match(value)):
                 # Addresses of other sites bear no mark: they stand as they were written.
@@ -264,38 +257,6 @@ class _Analyzer:
         """Return where an element was written, by its own number or by a mark in it."""
         number = node.attributes.get(ATTRIBUTE)
         return self.marked.find_number(number) if number else self.marked.find(marked)
-
-
-def blank_code(markdown: str) -> str:
-    """Return the text with blanks for code blocks and code spans, so that offsets stay the same."""
-    if "`" not in markdown and "~~~" not in markdown:
-        return markdown
-    text, at, pieces = _FENCED.sub(lambda code: _blank(code[0]), markdown), 0, []
-    for start, end in _pair_ticks(text):
-        if start >= at and text[start - 1 : start] != "\\":
-            pieces += [text[at:start], _blank(text[start:end])]
-            at = end
-    return "".join(pieces) + text[at:]
-
-
-def _blank(code: str) -> str:
-    return re.sub(r"[^\n]", " ", code)
-
-
-def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each run of backquotes starts and the next one of its length ends, if any does.
-
-    They are paired backwards: to look ahead from each run takes the square of a text's length.
-    """
-    ends: dict[str, int] = {}
-    pairs = []
-    for run in reversed([*_TICKS.finditer(text)]):
-        if run[0] == "\n":
-            ends.clear()
-        elif end := ends.get(run[0]):
-            pairs.append((run.start(), end))
-        ends[run[0]] = run.end()
-    return reversed(pairs)
 
 
 def find_leftovers(html: str, prose: str) -> Iterator[tuple[int, str]]:

@@ -41,12 +41,23 @@ _PLACES = re.compile(
     rf"|{_PREFIX}(?P<underlined>){_UNSAFE}(?=[^\n]*\n[ \t>]*+(?:=+|-+)[ \t]*$)"
     r"|^[ \t>]*+\[\^[^\]\n]*\]:(?P<note>)"
     r"|\](?:\([ \t]*+<?|:[ \t]*+(?=[\w/.#?%{~<])<?)(?P<destination>)(?![ \t]*\n|https?://)"
-    r"|\](?:\(|:)[ \t]*+\n[ \t]*+(?P<later>)(?=[\w/.#?])"
+    r"|\](?:\(|:)[ \t]*+\n[ \t]*+(?P<later>)(?=[\w/.#?])(?!https?://)"
     r"|!\[(?P<description>)(?=[ \t]*\])"
     r"|<(?:a|area|img|h[1-6]|source|video|audio|iframe|embed|track|object)"
     r"(?:\s(?P<attribute>)|(?P<tag>)(?=[/>]))",
     re.MULTILINE | re.IGNORECASE,
 )
+
+
+_FENCED = re.compile(
+    r"^(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*(?P<fence>`{3,}+|~{3,}+)[^`\n]*\n"
+    r"(?:(?:.*?\n)??[ \t>]*(?P=fence)[`~]*[ \t]*$|.*)",
+    re.MULTILINE | re.DOTALL,
+)
+"""Code between fences; without a last one it goes on to the end of the text."""
+_NOT_ENDS = re.compile(r"[^\n]")
+_TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
+"""Runs that may open or close a code span, and ends of paragraphs, which no span goes beyond."""
 
 
 class Marked:
@@ -58,9 +69,11 @@ class Marked:
         """How many of the marks are attributes."""
         altered = _FOREIGN.search(text) is not None
         text = _FOREIGN.sub("\ufffd", text)
+        self.prose = blank_code(text)
+        """The text without its code, in which marks would alter what is shown."""
         pieces = []
         done = 0
-        for place in _PLACES.finditer(text):
+        for place in _PLACES.finditer(self.prose):
             at = place.start(place.lastgroup or 0)
             pieces += [text[done:at], self._make(place)]
             done = at
@@ -91,6 +104,34 @@ class Marked:
 
     def _offset(self, number: int) -> int | None:
         return self._offsets[number] if number < len(self._offsets) else None
+
+
+def blank_code(markdown: str) -> str:
+    """Return the text with blanks for fenced code and `x` within lines; offsets stay the same."""
+    if "`" not in markdown and "~~~" not in markdown:
+        return markdown
+    text, at, pieces = _FENCED.sub(lambda code: _NOT_ENDS.sub(" ", code[0]), markdown), 0, []
+    for start, end in _pair_ticks(text):
+        if start >= at and text[start - 1 : start] != "\\":
+            pieces += [text[at:start], _NOT_ENDS.sub("x", text[start:end])]
+            at = end
+    return "".join(pieces) + text[at:]
+
+
+def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
+    """Yield where each run of backquotes starts and the next one of its length ends, if any does.
+
+    They are paired backwards: to look ahead from each run takes the square of a text's length.
+    """
+    ends: dict[str, int] = {}
+    pairs = []
+    for run in reversed([*_TICKS.finditer(text)]):
+        if run[0] == "\n":
+            ends.clear()
+        elif end := ends.get(run[0]):
+            pairs.append((run.start(), end))
+        ends[run[0]] = run.end()
+    return reversed(pairs)
 
 
 def strip_marks(marked: str) -> str:
@@ -254,14 +295,7 @@ MOST_OPEN = 500
 MOST_STEPS = 5_000_000
 """Code points between openings and their ends, summed up over one paragraph."""
 
-MOST_COPIES = 200_000_000
-"""Lines that begin something new, times the length of the paragraph that each is cut out of."""
-
-_FENCE = re.compile(r"^(?:`{3,}|~{3,})", re.MULTILINE)
 _PARAGRAPH = re.compile(r"^(?:[^\S\n]*+\S[^\n]*+(?:\n|\Z))+", re.MULTILINE)
-_BEGINNING = re.compile(
-    r"^[ \t>]*+(?:[=*_-][=*_ \t-]*$|#|:[ \t]|!!!|\*?\[[^\]\n]*\]:)", re.MULTILINE
-)
 _COUNTED = (
     (re.compile(r"\[\^"), 2_000, "marks of footnotes"),
     (re.compile(r"^[ \t>]*\[TOC\]", re.MULTILINE), 10, "tables of contents"),
@@ -277,53 +311,26 @@ _PAIRS = {
 
 def find_excess(markdown: str) -> tuple[int, str] | None:
     """Return the offset of the first thing that is too much, and what to do, or None."""
-    text, loose = _blank_fences(markdown)
-    copies = MOST_COPIES // (len(text) + 1)
+    text = blank_code(markdown)
     return (
         next(filter(None, (_count(text, *each) for each in _COUNTED)), None)
-        or _count(text, _FENCE, 5 * copies, "fences")
-        or _count(text, _FENCE, copies, "fences without their ends", loose)
         or _weigh(text, "<", re.compile(r"(?P<open><)|>"), 0)
         or next(_weigh_paragraphs(text), None)
     )
 
 
-def _count(
-    text: str, sign: re.Pattern[str], most: int, name: str, start: int = 0
-) -> tuple[int, str] | None:
-    found = [each.start() for each in sign.finditer(text, start)]
+def _count(text: str, sign: re.Pattern[str], most: int, name: str) -> tuple[int, str] | None:
+    found = [each.start() for each in sign.finditer(text)]
     return (found[most], f"more than {most} {name}; split the text") if len(found) > most else None
 
 
-def _blank_fences(text: str) -> tuple[str, int]:
-    """Return `text` with blanks for fenced code, and from where on a fence stands open."""
-    lines = text.split("\n")
-    opened = -1
-    fence = ""
-    blanks: list[str] = []
-    for number, line in enumerate(lines):
-        if opened < 0 and (found := _FENCE.match(line)):
-            opened, fence, blanks = number, found[0], []
-        elif opened >= 0 and line.rstrip() == fence:
-            lines[opened + 1 : number] = blanks
-            opened = -1
-        elif opened >= 0:
-            blanks.append(" " * len(line))
-    loose = sum(len(line) + 1 for line in lines[:opened]) if opened >= 0 else len(text)
-    return "\n".join(lines), loose
-
-
 def _weigh_paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    is_light = all(_is_light(text, sign) for sign in _PAIRS)
-    if is_light and text.count("\n") * len(text) < MOST_COPIES:
+    if all(_is_light(text, sign) for sign in _PAIRS):
         return  # No paragraph of the text can be too much.
     for paragraph in _PARAGRAPH.finditer(text):
         for sign, ends in _PAIRS.items():
             if offence := _weigh(paragraph[0], sign, ends, paragraph.start()):
                 yield offence
-        most = MOST_COPIES // len(paragraph[0])
-        if offence := _count(paragraph[0], _BEGINNING, most, "blocks without blank lines"):
-            yield paragraph.start() + offence[0], offence[1]
 
 
 def _is_light(text: str, sign: str) -> bool:

@@ -1,15 +1,23 @@
 """`build`: the site and its index, swapped in whole, of all files that are good."""
 
-import argparse
 import gc
 import sys
 import time
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Final
 
-from site_build import options
+from edge_api.schema.commands import Arguments
 from site_build.cli.terminal import count, open_console, print_findings
 from site_build.errors import HELD_STATUS, BusyError, ContentError, describe_held
+from site_build.options import (
+    CONTENT,
+    JOBS,
+    NOW,
+    OUTPUT,
+    SITE_URL,
+    STRICT,
+    require_apart,
+)
 from site_build.parallel import count_processors
 from site_build.progress import Observer, Report
 from site_build.releases.release import BuildOptions, build
@@ -18,12 +26,10 @@ PATIENCE_SECONDS = 10.0
 """How long a build waits for another one in the same folder."""
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    options.add(parser, settings, "content", "output", "site-url", "now", "strict", "jobs")
+PARAMS: Final = (*CONTENT, OUTPUT, SITE_URL, NOW, STRICT, JOBS)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Build and print the outcome; return 3 where files have errors. Raises BuildError.
 
     Returns 1 for content that `--strict` refuses.
@@ -65,9 +71,9 @@ def _build_in_turn(order: BuildOptions) -> Report:
         time.sleep(0.1)
 
 
-def make_order(arguments: argparse.Namespace, observer: Observer) -> BuildOptions:
+def make_order(arguments: Arguments, observer: Observer) -> BuildOptions:
     """Return what the options of a command that builds ask for; raises BuildError."""
-    options.require_apart(arguments.content, arguments.output)
+    require_apart(arguments.content, arguments.output)
     return BuildOptions(
         content=arguments.content,
         output=arguments.output,

@@ -1,30 +1,44 @@
 """`card`: a post's card as a file, and what search engines and feeds will show of the post."""
 
-import argparse
 import sys
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
-from site_build import addresses, options
+from click import Argument, Option
+
+from edge_api.schema.commands import Arguments, reading
+from site_build import addresses
 from site_build.build.assets import FONT, design_card, find_font
 from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
 from site_build.images.card import SIZE, draw_card, has_title
+from site_build.options import CONTENT, SITE_URL
 from site_build.pelican_plugin.settings import identify, load_settings
 from site_build.text import shorten, write_instant
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    parser.add_argument("slug", metavar="SLUG", help="slug of a post or draft")
-    options.add(parser, settings, "content", "site-url")
-    parser.add_argument(
-        "--output", type=_read_target, metavar="FILE", help="PNG file (default: SLUG.png)"
-    )
+def _read_target(text: str) -> Path:
+    """Return where a picture goes: never over something else by a slip."""
+    if not text.lower().endswith(".png"):
+        raise ValueError(f"a card is a PNG; end {text!r} in .png")
+    return Path(text)
 
 
-def run(arguments: argparse.Namespace) -> int:
+PARAMS: Final = (
+    Argument(["slug"], help="slug of a post or draft"),
+    *CONTENT,
+    SITE_URL,
+    Option(
+        ["--output"],
+        type=reading(_read_target),
+        metavar="FILE",
+        help="PNG file (default: SLUG.png)",
+    ),
+)
+
+
+def run(arguments: Arguments) -> int:
     """Write the card, and print what goes with it. Raises BuildError."""
     console = open_console()
     path, _, post, findings = find_post(arguments.content, arguments.slug)
@@ -61,10 +75,3 @@ def run(arguments: argparse.Namespace) -> int:
             "the card's font cannot write this title, so the card shows the journal's name\n"
         )
     return 0
-
-
-def _read_target(text: str) -> Path:
-    """Return where a picture goes: never over something else by a slip."""
-    if not text.lower().endswith(".png"):
-        raise argparse.ArgumentTypeError(f"a card is a PNG; end {text!r} in .png")
-    return Path(text)

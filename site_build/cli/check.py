@@ -1,17 +1,18 @@
 """`check`: every defect of the content; `--fix` writes what has one right answer, with consent."""
 
-import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from difflib import unified_diff
 from pathlib import Path
+from typing import Final
 
+from click import Option, UsageError
 from rich.console import Console
 from rich.text import Text
 
-from site_build import options
+from edge_api.schema.commands import Arguments
 from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
@@ -22,6 +23,7 @@ from site_build.content.library import ContentLibrary
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError, Diagnostic
 from site_build.markup.convert import Dialect
+from site_build.options import CONTENT, JOBS, NOW, OUTPUT, STRICT
 from site_build.parallel import count_processors
 from site_build.progress import Request
 from site_build.site import Document
@@ -30,20 +32,26 @@ from site_build.text import shorten
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    options.add(parser, settings, "content", "output", "now", "strict", "jobs")
-    about = "list all findings, not the first ten of each kind"
-    parser.add_argument(
-        "--all", action="store_const", dest="most", const=sys.maxsize, default=10, help=about
-    )
-    about = "show how dates, tags and keys can be fixed, ask, and write it; then check"
-    parser.add_argument("--fix", action="store_true", help=about)
-    parser.add_argument("--yes", action="store_true", help="write what --fix shows without asking")
+PARAMS: Final = (
+    *CONTENT,
+    OUTPUT,
+    NOW,
+    STRICT,
+    JOBS,
+    Option(["--all"], is_flag=True, help="list all findings, not the first ten of each kind"),
+    Option(
+        ["--fix"],
+        is_flag=True,
+        help="show how dates, tags and keys can be fixed, ask, and write it; then check",
+    ),
+    Option(["--yes"], is_flag=True, help="write what --fix shows without asking"),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Print the findings; return 1 when they would stop a build."""
+    if arguments.yes and not arguments.fix:
+        raise UsageError("--yes belongs to --fix, which it lets write without asking.")
     now, is_fixed = arguments.now or datetime.now(UTC), True
     try:
         jobs = arguments.jobs or count_processors()
@@ -59,7 +67,7 @@ def run(arguments: argparse.Namespace) -> int:
     except BuildError as refusal:
         sys.stderr.write(f"{refusal}\n")
         return 2
-    print_findings(console, arguments.content, findings, arguments.most)
+    print_findings(console, arguments.content, findings, sys.maxsize if arguments.all else 10)
     console.print(total(findings, library.count))
     return int(
         not is_fixed or any(arguments.strict or each.severity == "error" for each in findings)

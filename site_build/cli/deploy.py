@@ -1,49 +1,17 @@
 """`deploy`: serve a journal in /srv/journal at a domain, with systemd and a proxy."""
 
-import argparse
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
+
+from click import Argument, Choice, Option
+
+from edge_api.schema.commands import Arguments, reading
 
 _FOLDERS = [Path(__file__).resolve().parents[up] / "deploy" for up in (1, 2)]
 """Where the wheel has the folder, and where the repository has it."""
-
-
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:  # noqa: ARG001
-    """Declare the command's options."""
-    parser.add_argument("domain", metavar="DOMAIN", type=_read_domain, help="the journal's domain")
-    parser.add_argument("--owner", metavar="EMAIL", required=True, help="who gets enquiries")
-    parser.add_argument(
-        "--proxy", choices=("nginx", "caddy"), default="nginx", help="(default: nginx)"
-    )
-    parser.add_argument(
-        "--restore",
-        metavar="FILE|REPLICA",
-        type=_read_place,
-        help="on a new machine: begin with a backup, which root alone can replace, or a replica",
-    )
-    parser.add_argument(
-        "--key", metavar="FILE", type=os.path.abspath, help="the secret key of what is restored"
-    )
-    parser.add_argument(
-        "--replica", metavar="URL", help="set LITESTREAM_REPLICA, and let the edge write its folder"
-    )
-    parser.add_argument(
-        "--from-pelican",
-        metavar="DIR",
-        type=os.path.abspath,
-        help="begin with content and settings of a Pelican site, which the user journal can read",
-    )
-
-
-def run(arguments: argparse.Namespace) -> int:
-    """Run the script, which needs root; return its exit status."""
-    script = next(each for each in _FOLDERS if each.is_dir()) / "install"
-    words = [sys.prefix, arguments.domain, arguments.owner, arguments.proxy]
-    more = (arguments.restore, arguments.replica, arguments.key, arguments.from_pelican)
-    return subprocess.call(["/bin/sh", script, *words, *(each or "" for each in more)])  # noqa: S603
 
 
 def _read_place(text: str) -> str:
@@ -54,5 +22,40 @@ def _read_domain(text: str) -> str:
     labels = text.lower().split(".")
     good = all(each.isascii() and each.replace("-", "a").isalnum() for each in labels)
     if len(labels) < 2 or not good:  # noqa: PLR2004
-        raise argparse.ArgumentTypeError(f"{text!r} is no domain, such as journal.example")
+        raise ValueError(f"{text!r} is no domain, such as journal.example")
     return text.lower()
+
+
+PARAMS: Final = (
+    Argument(["domain"], type=reading(_read_domain), help="the journal's domain"),
+    Option(["--owner"], metavar="EMAIL", required=True, help="who gets enquiries"),
+    Option(["--proxy"], type=Choice(("nginx", "caddy")), default="nginx", help="(default: nginx)"),
+    Option(
+        ["--restore"],
+        metavar="FILE|REPLICA",
+        type=_read_place,
+        help="on a new machine: begin with a backup, which root alone can replace, or a replica",
+    ),
+    Option(
+        ["--key"], metavar="FILE", type=os.path.abspath, help="the secret key of what is restored"
+    ),
+    Option(
+        ["--replica"],
+        metavar="URL",
+        help="set LITESTREAM_REPLICA, and let the edge write its folder",
+    ),
+    Option(
+        ["--from-pelican"],
+        metavar="DIR",
+        type=os.path.abspath,
+        help="begin with content and settings of a Pelican site, which the user journal can read",
+    ),
+)
+
+
+def run(arguments: Arguments) -> int:
+    """Run the script, which needs root; return its exit status."""
+    script = next(each for each in _FOLDERS if each.is_dir()) / "install"
+    words = [sys.prefix, arguments.domain, arguments.owner, arguments.proxy]
+    more = (arguments.restore, arguments.replica, arguments.key, arguments.from_pelican)
+    return subprocess.call(["/bin/sh", script, *words, *(each or "" for each in more)])  # noqa: S603

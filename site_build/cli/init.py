@@ -1,15 +1,16 @@
 """`init`: make a journal in a folder, with content of its own or that of a Pelican site."""
 
-import argparse
 import os
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from string import Template
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from site_build import options
+from click import Argument, Option
+
+from edge_api.schema.commands import FOLDER, PATH, Arguments
 from site_build.addresses import SUFFIXES
 from site_build.cli import run as run_command
 from site_build.cli.terminal import open_console
@@ -37,20 +38,20 @@ class PelicanSite(NamedTuple):
     omissions: list[str]
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    parser.add_argument("folder", type=Path, metavar="DIR", help="folder of the journal")
-    parser.add_argument(
-        "--from-pelican",
-        type=options.read_folder,
+PARAMS: Final = (
+    Argument(["folder"], type=PATH, metavar="DIR", help="folder of the journal"),
+    Option(
+        ["--from-pelican"],
+        type=FOLDER,
         metavar="DIR",
         help="take content and settings of the Pelican site in this folder",
-    )
-    parser.add_argument("--run", action="store_true", help="run the journal afterwards")
-    run_command.add_options(parser, settings)
+    ),
+    Option(["--run"], is_flag=True, help="run the journal afterwards"),
+    *run_command.PARAMS,
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
     folder, source = arguments.folder, arguments.from_pelican
     site = None

@@ -1,23 +1,23 @@
 """`list`: which documents are drafts, wait for their time, or have not been touched for long."""
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Literal, get_args
+from typing import Final, Literal, get_args
 
+from click import Argument, Choice, IntRange, Option
 from rich.cells import cell_len
 
-from site_build import options
+from edge_api.schema.commands import JSON, Arguments
 from site_build.cli.check import find_dialect, read_sources
 from site_build.cli.terminal import count, open_console
+from site_build.options import CONTENT, NOW
 from site_build.site import UNDATED, Document
 from site_build.text import shorten, write_instant
 
 Question = Literal["all", "drafts", "future", "stale"]
 
-_DAYS = 365
 _NOTHING: Mapping[Question, str] = {
     "all": "there are no posts and no pages",
     "drafts": "there are no drafts",
@@ -26,27 +26,27 @@ _NOTHING: Mapping[Question, str] = {
 }
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "question",
-        nargs="?",
-        choices=get_args(Question),
+PARAMS: Final = (
+    Argument(
+        ["question"],
+        type=Choice(get_args(Question)),
         default="all",
         help="what to list (default: all)",
-    )
-    options.add(parser, settings, "content", "now")
-    parser.add_argument(
-        "--older-than",
-        type=options.read_days,
-        default=_DAYS,
+    ),
+    *CONTENT,
+    NOW,
+    Option(
+        ["--older-than"],
+        type=IntRange(0, 99_999),
+        default=365,
         metavar="DAYS",
-        help=f"for stale: not updated for longer than this (default: {_DAYS})",
-    )
-    parser.add_argument("--json", action="store_true", help="print a JSON array")
+        help="for stale: not updated for longer than this (default: 365)",
+    ),
+    JSON,
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Print what was asked for; return 1 when files could not be read. Raises BuildError."""
     sources = [*read_sources(arguments.content, find_dialect(arguments.content).rules)]
     documents = [each for _, _, each, _ in sources if each]

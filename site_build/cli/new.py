@@ -1,15 +1,16 @@
 """`new`: start a post as a draft, a new file with a head that is right. No file is overwritten."""
 
-import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 import yaml
+from click import Argument, Option
 
-from site_build import options
+from edge_api.schema.commands import Arguments, reading
 from site_build.cli.check import find_dialect
 from site_build.cli.terminal import open_console
 from site_build.content.document import read_document
@@ -17,28 +18,29 @@ from site_build.content.edits import STARTED
 from site_build.content.kept import find_slug
 from site_build.content.sources import list_folder, read_bytes
 from site_build.errors import BuildError
+from site_build.options import CONTENT, INSTANT, read_tags, read_title
 from site_build.text import fold, make_slug
 
 FOLDER = "posts"
 _CHOOSE = "choose another title"
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    parser.add_argument("title", type=options.read_title, metavar="TITLE", help="title of the post")
-    options.add(parser, settings, "content")
-    parser.add_argument(
-        "--date",
-        type=options.read_instant,
+PARAMS: Final = (
+    Argument(["title"], type=reading(read_title), help="title of the post"),
+    *CONTENT,
+    Option(
+        ["--date"],
+        type=INSTANT,
         metavar="INSTANT",
         help="date of the post, in UTC (default: now)",
-    )
-    parser.add_argument(
-        "--tags", type=options.read_tags, default=(), metavar='"A, B"', help="comma-separated"
-    )
+    ),
+    Option(
+        ["--tags"], type=reading(read_tags), default="", metavar='"A, B"', help="comma-separated"
+    ),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Write the file and print its path; raises BuildError when it cannot be."""
     date = arguments.date or datetime.now(UTC)
     path = start_post(

@@ -1,55 +1,50 @@
 """`post`: a draft is published or scheduled, or a post is withdrawn, by an edit of its head."""
 
-import argparse
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from pathlib import Path
 
+from click import Argument
+
+from edge_api.schema.commands import Actions, Arguments
 from edge_api.schema.environment import BUILD
-from site_build import options
 from site_build.cli.check import Source, find_dialect, read_sources
 from site_build.cli.terminal import open_console, print_findings
 from site_build.content.document import read_document
 from site_build.content.edits import STARTED, change_line, rewrite
 from site_build.content.kept import find_slug
 from site_build.errors import BuildError
+from site_build.options import CONTENT, INSTANT
 from site_build.text import write_instant
 
-_ACTIONS = {
+_STATES = {"publish": "published", "schedule": "scheduled", "withdraw": "a draft"}
+_SLUG = Argument(["slug"], help="slug of the post")
+ACTIONS: Actions = {
     "publish": (
-        "published",
         "publish a draft or a scheduled post now; a past date that you chose stays",
-        "",
+        "a-first-post",
+        (_SLUG, *CONTENT),
     ),
-    "schedule": ("scheduled", "let a post appear by itself at an instant", " 2027-03-01T07:00:00Z"),
-    "withdraw": ("a draft", "make a post a draft again, which takes it off the site", ""),
+    "schedule": (
+        "let a post appear by itself at an instant",
+        "a-first-post 2027-03-01T07:00:00Z",
+        (
+            _SLUG,
+            Argument(
+                ["instant"], type=INSTANT, help="when it appears, in UTC unless it has a zone"
+            ),
+            *CONTENT,
+        ),
+    ),
+    "withdraw": (
+        "make a post a draft again, which takes it off the site",
+        "a-first-post",
+        (_SLUG, *CONTENT),
+    ),
 }
-"""What each makes of a post, a summary, and what an example says after the slug."""
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, (_, summary, more) in _ACTIONS.items():
-        action = actions.add_parser(
-            name,
-            help=summary,
-            description=f"{summary[0].upper()}{summary[1:]}.",
-            epilog=f"example: %(prog)s a-first-post{more}",
-        )
-        action.add_argument("slug", metavar="SLUG", help="slug of the post")
-        if name == "schedule":
-            action.add_argument(
-                "instant",
-                type=options.read_instant,
-                metavar="INSTANT",
-                help="when it appears, in UTC unless it has a zone",
-            )
-        options.add(action, settings, "content")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Change the post and print what it is now.
 
     Raises BuildError where it has faults, and for a slug that no post has, or more than one.
@@ -74,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if after is None and (before or not is_draft):
         print_findings(console, content, findings)
         raise BuildError(f"nothing is changed: fix {place} before readers see it")
-    state = _ACTIONS[action][0]
+    state = _STATES[action]
     if changed == raw:
         console.print(f"{place} is {state} already; nothing is changed")
         return 0

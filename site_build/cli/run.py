@@ -1,17 +1,20 @@
 """`run`: build the journal, serve it, and publish what changes, until a signal ends it."""
 
-import argparse
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event
+from typing import Final
 
+from click import Option
+
+from edge_api.schema.commands import Arguments
 from edge_api.schema.index import CURRENT_LINK
 from edge_api.schema.installed_code import Heartbeat
 from site_build.options import read_settings
@@ -22,13 +25,13 @@ _WATCHER = ("site_build", "watch", "--stay")
 _EDGE = ("edge_api", "serve", "--keep-mail", "var/mail", "--desk-link")
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:  # noqa: ARG001
-    """Declare the command's options."""
-    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
-    parser.add_argument("--port", help="the port to listen on (default: the setting PORT)")
+PARAMS: Final = (
+    Option(["--host"], default="127.0.0.1", help="the address to listen on"),
+    Option(["--port"], help="the port to listen on (default: the setting PORT)"),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Run until a signal, and return 0; return 1, or the status of a watcher without a build.
 
     The edge starts after the first build, or where that fails with the build that is there.

@@ -4,21 +4,22 @@ Its extension Front Matter CMS has forms and checks for the head of a Markdown f
 of a key is made from the same models that read files.
 """
 
-import argparse
 import json
 import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
+from click import Argument, Choice, Option
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from site_build import options
+from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.terminal import open_console
 from site_build.content.front_matter import ALIASES, PageFrontMatter, PostFrontMatter
 from site_build.content.head import DRAFT_KEYS, RESERVED_SLUGS
+from site_build.options import CONTENT
 from site_build.preview.server import DEFAULT_PORT
 from site_build.site import Kind
 
@@ -44,22 +45,25 @@ _OTHER = "(?![0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9]{2}:|$))(?=.*[0-9]).{6,60}"
 _INSTANT = rf"^\s*(?:{_DAY}(?:[Tt ]{_TIME}{_ZONE}?)?|{_OTHER})\s*$"
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    parser.add_argument(
-        "kind",
-        nargs="?",
-        choices=get_args(Kind),
+PARAMS: Final = (
+    Argument(
+        ["kind"],
+        type=Choice(get_args(Kind)),
         default="post",
         help="kind of document (default: post)",
-    )
-    options.add(parser, settings, "content", type=Path)
-    parser.add_argument(
-        "--settings", action="store_true", help="print the settings of Visual Studio Code instead"
-    )
+    ),
+    Option(
+        ["--content"],
+        type=PATH,
+        default=CONTENT[0].default,
+        metavar="DIR",
+        help=CONTENT[0].help,
+    ),
+    Option(["--settings"], is_flag=True, help="print the settings of Visual Studio Code instead"),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Print the schema or the settings."""
     if arguments.settings:
         value = _describe_settings(Path(os.path.relpath(arguments.content)))

@@ -1,21 +1,23 @@
 """`serve`: a preview of the content as it is in hand, drafts and scheduled posts included."""
 
-import argparse
 import asyncio
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
 from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 from socket import socket
+from typing import Final
 
+from click import IntRange, Option
 from rich.console import Console
 
-from site_build import options
+from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.terminal import count, open_console, relay_output
+from site_build.options import CONTENT, JOBS, OUTPUT, require_apart
 from site_build.parallel import count_processors
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.pelican_plugin.settings import load_settings, read_dialect
@@ -23,34 +25,34 @@ from site_build.preview.server import DEFAULT_PORT, Preview, listen, name_origin
 from site_build.preview.session import PreviewSession, Problem, State, list_problems
 from site_build.progress import Observer, Request
 
-
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    options.add(parser, settings, "content")
-    options.add(
-        parser,
-        settings,
-        "output",
+PARAMS: Final = (
+    *CONTENT,
+    Option(
+        ["--output"],
+        type=PATH,
+        default=OUTPUT.default,
+        metavar="DIR",
         help="folder that keeps a cache of the preview (default: BUILD_DIR, or build)",
-    )
-    parser.add_argument(
-        "--port",
-        type=options.read_port,
+    ),
+    Option(
+        ["--port"],
+        type=IntRange(0, 65_535),
         default=DEFAULT_PORT,
         metavar="P",
         help=f"port (default: {DEFAULT_PORT}; 0 = pick a free one)",
-    )
-    parser.add_argument(
-        "--host",
+    ),
+    Option(
+        ["--host"],
         default="127.0.0.1",
         metavar="H",
         help="address (default: 127.0.0.1, this machine alone)",
-    )
-    parser.add_argument("--open", action="store_true", help="open it in the browser")
-    options.add(parser, settings, "jobs")
+    ),
+    Option(["--open"], is_flag=True, help="open it in the browser"),
+    JOBS,
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Show the preview until a signal ends it, which is a success. Raises BuildError."""
     with relay_output(), closing(listen(arguments.host, arguments.port)) as listening:
         console, origin = open_console(), name_origin(listening)
@@ -71,9 +73,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def make_request(arguments: argparse.Namespace, observer: Observer | None = None) -> Request:
+def make_request(arguments: Arguments, observer: Observer | None = None) -> Request:
     """Return what a preview asks for; its cache is below the builds. Raises BuildError."""
-    options.require_apart(arguments.content, arguments.output)
+    require_apart(arguments.content, arguments.output)
     folder, jobs = arguments.output / ".preview", arguments.jobs or count_processors()
     places = arguments.content, folder / "site", folder, folder, folder / "cache.sqlite"
     latest = datetime.max.replace(tzinfo=UTC)  # By then, every post has appeared.

@@ -1,25 +1,26 @@
 """`share`: a draft as a page at a secret address, for a while; what is shared; and its end."""
 
-import argparse
 import json
 import re
 import secrets
 import shutil
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Final
 from urllib.parse import urljoin
 
+from click import Argument, IntRange, Option
 from selectolax.lexbor import LexborHTMLParser
 
+from edge_api.schema.commands import Arguments, require_one
 from edge_api.schema.environment import BUILD
 from edge_api.schema.index import CURRENT_LINK, SITE_FOLDER
 from edge_api.schema.paths import SHARED
 from edge_api.schema.shares import RECORD, list_shares, locate_share
-from site_build import addresses, options
+from site_build import addresses
 from site_build.build.assets import REFERENCE
 from site_build.build.builder import KnownContent
 from site_build.build.fingerprint import fingerprint_code
@@ -30,6 +31,7 @@ from site_build.cli.terminal import count, open_console
 from site_build.content.library import ContentLibrary
 from site_build.errors import BuildError
 from site_build.images.responsive import resolve
+from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL
 from site_build.pelican_plugin.plugin import build_preview, plain_errors
 from site_build.pelican_plugin.settings import load_settings, read_dialect
 from site_build.site import Document
@@ -46,20 +48,29 @@ _MARKS = r"""<meta name="robots" content="noindex">
 draft</strong>, shared until {}. It may still change: please do not publish it.</p></aside>"""
 
 
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("slug", nargs="?", metavar="SLUG", help="slug of a draft or scheduled post")
-    wanted.add_argument("--list", action="store_true", help="list what is shared now")
-    about = "end the shares of a slug, one share, or all"
-    wanted.add_argument("--revoke", metavar="SLUG|DIGEST|all", help=about)
-    days, about = options.read_share_days, "days until it ends, 1 to 365 (default: 7)"
-    parser.add_argument("--days", type=days, default=7, metavar="N", help=about)
-    options.add(parser, settings, "content", "output", "site-url", "jobs")
+PARAMS: Final = (
+    Argument(["slug"], required=False, help="slug of a draft or scheduled post"),
+    Option(["--list"], is_flag=True, help="list what is shared now"),
+    Option(
+        ["--revoke"], metavar="SLUG|DIGEST|all", help="end the shares of a slug, one share, or all"
+    ),
+    Option(
+        ["--days"],
+        type=IntRange(1, 365),
+        default=7,
+        metavar="N",
+        help="days until it ends, 1 to 365 (default: 7)",
+    ),
+    *CONTENT,
+    OUTPUT,
+    SITE_URL,
+    JOBS,
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Share, list or revoke. Raises BuildError."""
+    require_one(arguments, "SLUG", "--list", "--revoke")
     named, console, now = arguments.revoke, open_console(), datetime.now(UTC).replace(microsecond=0)
     shares = list_shares(arguments.output, now)
     if arguments.slug:
@@ -77,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _share(arguments: argparse.Namespace, now: datetime) -> str:
+def _share(arguments: Arguments, now: datetime) -> str:
     """Write a share, whole or not at all, and return what to say of it. Raises BuildError."""
     slug, output, origin = arguments.slug, arguments.output, arguments.site_url
     settings = load_settings(arguments.content, origin)

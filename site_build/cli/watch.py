@@ -1,38 +1,42 @@
 """`watch`: build whenever the content changes and whenever a scheduled post is due."""
 
-import argparse
 import os
 import signal
 from collections import Counter
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
+from click import Option
 from rich.console import Console
 
+from edge_api.schema.commands import Arguments
 from edge_api.schema.installed_code import InstalledCode
-from site_build import options
 from site_build.build.fingerprint import SOURCES
 from site_build.cli.build import make_order
 from site_build.cli.terminal import count, open_console, print_findings, relay_output
 from site_build.errors import BuildError, ContentError, Diagnostic, describe_held
+from site_build.options import CONTENT, JOBS, OUTPUT, SITE_URL, STRICT
 from site_build.pelican_plugin.plugin import list_sources
 from site_build.progress import Observer, Report
 from site_build.releases.watcher import HeartbeatThread, ReleaseEvent, publish
 from site_build.text import write_instant
 
-
-def add_options(parser: argparse.ArgumentParser, settings: Mapping[str, str]) -> None:
-    """Declare the command's options."""
-    options.add(parser, settings, "content", "output", "site-url", "strict", "jobs")
-    parser.add_argument(
-        "--stay",
-        action="store_true",
+PARAMS: Final = (
+    *CONTENT,
+    OUTPUT,
+    SITE_URL,
+    STRICT,
+    JOBS,
+    Option(
+        ["--stay"],
+        is_flag=True,
         help="keep running when the installed code changes (default: exit with status 75)",
-    )
+    ),
+)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: Arguments) -> int:
     """Publish until SIGTERM or SIGINT ends it, which is a success.
 
     Returns 75 (EX_TEMPFAIL of sysexits.h) where other code is installed, for whoever starts it

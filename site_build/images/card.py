@@ -4,21 +4,21 @@ Paper, ink, and the fore-edge painted in the hues of the post's tags, as on the 
 values alone, and nothing of posts.
 """
 
+import hashlib
+import io
 import math
-import struct
-import zlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
-from PIL import Image, ImageChops, ImageDraw, features
+from PIL import Image, ImageDraw, ImageFont, features
 
 from site_build.cache import make_key
-from site_build.images import lettering, strip
-from site_build.images.lettering import Font, Pen, fit, keep_writable, line_height, write_line
-from site_build.images.strip import SIGNATURE, frame_chunk
 
 SIZE = (1200, 630)
 """Pixels; what the places where people share links ask for."""
@@ -52,11 +52,48 @@ _LEAF, _CUT = 9, 3
 _GAP = 3
 
 _SMALL = 34
-_SOFT = 178
-"""Ink of the small print, of 255."""
+_SOFT = 22
+"""The step of the ramp that the small print has."""
+_COMPRESS_LEVEL = 3
+"""Of zlib: a third more bytes than its level 6, in half the time."""
 _TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
 _TITLE_TOP = 162
 _TITLE_BOX = (SIZE[0] - _EDGE - 2 * _MARGIN, 360)
+
+LONGEST = 400
+"""Code points of a title that are looked at; no card holds more."""
+
+_VARIANTS = frozenset(map(chr, range(0xFE00, 0xFE10)))
+"""They choose between two looks of the sign before, and are no signs themselves."""
+
+_ELLIPSIS = "\u2026"
+_JOINT = re.compile(r"[/_\-)]+(?=\w)")
+"""Where a word such as a path breaks rather than elsewhere."""
+
+
+@dataclass(frozen=True, slots=True)
+class Font:
+    """A font as it was read, the same whatever becomes of its file."""
+
+    data: bytes = field(compare=False, repr=False)
+    digest: str
+    """SHA-256 of the data and of the fallbacks', hexadecimal; what tells fonts apart."""
+    fallbacks: tuple["Font", ...] = ()
+    """Fonts for texts with letters that this one lacks."""
+
+
+def read_font(file: Path) -> Font:
+    """Return the font in a file, with the others of its folder, by name, as its fallbacks.
+
+    Raises OSError when one cannot be read.
+    """
+    others = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
+    main, *fallbacks = (
+        Font(data, hashlib.sha256(data).hexdigest())
+        for data in (each.read_bytes() for each in (file, *others))
+    )
+    digests = " ".join(each.digest for each in (main, *fallbacks))
+    return Font(main.data, hashlib.sha256(digests.encode()).hexdigest(), tuple(fallbacks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +124,34 @@ def digest_card(card: Card, font: Font) -> bytes:
 
 
 def has_title(card: Card, font: Font) -> bool:
-    """Return whether the font can write the card's title; else the site's name stands there."""
-    return keep_writable(card.title, font) is not None
+    """Return whether a font can write the card's title; else the site's name stands there."""
+    return choose_font(card.title, font) is not None
 
 
 def draw_card(card: Card, font: Font) -> bytes:
     """Return the card as PNG; the same card gives the same bytes."""
-    sheet = Image.new("L", SIZE, 0)
-    _write(sheet, card, keep_writable(card.title, font), font)
+    sheet = Image.new("L", SIZE, 0)  # numbers of the palette, the ramp first
+    _write(sheet, card, font)
     _paint_edge(sheet, card.hues[:_BANDS])
-    return write_png(sheet, _make_palette(card.hues[:_BANDS]))
+    sheet.putpalette(_make_palette(card.hues[:_BANDS]))
+    file = io.BytesIO()
+    sheet.save(file, "PNG", compress_level=_COMPRESS_LEVEL)
+    return file.getvalue()
 
 
-def _write(sheet: Image.Image, card: Card, title: str | None, font: Font) -> None:
-    """Write all that the card says, in steps of the ramp, the title from the top of its box."""
+def _write(sheet: Image.Image, card: Card, font: Font) -> None:
+    """Write all that the card says, the title from the top of its box."""
     site = keep_writable(card.site, font) or ""
-    small = Pen(font, _SMALL, _RAMP - 1, _SOFT)
-    if title:
-        write_line(sheet, (_MARGIN, _MARGIN), site, small)
-    write_line(sheet, (_MARGIN, SIZE[1] - _MARGIN + 20), card.day, small)
-    size, lines = fit(title or site, font, _TITLE_SIZES, _TITLE_BOX)
+    chosen = choose_font(card.title, font)
+    day = (SIZE[1] - _MARGIN + 20, card.day)
+    for height, text in ((_MARGIN, site), day) if chosen else (day,):
+        write_line(sheet, (_MARGIN, height), text, _SOFT, (font, _SMALL))
+    title_font, title = chosen or (font, site)
+    size, lines = fit(title, title_font, _TITLE_SIZES, _TITLE_BOX)
     top = _TITLE_TOP + round(size * 0.74)
     for number, line in enumerate(lines):
         place = (_MARGIN, top + number * line_height(size))
-        write_line(sheet, place, line, Pen(font, size, _RAMP - 1))
+        write_line(sheet, place, line, _RAMP - 1, (title_font, size))
 
 
 def _paint_edge(sheet: Image.Image, hues: tuple[int, ...]) -> None:
@@ -139,9 +180,157 @@ def _make_palette(hues: tuple[int, ...]) -> list[int]:
 @cache
 def _fingerprint() -> bytes:
     """Return the digest of what draws, but for the font: this code, the paint, the libraries."""
-    libraries = version("pillow"), features.version("freetype2"), features.version("raqm")
-    code = [Path(each).read_bytes() for each in (__file__, lettering.__file__, strip.__file__)]
-    return make_key(libraries, zlib.ZLIB_RUNTIME_VERSION, code)
+    codecs = [features.version(each) for each in ("freetype2", "raqm", "zlib")]
+    return make_key(version("pillow"), codecs, Path(__file__).read_bytes())
+
+
+@lru_cache(maxsize=16)
+def open_font(font: Font, size: int) -> ImageFont.FreeTypeFont:
+    """Return a font at a size; raises OSError when its file was none."""
+    return ImageFont.truetype(io.BytesIO(font.data), size)
+
+
+def choose_font(text: str, font: Font) -> tuple[Font, str] | None:
+    """Return the first font that can write `text`, and what it can write; None if there is none."""
+    for each in (font, *font.fallbacks):
+        if kept := keep_writable(text, each):
+            return each, kept
+    return None
+
+
+def keep_writable(text: str, font: Font) -> str | None:
+    """Return what of `text` the font can write, or None when it lacks a letter.
+
+    Ornaments that it lacks, emoji among them, are left out. So is nothing that makes words: rather
+    none than half a title. Scripts that run from right to left count as lacking.
+    """
+    kept = []
+    for sign in unicodedata.normalize("NFC", text[:LONGEST]):
+        if not _is_word_part(sign) and not _is_drawn(sign, font):
+            kept.append(" " if sign.isspace() else "")
+        elif unicodedata.bidirectional(sign) in {"R", "AL"} or not _is_drawn(sign, font):
+            return None
+        else:
+            kept.append(sign)
+    return " ".join("".join(kept).split()) or None
+
+
+def fit(
+    text: str, font: Font, sizes: Sequence[int], box: tuple[int, int]
+) -> tuple[int, tuple[str, ...]]:
+    """Return the size at which `text` fits into a box of (width, height), and its lines.
+
+    `sizes` come largest first; the text is cut where it fits at none. A line takes as much height
+    as `line_height` says.
+    """
+    for size in sizes:  # A smaller one may spare a word from being broken.
+        lines = _wrap(text, font, size, box[0])
+        if len(lines) <= box[1] // line_height(size) and " ".join(lines) == text:
+            return size, _even_out(text, font, size, (box[0], len(lines)))
+    most = box[1] // line_height(size)
+    if len(lines) > most:
+        last = lines[most - 1]
+        while last and _measure(last + _ELLIPSIS, font, size) > box[0]:
+            last = last[:-1]
+        lines[most - 1 :] = [last.rstrip(" ,.;:-\u2013\u2014") + _ELLIPSIS]
+    return size, tuple(lines)
+
+
+def line_height(size: int) -> int:
+    """Return the distance of two lines of a title, in pixels."""
+    return round(size * 1.16)
+
+
+def _is_word_part(sign: str) -> bool:
+    """Return whether a word would be another without the sign."""
+    if sign in _VARIANTS:
+        return False
+    return unicodedata.category(sign) in {"Mn", "Mc"} or unicodedata.category(sign)[0] in "LN"
+
+
+@lru_cache(maxsize=4_096)
+def _is_drawn(sign: str, font: Font) -> bool:
+    """Return whether the font has something of its own for a sign."""
+    if sign == " ":
+        return True
+    if not sign.isprintable():
+        return False
+    opened = open_font(font, 24)
+    # What a font draws for a noncharacter, it draws for whatever it lacks.
+    mask, missing = opened.getmask(sign), opened.getmask("\U0010fffe")
+    return mask.size[0] > 0 and (mask.size, bytes(mask)) != (missing.size, bytes(missing))
+
+
+@lru_cache(maxsize=16_384)
+def _measure(text: str, font: Font, size: int) -> float:
+    """Return the length of a text in pixels; words and blanks of many titles are the same."""
+    return open_font(font, size).getlength(text)
+
+
+def write_line(
+    sheet: Image.Image, place: tuple[int, int], text: str, ink: int, pen: tuple[Font, int]
+) -> None:
+    """Write a line from the left end of its base line, with a font at a size."""
+    left = float(place[0])
+    for word in text.split(" "):
+        picture, x, y = _draw_word(word, *pen)
+        sheet.paste(ink, (round(left) + x, place[1] + y), picture)
+        left += _measure(word, *pen) + _measure(" ", *pen)
+
+
+@lru_cache(maxsize=4_096)
+def _draw_word(word: str, font: Font, size: int) -> tuple[Image.Image, int, int]:
+    """Return a word as it is drawn, and where from the start of its base line.
+
+    Drawing takes most of the time that a card takes, and titles have many words in common.
+    """
+    opened = open_font(font, size)
+    left, top, right, bottom = map(math.floor, opened.getbbox(word, anchor="ls"))
+    picture = Image.new("L", (right - left + 1, bottom - top + 1))
+    ImageDraw.Draw(picture).text((-left, -top), word, 255, opened, anchor="ls")
+    return picture, left, top
+
+
+def _wrap(text: str, font: Font, size: int, width: float) -> list[str]:
+    """Break `text` into lines no wider than `width`; a word that is wider is broken too."""
+    lines: list[str] = []
+    end = 0.0  # Of the last line.
+    for word in text.split():
+        longer = end + _measure(" ", font, size) + _measure(word, font, size)
+        if longer <= width and lines:
+            lines[-1] = f"{lines[-1]} {word}"
+            end = longer
+        else:
+            lines += _split(word, font, size, width)
+            end = _measure(lines[-1], font, size)
+    return lines
+
+
+def _split(word: str, font: Font, size: int, width: float) -> Iterator[str]:
+    """Yield the pieces of a word that is wider than a line; a narrower one is one piece."""
+    while len(word) > 1 and _measure(word, font, size) > width:
+        lengths = (range(len(word)), width)
+        fitting = max(1, bisect_right(*lengths, key=lambda n: _measure(word[:n], font, size)) - 1)
+        joint = max((found.end() for found in _JOINT.finditer(word, 0, fitting)), default=fitting)
+        yield word[:joint]
+        word = word[joint:]
+    yield word
+
+
+def _even_out(text: str, font: Font, size: int, block: tuple[int, int]) -> tuple[str, ...]:
+    """Return lines in the narrowest column within a block of (width, lines).
+
+    So none is left with one word.
+    """
+    low, high = 0.0, float(block[0])
+    for _ in range(8):  # So many halvings are finer than anybody sees.
+        middle = (low + high) / 2
+        lines = _wrap(text, font, size, middle)
+        if len(lines) > block[1] or " ".join(lines) != text:
+            low = middle
+        else:
+            high = middle
+    return tuple(_wrap(text, font, size, high))
 
 
 def choose_hue(slug: str) -> int:
@@ -178,32 +367,3 @@ def _encode(light: float) -> int:
     light = min(1.0, max(0.0, light))
     channel = 12.92 * light if light <= _DARK else 1.055 * light ** (1 / 2.4) - 0.055
     return round(channel * 255)
-
-
-# A card has few colours and large even areas. Each row is written as its difference from the one
-# above, which is nothing nearly everywhere. To pack runs of nothing needs no search for
-# repetitions, which takes other packers long. Rows are packed a strip at a time, so that what cards
-# have in common is packed once.
-def write_png(numbers: Image.Image, colours: Sequence[int]) -> bytes:
-    """Return a picture whose pixels are numbers of `colours`: red, green and blue, up to 255."""
-    # Colour type 3: pixels are numbers of colours.
-    head = struct.pack(">2I5B", *numbers.size, 8, 3, 0, 0, 0)
-    width, height = numbers.size
-    # Every row begins with the number of its filter: 2 takes the row above away.
-    filtered = Image.new("L", (width + 1, height), 2)
-    filtered.paste(numbers.crop((0, 0, width, 1)), (1, 0))
-    below = numbers.crop((0, 1, width, height))
-    filtered.paste(ImageChops.subtract_modulo(below, numbers), (1, 1))
-    rows, strip = filtered.tobytes(), (width + 1) * 42
-    # A stream of zlib (RFC 1950) made of parts, each a whole number of bytes long; before its sum,
-    # an empty block says that it is the last (RFC 1951, section 3.2.3).
-    strips = [_pack_strip(rows[at : at + strip]) for at in range(0, len(rows), strip)]
-    packed = b"".join((b"\x78\x01", *strips, b"\x03\x00", struct.pack(">I", zlib.adler32(rows))))
-    chunks = ((b"IHDR", head), (b"PLTE", bytes(colours)), (b"IDAT", packed), (b"IEND", b""))
-    return SIGNATURE + b"".join(frame_chunk(*chunk) for chunk in chunks)
-
-
-@lru_cache(maxsize=64)  # Fifty kilobytes each; what all cards have is asked for all the time.
-def _pack_strip(rows: bytes) -> bytes:
-    packer = zlib.compressobj(level=1, wbits=-zlib.MAX_WBITS, strategy=zlib.Z_RLE)
-    return packer.compress(rows) + packer.flush(zlib.Z_FULL_FLUSH)

@@ -22,9 +22,8 @@ from markdown.treeprocessors import Treeprocessor
 
 from edge_api.schema.highlighting import CodeFormatter
 from site_build.addresses import SourceRules
-from site_build.markup.blocks import APART
+from site_build.markup.faults import Fault
 from site_build.markup.github import GITHUB, GitHub, show_emoji
-from site_build.markup.structure import Fault
 from site_build.site import Document
 
 THEME_IDS = frozenset({"main", "related"})
@@ -42,8 +41,6 @@ _EXTENSIONS = (
     "pymdownx.magiclink",
     "pymdownx.tasklist",
     "pymdownx.tilde",
-    "sane_lists",
-    "tables",
     "toc",
 )
 
@@ -100,8 +97,6 @@ class Converter:
                 # The default, a colon, makes ids that no CSS selector can name as they stand.
                 # The arrow's second sign asks for a letter, where telephones would show a picture.
                 "footnotes": {"SEPARATOR": "-", "BACKLINK_TEXT": "&#8617;&#xFE0E;"},
-                # An `align` attribute can be told from a style; the house rules make it a class.
-                "tables": {"use_align_attribute": True},
                 "toc": {
                     "slugify": _name_heading,
                     "toc_depth": "2-3",  # with deeper ones it is longer than it helps
@@ -119,7 +114,7 @@ class Converter:
     def convert(self, document: Document) -> Conversion:
         """Return the HTML of the document's text; raises what extensions raise, or TooDeepError."""
         html = self._markdown.reset().convert(document.markdown)
-        faults = self._github.find_faults(document.markdown, html) if self._github else ()
+        faults = self._github.find_faults(document.markdown) if self._github else ()
         toc = _render_toc(getattr(self._markdown, "toc_tokens", []))
         if self._github:  # only now: ids of headings come of what was typed, as on GitHub
             html, toc = show_emoji(html), show_emoji(toc)
@@ -193,7 +188,7 @@ class _Text(Postprocessor):
 
     def run(self, text: str) -> str:
         """Return `text` without inline styles and event handlers, its code reached by keyboard."""
-        text = text.replace("<pre>", '<pre tabindex="0">').replace(f"{APART}\n", "")
+        text = text.replace("<pre>", '<pre tabindex="0">')
         for box, html in _BOXES.items():
             text = text.replace(box, html)
         if not _SUSPECT.search(text):
@@ -281,9 +276,6 @@ def fix_tables(root: Element) -> None:
             cell.tag = "td"  # an empty one, as in a corner, heads nothing
         elif "scope" not in cell.attrib:
             cell.set("scope", "col")
-    for cell in (each for name in ("td", "th") for each in root.iter(name)):
-        if alignment := cell.attrib.pop("align", None):
-            cell.set("class", f"{cell.get('class', '')} align-{alignment}".strip())
     for table in list(root.iter("table")):
         _wrap(table)
 

@@ -17,13 +17,11 @@ from xml.etree.ElementTree import Element, tostring
 from latex2mathml.converter import convert_to_element
 from markdown import Markdown, inlinepatterns, treeprocessors
 from markdown.extensions import Extension
-from markdown.extensions.attr_list import get_attrs_and_remainder
-from markdown.preprocessors import Preprocessor
 from markdown.util import AtomicString
 from pymdownx.gemoji_db import aliases, emoji
 
-from site_build.markup.blocks import BlockReader, Makers, Reading
-from site_build.markup.structure import Fault, compare
+from site_build.markup.blocks import Blocks
+from site_build.markup.faults import Fault, FaultFinder
 
 LONGEST: Final = 4000
 _INLINE: Final = (
@@ -95,35 +93,6 @@ def write_mathml(tex: str, display: str) -> str:
     return tostring(root, encoding="unicode", short_empty_elements=False)
 
 
-_LANGUAGE: Final = re.compile(r"\.?([\w#.+-]*)")
-_TITLE: Final = re.compile(r"""(?<!\S)title=(?:"(?P<double>[^"]*)"|'(?P<single>[^']*)')""")
-_POINTED: Final = re.compile(r"""(?<!\S)hl_lines=(?:"([\d -]*)"|'([\d -]*)')""")
-_RANGES: Final = re.compile(r"\{(\d+(?:-\d+)?(?:, *\d+(?:-\d+)?)*)\}")
-_RANGE: Final = re.compile(r"(\d{1,5})(?:-(\d{1,5}))?")
-
-
-def _read_info(info: str) -> tuple[str, str]:
-    """Return the title in the line that opens a fence, and that line as `fenced_code` takes it."""
-    if info.startswith("{") and info.endswith("}") and not _RANGES.fullmatch(info):
-        attributes, _ = get_attrs_and_remainder(info[1:-1])
-        return _join(dict(attributes).get("title") or ""), info
-    titles = [found["double"] or found["single"] or "" for found in _TITLE.finditer(info)]
-    rest = _TITLE.sub("", info)
-    language = _LANGUAGE.match(rest)
-    name = language[1] if language else ""
-    ranges = [found for pair in _POINTED.findall(rest) for found in pair] or _RANGES.findall(rest)
-    pointed = " ".join(
-        str(line)
-        for first, last in _RANGE.findall(" ".join(ranges))
-        for line in range(int(first), min(int(last or first), int(first) + 999) + 1)
-    )
-    return _join(*titles[-1:]), f'{name} hl_lines="{pointed}"' if pointed else name
-
-
-def _join(*words: str) -> str:
-    return " ".join(" ".join(words).split())
-
-
 _TICKS: Final = re.compile("`+")
 
 
@@ -172,6 +141,7 @@ SIGNS: Final[Mapping[str, Sequence[str]]] = {
     "entity": ("&",),
     "em_strong": ("*", "_"),
     "delimiter": ("~",),
+    "many_tildes": ("~~~",),
     "footnote": ("[^",),
 }
 """Of these a text has to hold one for the pattern of that name to fit; others are always tried."""
@@ -184,71 +154,40 @@ GITHUB: Final = "site_build.markup.github"
 class GitHub(Extension):
     """Registers the steps."""
 
-    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
-        """Read blocks after line ends are unified (30) and before HTML is looked for (20).
+    _finder: Final = FaultFinder()
 
-        Formulas come right after code (190); `inline` (20) gives way to a quicker one.
+    def extendMarkdown(self, md: Markdown) -> None:  # noqa: N802 - the name is Python-Markdown's
+        """Read blocks before all others (up to 105) do, and formulas right after code (190).
+
+        `inline` (20) gives way to a quicker one.
         """
         md.registerExtension(self)
         if "fenced_code_block" not in md.preprocessors:
             md.registerExtensions(["fenced_code"], {})
         self.formulas = Formulas(md)
-        self.blocks = Blocks(md, self.formulas)
+        self.blocks = Blocks(md, self.formulas.make)
         md.ESCAPED_CHARS = list(string.punctuation)
-        md.preprocessors.register(self.blocks, "blocks", 27)
+        md.parser.blockprocessors.register(self.blocks, "blocks", 200)
         md.inlinePatterns.register(self.formulas, "formula", 189)
         if type(md.inlinePatterns["backtick"]) is inlinepatterns.BacktickInlineProcessor:
             md.inlinePatterns.register(CodeSpans(inlinepatterns.BACKTICK_RE), "backtick", 190)
         line_break = inlinepatterns.SubstituteTagInlineProcessor(r"\\\n", "br")
         md.inlinePatterns.register(line_break, "backslash_break", 185)
+        many_tildes = inlinepatterns.SimpleTextInlineProcessor(r"(~{3,})")  # strike nothing through
+        md.inlinePatterns.register(many_tildes, "many_tildes", 184)
         md.treeprocessors.register(QuickInline(md), "inline", 20)
 
     def reset(self) -> None:
         """Forget the text that was converted last."""
         self.formulas.faults.clear()
-        self.blocks.reading = Reading([], [], [])
+        self.blocks.reset()
 
-    def find_faults(self, text: str, html: str) -> Iterator[Fault]:
+    def find_faults(self, text: str) -> Iterator[Fault]:
         """Yield what its author has to fix in the text that was converted last."""
-        yield from self.blocks.reading.faults
+        yield from self._finder.find(self.blocks.reading)
         for tex, message in self.formulas.faults:
             line = text.count("\n", 0, max(0, text.find(tex)))
             yield Fault(line, f"the formula cannot be read: {message}")
-        if (marks := self.blocks.reading.marks) is not None:
-            yield from compare(marks, html)
-
-
-class Blocks(Preprocessor):
-    """Writes the blocks of a text in the form that Python-Markdown reads.
-
-    Code is made by Python-Markdown's `fenced_code`, which gets one block at a time.
-    """
-
-    def __init__(self, md: Markdown, formulas: Formulas) -> None:
-        super().__init__(md)
-        self._reader = BlockReader()
-        self._fences = md.preprocessors["fenced_code_block"]
-        md.preprocessors.deregister("fenced_code_block")
-        self._makers = Makers(md.htmlStash.store, self._make_code, formulas.make)
-        self.reading = Reading([], [], [])
-        """Of the text that was converted last."""
-
-    def run(self, lines: list[str]) -> list[str]:
-        """Return the lines of a text, written anew; raises TooDeepError."""
-        self.reading = self._reader.read(lines, self._makers)
-        return self.reading.lines
-
-    def _make_code(self, info: str, code: str) -> str:
-        """Return what stands for a block in a line; `info` stands behind the opening fence."""
-        title, opening = _read_info(info)
-        fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", code))])
-        text = f"{fence}{opening}\n{code}{fence}"
-        (placeholder,) = filter(None, self._fences.run(text.split("\n")))
-        if title:
-            stash = self.md.htmlStash.rawHtmlBlocks
-            caption = f"<figcaption>{escape(title, quote=False)}</figcaption>"
-            stash[-1] = f'<figure class="code">{caption}{str(stash[-1]).rstrip()}</figure>'
-        return placeholder
 
 
 class QuickInline(treeprocessors.InlineProcessor):

@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 
 from benchmarks.__main__ import PARTS
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -12,7 +13,9 @@ pytestmark = pytest.mark.size("test")
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the benchmarks' command."""
     command = [sys.executable, "-m", "benchmarks", *words]
-    return subprocess.run(command, check=False, capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=patience(120)
+    )
 
 
 @pytest.mark.parametrize("sizes", ["0", "100,", "many", "-5", "1,0", "1000000"])

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+from tests.patience import patience
 
 ARGUMENTS = (
     "--no-sandbox",
@@ -77,7 +78,7 @@ def chromium() -> str:
         check=True,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=patience(600),
     )
     return found.stdout.strip()
 

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.browser.conftest import Journal
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -44,7 +45,7 @@ def claim(journal: Journal, token: str) -> tuple[int, dict[str, Any]]:
         {"Content-Type": "application/json"},
     )
     try:
-        with urlopen(request, timeout=20) as answer:  # noqa: S310  likewise
+        with urlopen(request, timeout=patience(20)) as answer:  # noqa: S310  likewise
             return answer.status, json.load(answer)
     except HTTPError as refusal:
         return refusal.code, json.load(refusal)

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, Page, Route
 
 from tests.browser.conftest import Journal
 from tests.edge.oauth.conftest import challenge_of, new_verifier
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -28,7 +29,7 @@ def call(url: str, **body: Any) -> dict[str, Any]:
     data = urlencode(body).encode() if is_form else json.dumps(body).encode()
     kind = "application/x-www-form-urlencoded" if is_form else "application/json"
     request = Request(url, data, {"Content-Type": kind})  # noqa: S310  an address of our own
-    with urlopen(request, timeout=20) as answer:  # noqa: S310  likewise
+    with urlopen(request, timeout=patience(20)) as answer:  # noqa: S310  likewise
         said: dict[str, Any] = json.load(answer)
     return said
 

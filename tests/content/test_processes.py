@@ -14,12 +14,11 @@ import pytest
 
 from tests.content.workshop import ROOT, find_free_port, lay_out, plain_environment
 from tests.own_journal import TEST_CONTENT
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
 
-_PATIENCE = 60.0
-"""Seconds until waiting is given up; nothing is measured by it."""
 _POST = "marbled-paper"
 _HONCHO = str(Path(sys.executable).with_name("honcho"))
 
@@ -46,14 +45,14 @@ def running(command: Sequence[str], folder: Path, port: int) -> Iterator[subproc
 
 def read_page(port: int) -> str:
     """Return the post's page."""
-    with closing(HTTPConnection("127.0.0.1", port, timeout=_PATIENCE)) as connection:
+    with closing(HTTPConnection("127.0.0.1", port, timeout=patience())) as connection:
         connection.request("GET", f"/journal/{_POST}/")
         return connection.getresponse().read().decode()
 
 
 def awaits(port: int, wanted: str) -> bool:
     """Return whether the post's page comes to say `wanted`."""
-    deadline = time.monotonic() + _PATIENCE
+    deadline = time.monotonic() + patience()
     while time.monotonic() < deadline:
         with suppress(OSError, HTTPException):
             if wanted in read_page(port):
@@ -80,7 +79,7 @@ def test_a_change_of_the_content_is_served(tmp_path: Path, command: list[str], s
         assert awaits(port, "Written while it ran.")
         assert awaits(port, f'href="http://127.0.0.1:{port}/journal/{_POST}/"')
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=_PATIENCE)
+        said, _ = process.communicate(timeout=patience())
 
     assert process.returncode == status, said
     assert "Traceback" not in said

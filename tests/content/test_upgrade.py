@@ -21,6 +21,7 @@ import pytest
 from edge_api.cli.doctor import CHECKED
 from tests.content.workshop import ROOT, find_free_port, plain_environment
 from tests.own_journal import TEST_CONTENT
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -28,8 +29,6 @@ LOOKED = f"looked at: {', '.join(CHECKED)}\n"
 OLD = "49d850a"
 """A commit whose publisher writes no heartbeat, and ends when it reads newer settings."""
 PARTS = ("theme", "edge_api", "site_build", "pelicanconf.py")
-PATIENCE = 120.0
-"""Seconds until waiting is given up; nothing is measured by it."""
 UNDEFINED = "is undefined"
 """Why a theme cannot be rendered that needs new code."""
 
@@ -53,7 +52,7 @@ class Journal:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=PATIENCE,
+            timeout=patience(120),
             check=False,
         )
         return ended.returncode, ended.stdout
@@ -97,7 +96,7 @@ class Journal:
 
     def readiness(self) -> dict[str, Any]:
         """Return what readiness says; nothing while no edge answers."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=patience(120))
         try:
             connection.request("GET", "/api/public/v1/readiness")
             report: dict[str, Any] = json.loads(connection.getresponse().read())
@@ -116,7 +115,7 @@ def complaint(journal: Journal, check: str) -> str:
 
 def waits_for(condition: Callable[[], object]) -> bool:
     """Return whether a condition comes true."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience(120)
     while time.monotonic() < deadline:
         if condition():
             return True
@@ -179,7 +178,7 @@ def test_an_upgrade_from_a_publisher_without_heartbeat(journal: Journal) -> None
             assert waits_for(journal.readiness)
             assert complaint(journal, "watcher") == ""
             journal.write("Written after the upgrade.")
-            assert publisher.wait(PATIENCE) == 1
+            assert publisher.wait(patience(120)) == 1
             assert waits_for(lambda: complaint(journal, "watcher"))
             assert journal.readiness()["status"] == "warn"
             sentence = complaint(journal, "watcher")
@@ -215,7 +214,7 @@ def test_an_upgrade_ends_the_running_watcher(journal: Journal) -> None:
         assert str(journal.folder) not in json.dumps(journal.readiness())
         assert waits_for(lambda: "edge started: restart it" in complaint(journal, "code"))
         assert waits_for(lambda: "since the watcher started" in complaint(journal, "watcher"))
-        assert watcher.wait(PATIENCE) == os.EX_TEMPFAIL
+        assert watcher.wait(patience(120)) == os.EX_TEMPFAIL
         assert UNDEFINED in journal.logged()
         assert not journal.says("planted by new code")
 
@@ -240,7 +239,7 @@ def test_make_run_goes_on_with_the_code_that_it_has(journal: Journal) -> None:
         code, said = journal.run("edge_api", "doctor")
         assert (code, "since the watcher started" in said) == (1, True)
         watcher.terminate()
-        assert watcher.wait(PATIENCE) == 0
+        assert watcher.wait(patience(120)) == 0
         assert not (journal.folder / "build/.watcher").exists()
 
 

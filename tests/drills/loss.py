@@ -20,7 +20,8 @@ from uuid import uuid4
 
 from edge_api.db.sqlite.processes import ReplicatorError, sync_replica
 from tests.drills.targets import LEAD, LEADS, LIMITS
-from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.patience import patience
 
 WRITERS = 4
 BEFORE = 40
@@ -147,7 +148,7 @@ def as_json(installation: Installation, *words: str) -> Any:
 
 def await_replica(store: Path) -> None:
     """Return when the replica has all that was committed before."""
-    ends_at = time.monotonic() + PATIENCE
+    ends_at = time.monotonic() + patience()
     while not has_everything(store):
         assert time.monotonic() < ends_at
         time.sleep(0.05)

@@ -22,8 +22,9 @@ from aiohttp import ClientSession
 
 from edge_api.db.types import format_instant
 from tests.drills.targets import LEAD, LEADS, LIMITS
-from tests.edge.edge_process import PATIENCE, ROOT, free_port, until
+from tests.edge.edge_process import ROOT, free_port, until
 from tests.edge.mail.outbox.scripted_relay import Relay, Taken, relaying
+from tests.patience import patience
 
 EDGE: Final = ("-m", "tests.drills.unheld", "serve")
 MAIL: Final = ("-m", "edge_api", "mail", "run")
@@ -172,7 +173,7 @@ async def _live_and_die(
             hear("recipient")
 
         relay.before_recipient, relay.before_data = hear_recipient, lambda: hear("message")
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience()):
             await said.wait()
         await asyncio.sleep(life.seconds)
     relay.before_recipient, relay.before_data = None, lambda: None
@@ -225,7 +226,7 @@ def _left(path: Path) -> int:
 
 def _let_leases_end(path: Path) -> None:
     """Let the two minutes pass after which the leases of a dead dispatcher are over."""
-    with closing(sqlite3.connect(path, timeout=PATIENCE)) as connection:
+    with closing(sqlite3.connect(path, timeout=patience())) as connection:
         connection.execute(
             "UPDATE email_outbox SET due_at = ? WHERE lease IS NOT NULL",
             (format_instant(datetime.now(UTC)),),

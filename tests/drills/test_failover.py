@@ -12,10 +12,10 @@ from edge_api.db.postgres.engine import PostgresStore, open_store
 from edge_api.db.problems import OUTCOME_UNKNOWN, Problem
 from edge_api.db.query import Insert
 from edge_api.db.tables import LEADS
-from tests.edge.edge_process import PATIENCE
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.store.postgres.proxy import Proxy
 from tests.edge.store.samples import make_lead
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("ci")
 
@@ -51,7 +51,7 @@ class Pair:
 
     async def recover(self) -> str:
         """Store one lead as soon as the store has found its server, and return its id."""
-        for _ in range(round(PATIENCE / 0.1)):
+        for _ in range(round(patience() / 0.1)):
             with suppress(Problem):
                 return await self.write()
             await asyncio.sleep(0.1)
@@ -82,7 +82,7 @@ class Pair:
 
     async def until(self, holds: Callable[[], object]) -> None:
         """Return when something holds, which is looked at in a thread."""
-        for _ in range(round(PATIENCE / 0.1)):
+        for _ in range(round(patience() / 0.1)):
             if await asyncio.to_thread(holds):
                 return
             await asyncio.sleep(0.1)

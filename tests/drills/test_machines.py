@@ -13,10 +13,10 @@ from edge_api.auth.actor import system_clock
 from edge_api.auth.keys import Keys, NewKey
 from edge_api.db.postgres.engine import open_store
 from tests.drills.machines import POSTS, READINESS, Machine, running
-from tests.edge.edge_process import PATIENCE
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import Writers
 from tests.edge.postgresql import PostgreSQL
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -59,7 +59,7 @@ async def machines(tmp_path: Path, database: str) -> AsyncIterator[list[Machine]
 
 async def come_to(holds: Callable[[], object]) -> None:
     """Return when something holds, which is looked at in a thread."""
-    for _ in range(round(PATIENCE / 0.1)):
+    for _ in range(round(patience() / 0.1)):
         if await asyncio.to_thread(holds):
             return
         await asyncio.sleep(0.1)
@@ -68,7 +68,7 @@ async def come_to(holds: Callable[[], object]) -> None:
 
 async def come_to_readiness(machine: Machine, status: int) -> str:
     """Return what readiness says when it has come to that status."""
-    for _ in range(round(PATIENCE / 0.2)):
+    for _ in range(round(patience() / 0.2)):
         found, report = await machine.ask(READINESS)
         if found == status:
             return str(report.get("error", ""))

@@ -23,10 +23,11 @@ from edge_api.db.query import Filter, Read
 from edge_api.db.sqlite.engine import open_store
 from edge_api.db.tables import LEADS
 from tests.drills.machines import quiet_port
-from tests.edge.edge_process import PATIENCE, ROOT, Installation
+from tests.edge.edge_process import ROOT, Installation
 from tests.edge.ledger import Difference, compare
 from tests.edge.load import LEAD, LIMITS, Writers
 from tests.edge.load import LEADS as LEADS_PATH
+from tests.patience import patience
 
 FORMER = "8698c9d3"
 """The release before: a commit of this repository's history."""
@@ -50,7 +51,7 @@ class Reader:
     async def read(self) -> None:
         """Read until cancelled."""
         answered = time.monotonic()
-        async with ClientSession(timeout=ClientTimeout(total=PATIENCE)) as session:
+        async with ClientSession(timeout=ClientTimeout(total=patience())) as session:
             while True:
                 try:
                     async with session.get(self.url, headers={"Connection": "close"}) as answer:
@@ -70,9 +71,9 @@ def copy_code(folder: Path, step: str = "") -> Path:
     """
     shutil.copytree(ROOT / "edge_api", folder / "edge_api")
     steps = folder / "edge_api" / "db" / "migrations"
-    if step:  # a step may have one file for each engine
-        numbers = {int(each.name.split(".")[0][5:]) for each in steps.glob("step_*.sql")}
-        (steps / f"step_{max(numbers) + 1}.sql").write_text(step)
+    for engine in ("sqlite", "postgresql") if step else ():
+        numbers = {int(each.name.split(".")[0][5:]) for each in steps.glob(f"step_*.{engine}.sql")}
+        (steps / f"step_{max(numbers) + 1}.{engine}.sql").write_text(step)
     compileall.compile_dir(folder / "edge_api", quiet=1)
     return folder
 
@@ -104,7 +105,7 @@ def upgrade(at: Installation, code: Path) -> tuple[int, str]:
         check=False,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=patience(),
     )
     return ended.returncode, ended.stdout + ended.stderr
 
@@ -142,7 +143,7 @@ async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, he
             status, said = await asyncio.to_thread(upgrade, at, new)
             assert status == 0, said
             running.send_signal(signal.SIGTERM)
-            assert await asyncio.to_thread(running.wait, PATIENCE) == 0
+            assert await asyncio.to_thread(running.wait, patience()) == 0
             running = start(at, new, listening)
             await writers.acknowledge_more(BETWEEN)
             reading.cancel()
@@ -152,7 +153,7 @@ async def run_one(folder: Path, former: Path, new: Path, bad: Path | None, *, he
         return reader.longest
     finally:
         running.terminate()
-        running.wait(PATIENCE)
+        running.wait(patience())
         if listening:
             listening.close()
 
@@ -193,7 +194,7 @@ async def test_the_release_before_takes_leads_beside_an_upgraded_store(
             assert await send("\u0141ukasz") == 201
     finally:
         running.terminate()
-        running.wait(PATIENCE)
+        running.wait(patience())
     assert await found_by_index(at.store, "zoe", "jurgen", "lukasz") == [
         "Zo\u00eb",
         "J\u00fcrgen",

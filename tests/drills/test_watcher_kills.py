@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import patience
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, compare, take
 from tests.sizes import scaled
 
 pytestmark = pytest.mark.size("ci", grows=True)
 
-PATIENCE = 60.0
-"""Seconds until waiting is given up; nothing is measured by it."""
 LONGEST = 1.5
 """Seconds after a start at most until the kill: a watcher is ready in less."""
 
@@ -32,7 +31,7 @@ def start(desk: Desk) -> subprocess.Popen[bytes]:
 
 def wait_for_text(page: Path, text: str) -> None:
     """Wait until a served page has the text."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while not (page.is_file() and text in page.read_text("utf-8")):
         assert time.monotonic() < deadline, f"{page} never said {text!r}"
         time.sleep(0.02)

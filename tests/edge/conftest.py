@@ -31,6 +31,7 @@ from edge_api.settings import Settings, read_settings
 from tests.edge.engines import SQLITE_PREFIX, Opener, engines_for, open_store, placed
 from tests.edge.postgresql import PostgreSQL
 from tests.own_journal import TEST_CONTENT
+from tests.patience import patience
 
 SITE_URL = "http://journal.test"
 SECRET_KEY = "a secret of thirty-two characters"
@@ -78,7 +79,7 @@ def run_build(
     words = [str(word) for option in options.items() for word in option]
     command = [sys.executable, "-m", "site_build", "build", *words]
     environment = {**os.environ, "ACCESS_REQUESTS": access}
-    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=600)
+    subprocess.run(command, env=environment, check=True, capture_output=True, timeout=patience(600))
 
 
 @dataclass

@@ -13,16 +13,16 @@ from http.client import HTTPConnection, HTTPException
 from pathlib import Path
 from typing import IO
 
+from tests.patience import patience
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 60.0
-"""Seconds until a test that waits gives up; nothing is measured by it."""
 _SYSTEM = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 Headers = Mapping[str, str]
 
 
-async def until(holds: Callable[[], bool], seconds: float = PATIENCE) -> None:
+async def until(holds: Callable[[], bool], seconds: float = 60.0) -> None:
     """Return when something holds; fail when it does not come to that."""
-    for _ in range(round(max(seconds, PATIENCE) / 0.01)):
+    for _ in range(round(patience(max(seconds, 60.0)) / 0.01)):
         if holds():
             return
         await asyncio.sleep(0.01)
@@ -74,7 +74,7 @@ class Installation:
     def run(self, *words: str) -> tuple[int, str, str]:
         """Run a command to its end; return exit code, output and complaints."""
         with self.start(*words) as process:
-            said, complained = process.communicate(timeout=PATIENCE)
+            said, complained = process.communicate(timeout=patience())
         return process.returncode, said, complained
 
     @contextmanager
@@ -90,7 +90,7 @@ class Installation:
                 if self.settings.get("LITESTREAM_REPLICA"):
                     process.terminate()
                     with suppress(subprocess.TimeoutExpired):
-                        process.wait(PATIENCE)
+                        process.wait(patience())
                 process.kill()
 
 
@@ -114,7 +114,7 @@ class ServedEdge:
         self, method: str, path: str, body: bytes | None, headers: Headers
     ) -> tuple[int, Headers, bytes]:
         """Return the same of one request of any method."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=patience())
         try:
             connection.request(method, path, body, dict(headers))
             answer = connection.getresponse()
@@ -124,7 +124,7 @@ class ServedEdge:
 
     def await_body(self, path: str, wanted: bytes) -> bool:
         """Ask until the body has `wanted` in it; return whether it came to that."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience()
         while time.monotonic() < deadline:
             with suppress(OSError, HTTPException):
                 if wanted in self.get(path)[2]:
@@ -135,7 +135,7 @@ class ServedEdge:
     def end(self, signal_number: int) -> tuple[int, str]:
         """Send a signal; return the exit code, which must come in 15 s, and the complaints."""
         self.process.send_signal(signal_number)
-        _, complained = self.process.communicate(timeout=15)
+        _, complained = self.process.communicate(timeout=patience(15))
         return self.process.returncode, complained
 
 

@@ -5,14 +5,13 @@ import os
 import sys
 from pathlib import Path
 
+from tests.patience import patience
 from tests.sizes import scaled
 
 EXAMPLES = scaled(test=1, ci=10, judge=200)
 """For each operation."""
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 HOOKS = Path(__file__).with_name("schemathesis_hooks.py")
-PATIENCE = "60"
-"""Seconds for one answer: a machine may be busy, and how long it takes is not the question here."""
 SECONDS = 3000
 
 
@@ -25,7 +24,7 @@ async def fuzz(url: str, folder: Path, *options: str) -> str:
         f"{url}/api/public/v1/openapi.json",
         # All checks are on by default; `--checks all` would undo what the configuration turns off.
         *("--url", url, "--max-examples", str(EXAMPLES), "--no-color"),
-        *("--request-timeout", PATIENCE),
+        *("--request-timeout", f"{patience():.0f}"),
         *options,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 import asyncpg
 
 from edge_api.db.postgres.engine import open_store
+from tests.patience import patience
 
 T = TypeVar("T")
 
@@ -156,7 +157,7 @@ class PostgreSQL:
             cwd=self.folder,
             check=True,
             capture_output=True,
-            timeout=600,
+            timeout=patience(600),
         )
 
 

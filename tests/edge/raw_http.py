@@ -11,8 +11,8 @@ from http import HTTPStatus
 
 from multidict import CIMultiDict
 
-PATIENCE = 60.0
-"""Seconds until a test that waits for bytes gives up; nothing is measured by it."""
+from tests.patience import patience
+
 _NO_BODY = (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_MODIFIED)
 _REQUEST_ID = re.compile(r"[A-Za-z0-9-]{8,64}")
 
@@ -52,7 +52,7 @@ class Connection:
 
     async def answer(self, *, is_head: bool = False) -> Answer:
         """Return the next answer, having checked what holds for every one."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience()):
             head = await self.reader.readuntil(b"\r\n\r\n")
             start, *lines = head.decode("latin-1").split("\r\n")[:-2]
             fields = (line.partition(": ") for line in lines)
@@ -69,7 +69,7 @@ class Connection:
 
     async def is_closed(self) -> bool:
         """Wait for the end of the connection; return whether nothing more came."""
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience()):
             with suppress(ConnectionError):  # a reset ends it as well
                 return await self.reader.read() == b""
         return True

@@ -16,11 +16,12 @@ import pytest
 
 from edge_api.http import server as server_module
 from edge_api.http.response import PreparedResponse, Request, assign_request_id
-from edge_api.http.server import Server
+from edge_api.http.server import ConnectionProtocol, Server
 from tests.edge.conftest import reject_malformed
-from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.raw_http import connect
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -234,6 +235,34 @@ async def test_the_last_connection_is_answered(
     await stopping
 
 
+async def test_a_connection_that_begins_holds_no_stop_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is accepted in the very turn in which aiohttp closes all is closed with them."""
+
+    async def handler(_: Request) -> PreparedResponse:
+        raise AssertionError("nothing is asked")
+
+    sockets = await server_module.listen("127.0.0.1", 0)
+    server = BigServer(await server_module.start_server(handler, sockets, reject_malformed))
+    accepted = server.server.runner.server
+    assert accepted is not None
+    begin = ConnectionProtocol.connection_made
+
+    def begin_and_close(self: ConnectionProtocol, transport: asyncio.BaseTransport) -> None:
+        begin(self, transport)
+        accepted.pre_shutdown()
+
+    monkeypatch.setattr(ConnectionProtocol, "connection_made", begin_and_close)
+    await server.connect()
+    for _ in range(1000):
+        if accepted.connections:
+            break
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0.01)  # its task has begun
+    async with asyncio.timeout(server_module.GRACE_SECONDS / 2):
+        await accepted.shutdown(server_module.GRACE_SECONDS)
+    await server.close()
+
+
 async def test_an_answer_that_nobody_reads_is_broken_off(
     big_server: BigServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -289,7 +318,9 @@ def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
         held = []
         for _ in range(HELD):
             held.append(
-                stack.enter_context(socket.create_connection(("127.0.0.1", edge.port), timeout=5))
+                stack.enter_context(
+                    socket.create_connection(("127.0.0.1", edge.port), timeout=patience(5))
+                )
             )
             with suppress(ConnectionError):
                 held[-1].sendall(HALF)
@@ -297,7 +328,7 @@ def test_connections_that_are_held_open_shut_nobody_out(tmp_path: Path) -> None:
         statuses = [edge.get(paths[number % 4])[0] for number in range(40)]
         assert statuses == [200 if number % 4 < 3 else 401 for number in range(40)]
 
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience()
         while not all(map(is_closed, held)):
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -314,7 +345,7 @@ def test_the_soft_limit_of_descriptors_is_raised(tmp_path: Path) -> None:
     """To the hard one, which the system gives to a service: 400 connections are nothing then."""
     with limited(tmp_path, 128, 2048) as edge, ExitStack() as stack:
         for _ in range(HELD):
-            held = socket.create_connection(("127.0.0.1", edge.port), timeout=5)
+            held = socket.create_connection(("127.0.0.1", edge.port), timeout=patience(5))
             stack.enter_context(held).sendall(PING)
             assert held.recv(12) == b"HTTP/1.1 200"
     lines = [line for line in (tmp_path / "log").read_text().splitlines() if " INFO " not in line]

@@ -12,7 +12,8 @@ from edge_api.http import dispatch as app_module
 from edge_api.http import server as server_module
 from edge_api.http.response import Request, assign_request_id
 from edge_api.leads.service import Leads
-from tests.edge.raw_http import PATIENCE, Answer, connect
+from tests.edge.raw_http import Answer, connect
+from tests.patience import patience
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
 
@@ -178,6 +179,20 @@ async def test_the_options_of_the_server_are_answered(edge: Any) -> None:
     assert answer.headers["Allow"] == "GET, HEAD, POST, PATCH, DELETE, OPTIONS"
 
 
+async def test_a_target_without_a_path_is_the_root(make_edge: Any) -> None:
+    """Of an absolute target; `OPTIONS` means the server there (RFC 9112, section 3.2.4)."""
+    async with make_edge(SITE_URL="http://localhost") as edge:
+        told = []
+        for method in (b"GET", b"OPTIONS", b"FROB"):
+            for target in (b"http://localhost", b"http://localhost/"):
+                async with connect(edge.url) as connection:
+                    line = method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+                    told.append((await connection.ask(line)).status)
+
+    assert told[0] == told[1] != 501
+    assert told[2:] == [204, 204, 501, 501]
+
+
 @pytest.mark.parametrize(
     ("site_url", "named"),
     [
@@ -319,7 +334,7 @@ async def test_a_body_beyond_the_limit_in_pieces(
     edge: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each piece is within the limit; together they are not."""
-    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", PATIENCE)
+    monkeypatch.setattr(body_module, "BODY_TIMEOUT_SECONDS", patience())
     piece = b"4000\r\n" + b"x" * 0x4000 + b"\r\n"
     async with connect(edge.url) as connection:
         connection.writer.write(head_of_post(CHUNKED))
@@ -426,6 +441,7 @@ CODINGS = {
     "unknown": (GOOD, b"frob", 415),
     "zstd": (b"\x28\xb5\x2f\xfd\x04\x00\x11\x00\x00{}", b"zstd", 415),
     "zstd in capitals": (GOOD, b"ZSTD", 415),
+    "two lines": (GOOD, b"gzip\r\nContent-Encoding: zstd", 415),
     "twice": (gzip.compress(gzip.compress(GOOD)), b"gzip, gzip", 415),
 }
 
@@ -515,7 +531,7 @@ async def test_a_client_that_reads_nothing_is_made_to_wait(
     monkeypatch.setattr(server_module.ConnectionProtocol, "pause_writing", stop)
     async with connect(edge.url) as connection:
         connection.writer.write(get(target=b"/journal/first/") * 10_000)
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(patience()):
             await stopped.wait()
         before = begun
         await asyncio.sleep(0.3)  # too short a time would only show less

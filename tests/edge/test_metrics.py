@@ -14,6 +14,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.edge.edge_process import Installation, free_port
+from tests.patience import patience
 
 LEAD = {"name": "Ann", "email": "ann@mail.example", "budget_tier": "5k", "message": "Hello"}
 
@@ -231,7 +232,7 @@ def test_a_process_writes_bare_lines_to_standard_output(tmp_path: Path) -> None:
             client.sendall(b"nonsense\r\n\r\n")
             assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
         edge.process.send_signal(signal.SIGTERM)
-        output, _ = edge.process.communicate(timeout=60)
+        output, _ = edge.process.communicate(timeout=patience())
 
     lines = [line for line in output.splitlines() if line.startswith("- - - [")]
     assert ['"GET /api/public/ping HTTP/1.1" 200 ' in line for line in lines] == [True, False]

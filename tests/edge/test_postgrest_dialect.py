@@ -71,6 +71,7 @@ async def admin(edge: Any) -> Admin:
         ({"Range": "0-4"}, "", 0, 4),
         ({"Range": "0-4", "Range_Unit": "items"}, "", 0, 4),
         ({"Range": "items=0-4"}, "", 0, 4),
+        ({"Range": "Items=0-4"}, "", 0, 4),
         ({"Range": "5-5", "Range_Unit": "Items"}, "", 5, 5),
         ({"Range": "110-129"}, "", 110, 119),
         ({"Range": "0-999"}, "", 0, 119),
@@ -220,6 +221,8 @@ async def test_preferences_that_are_refused(
         ("select=name,mail:email_send_log!inner(*)", "mail:email_send_log!inner(...)", "by itself"),
         ("select=...email_send_log(status)", "...email_send_log(...)", "by itself"),
         ("select=count()", "count(...)", "not aggregated"),
+        ("select=count", "count", "not aggregated"),
+        ('select="name"', '"name"', "without quotes"),
         ("select=spam_score.sum()", "spam_score.sum(...)", "not aggregated"),
         ("email_send_log.status=eq.sent", "email_send_log.status", "not embedded"),
         ("email_send_log.limit=1", "email_send_log.limit", "not embedded"),
@@ -301,8 +304,18 @@ async def test_a_counted_read_has_the_link_too(admin: Admin) -> None:
 @pytest.mark.parametrize(
     "number",
     [
-        *("0", "-1", "0.1", "1.5e-7", "1e2", "9007199254740993", "18446744073709551615"),
-        *("-9223372036854775807", "1e19", "3.141592653589793", "100e-2", "5e-324"),
+        "0",
+        "-1",
+        "0.1",
+        "1.5e-7",
+        "1e2",
+        "9007199254740993",
+        "18446744073709551615",
+        "-9223372036854775807",
+        "1e19",
+        "3.141592653589793",
+        "100e-2",
+        "5e-324",
     ],
 )
 async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> None:
@@ -318,7 +331,8 @@ async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> 
     _, _, text = await admin.ask("GET", "spam_reasons=not.is.null&order=name")
     rows = [row["spam_reasons"] for row in json.loads(text)]
     assert rows == [[[json.loads(number)]], {"a": json.loads(number)}]
-    assert isinstance(rows[1]["a"], float) or "e" in number or rows[1]["a"] == int(number)
+    if "e" not in number:  # 1e2 is 100 in PostgreSQL
+        assert type(rows[0][0][0]) is type(rows[1]["a"]) is type(json.loads(number))
 
 
 @pytest.mark.parametrize(
@@ -329,10 +343,10 @@ async def test_a_number_comes_back_as_it_was_sent(admin: Admin, number: str) -> 
         ("-9223372036854775808", "spam_reasons: numbers must be from"),
         ("-9223372036854775809", "spam_reasons: numbers must be from"),
         ("1e300", "spam_reasons: numbers must be from"),
-        ("0.12345678901234567890", "body: 0.12345678901234567890 has too many digits"),
-        ("9007199254740993.0", "body: 9007199254740993.0 has too many digits"),
-        ("1e-400", "body: 1e-400 has too many digits"),
-        ("1e-99999999999999999999", "body: 1e-99999999999999999999 has too many digits"),
+        ("0.12345678901234567890", "body: 0.12345678901234567890 would become another"),
+        ("9007199254740993.0", "body: 9007199254740993.0 would become another"),
+        ("1e-400", "body: 1e-400 would become another"),
+        ("1e-99999999999999999999", "body: 1e-99999999999999999999 would become another"),
     ],
 )
 async def test_a_number_that_would_change_is_refused(admin: Admin, number: str, words: str) -> None:
@@ -345,7 +359,7 @@ async def test_a_number_that_would_change_is_refused(admin: Admin, number: str, 
         headers = {"Content-Type": "application/json"}
         message, code = await admin.error(method, data=data, headers=headers)
         assert message.startswith(words)
-        assert message.endswith("send it as a string")
+        assert message.endswith("as a string")
         assert code == "22P02"
     assert await admin.names("spam_reasons=not.is.null") == []
 
@@ -358,3 +372,13 @@ async def test_digits_in_texts_are_texts(admin: Admin) -> None:
     assert status == 201, answer
     (stored,) = json.loads(answer)
     assert (stored["message"], stored["spam_reasons"]) == (text, {text: text})
+
+
+async def test_there_is_one_schema(admin: Admin) -> None:
+    """Of PostgREST's headers that choose a schema, `public` alone is taken."""
+    for method, name in (("GET", "Accept-Profile"), ("POST", "Content-Profile")):
+        body: dict[str, Any] = {"json": {**LEAD, "name": "Zoe"}} if method == "POST" else {}
+        message, _ = await admin.error(method, headers={name: "secret"}, **body)
+        assert message == f"{name}: there is one schema, public; leave it out"
+        status, _, _ = await admin.ask(method, headers={name: "public"}, **body)
+        assert status < 300

@@ -45,6 +45,7 @@ from edge_api.db.tables import (
 )
 from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.store.samples import make_lead, make_row
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
@@ -379,7 +380,7 @@ def test_a_person_is_asked(peopled: Installation, answer: bytes, status: int) ->
         text=True,
     )
     os.write(person, answer)
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=patience())
     os.close(terminal)
     os.close(person)
 

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from edge_api.schema.index import CURRENT_LINK
-from tests.edge.edge_process import PATIENCE, ROOT, Installation, ServedEdge, free_port
+from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.reading_surfaces import LISTS, NEIGHBOUR, SLUG, SURFACES, TAG, WORD, DocumentSource
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -159,7 +160,7 @@ def test_a_scheduled_post_appears_everywhere_at_its_instant(
     due, texts = look_before(reader, publisher, tmp_path / "content")
     assert [name for name, text in texts.items() if SLUG in text or WORD in text] == []
     sleep_until(due + SECOND)
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while not all((seen := see(reader)).values()):
         assert time.monotonic() < deadline, [name for name, shown in seen.items() if not shown]
     orders = {name: order_of(look(reader)) for name, look in LISTS.items()}

@@ -24,15 +24,9 @@ from edge_api.cli.doctor import CHECKED, check_units
 from edge_api.http.logs import configure_logging
 from edge_api.journal.builds import BuildManager
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import (
-    PATIENCE,
-    ROOT,
-    Installation,
-    ServedEdge,
-    free_port,
-    until,
-)
+from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port, until
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
@@ -82,7 +76,7 @@ def one_sentence(complained: str) -> str:
 
 def connect(edge: ServedEdge) -> socket.socket:
     """Open a connection that is patient but not for ever."""
-    return socket.create_connection(("127.0.0.1", edge.port), timeout=60)
+    return socket.create_connection(("127.0.0.1", edge.port), timeout=patience())
 
 
 def read_all(connection: socket.socket) -> bytes:
@@ -113,7 +107,7 @@ def test_a_request_under_way_is_answered(served: ServedEdge, signal_number: int)
         slow.sendall(LEAD[10:])
         assert slow.recv(4096).startswith(b"HTTP/1.1 201 ")
 
-    _, complained = served.process.communicate(timeout=15)
+    _, complained = served.process.communicate(timeout=patience(15))
     assert served.process.returncode == 0
     assert "Traceback" not in complained
 
@@ -201,14 +195,15 @@ def test_doctor_says_each_thing_once(installation: Installation, tmp_path: Path)
     code, said, complained = nowhere.run("doctor")
     fix = "run python -m site_build build"
     assert (code, complained) == (1, "")
-    assert said == f"- BUILD_DIR: {tmp_path / 'nowhere'} holds no build; {fix}\n{LOOKED}"
+    about = [line for line in said.splitlines() if line.startswith("- ") and "build" in line]
+    assert about == [f"- BUILD_DIR: {tmp_path / 'nowhere'} holds no build; {fix}"]
 
     build = tmp_path / "damaged" / "current"
     build.mkdir(parents=True)
     code, said, complained = installation.changed(BUILD_DIR=str(build.parent)).run("doctor")
     assert (code, complained) == (1, "")
-    assert said.startswith("- the newest build is not served: ")
-    assert len(said.splitlines()) == 2
+    about = [line for line in said.splitlines() if line.startswith("- ") and "build" in line]
+    assert [line.partition(": ")[0] for line in about] == ["- the newest build is not served"]
 
 
 def test_doctor_names_keys_that_requests_got_before(installation: Installation) -> None:
@@ -223,7 +218,8 @@ def test_doctor_names_keys_that_requests_got_before(installation: Installation) 
         connection.execute("UPDATE credentials SET needs_review = 1")
 
     code, said, complained = installation.run("doctor")
-    first, *commands, _ = said.splitlines()
+    first, *others = said.splitlines()
+    commands = [line for line in others if line.startswith("  ")]
     sentence = (
         "- 2 keys given to requests can read all enquiries and never end: Lena's app, a\ufffd"
     )
@@ -234,7 +230,7 @@ def test_doctor_names_keys_that_requests_got_before(installation: Installation) 
         f"{revoke} {each}" for each in ids
     ]
     assert installation.run("keys", "expire", ids[0])[0] == 0
-    assert installation.run("doctor")[1].startswith("- 1 key given to a request can read all")
+    assert "- 1 key given to a request can read all" in installation.run("doctor")[1]
     assert installation.run("keys", "expire", ids[1], "--no-expiry")[0] == 0
     assert installation.run("doctor") == (0, f"nothing is wrong\n{LOOKED}", "")
 
@@ -366,18 +362,18 @@ def test_a_port_that_systemd_replaces_is_reported(installation: Installation) ->
         lines = takewhile(lambda line: not line.startswith("development key"), edge.stdout)
         said = list(lines)
         edge.terminate()
-        edge.communicate(timeout=PATIENCE)
+        edge.communicate(timeout=patience())
         port, wanted = listening.getsockname()[1], installation.settings["PORT"]
     assert f"PORT {wanted} has no effect: the socket of systemd is on {port}\n" in said
 
 
-@pytest.mark.parametrize("words", [("--workers", "2"), *in_ci((("--workers", "0"),))])
+@pytest.mark.parametrize("words", [("--workers", "2"), *in_ci((("--workers", "64"),))])
 def test_more_workers_are_refused(installation: Installation, words: tuple[str, str]) -> None:
     """One process is what SQLite takes, which the sentence says."""
     code, _, complained = installation.run("serve", *words)
 
     assert code == 2
-    assert "more than one worker needs PostgreSQL" in one_sentence(complained)
+    assert "more than one worker needs PostgreSQL" in complained.splitlines()[0]
 
 
 @pytest.mark.parametrize("port", ["0", *in_ci("70000", "-1", "http")])
@@ -386,7 +382,7 @@ def test_a_port_that_is_none_is_refused(installation: Installation, port: str) -
     code, _, complained = installation.run("serve", "--port", port)
 
     assert code == 2
-    assert "must be a port from 1 to 65535" in complained.splitlines()[-1]
+    assert "must be a port from 1 to 65535" in complained
 
 
 def corrupt(store: Path) -> None:
@@ -627,7 +623,7 @@ def test_no_development_key_for_other_machines(installation: Installation) -> No
         assert process.stdout is not None
         greeting = process.stdout.readline()
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=15)
+        said, _ = process.communicate(timeout=patience(15))
 
     assert "on http://0.0.0.0:" in greeting
     assert "development key" not in said
@@ -642,7 +638,7 @@ def test_the_last_answers_end_their_connections(installation: Installation) -> N
         edge.process.send_signal(signal.SIGTERM)
         assert edge.await_body("/api/public/v1/readiness", b"shutting down")
         _, behind, _ = edge.get("/api/public/ping")
-        assert edge.process.wait(timeout=15) == 0
+        assert edge.process.wait(timeout=patience(15)) == 0
 
     assert "Connection" not in before
     assert behind["Connection"] == "close"
@@ -720,7 +716,7 @@ def test_no_development_key_on_a_public_site(installation: Installation) -> None
     with installation.changed(SITE_URL="https://journal.test").serving() as edge:
         assert edge.greeting.startswith("serving https://journal.test on ")
         edge.process.send_signal(signal.SIGTERM)
-        said, _ = edge.process.communicate(timeout=15)
+        said, _ = edge.process.communicate(timeout=patience(15))
 
     assert "fe_sk_" not in said
     assert not installation.store.with_suffix(".dev-key").exists()

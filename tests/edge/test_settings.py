@@ -10,6 +10,7 @@ import pytest
 from edge_api.schema.credentials import read_limit
 from edge_api.schema.environment import SettingsError, redact_database
 from edge_api.settings import SETTINGS, read_settings
+from tests.patience import patience
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.each_engine]
 
@@ -190,7 +191,7 @@ def test_a_table_that_nobody_reads_to_its_end_is_no_fault(tmp_path: Path) -> Non
             stderr=subprocess.PIPE,
             cwd=tmp_path,
             env=environment,
-            timeout=60,
+            timeout=patience(),
         )
 
     assert (ran.returncode, ran.stderr) == (1, b"")

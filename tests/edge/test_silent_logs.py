@@ -11,6 +11,7 @@ import pytest
 from edge_api.operation.input import HONEYPOT
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, ServedEdge, free_port
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -101,7 +102,7 @@ def test_nothing_that_people_send_is_logged(installation: Installation) -> None:
         (installation.folder / "build" / "current").unlink()
         assert edge.await_body("/api/public/v1/readiness", b"warn")
         edge.process.send_signal(SIGTERM)
-        said, complained = edge.process.communicate(timeout=15)
+        said, complained = edge.process.communicate(timeout=patience(15))
 
     assert by_json == [201, 400, 201, 400, 400, 201, 422]
     assert by_form == [303, 201, 400, 400, 303, 429]

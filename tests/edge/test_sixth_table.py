@@ -5,15 +5,14 @@ The step is what `migrate --print` gives. Then each part that has to know the ta
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from edge_api.db.migrations import MIGRATIONS
-from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
+from tests.edge.changed_product import add_step, copy_product, replace_once, said
+from tests.edge.edge_process import Installation, ServedEdge
 from tests.edge.engines import ENGINES, IN_LARGER_RUNS, placed
 
 pytestmark = [pytest.mark.each_engine, pytest.mark.size("test")]
@@ -50,55 +49,28 @@ LONG_AGO = "2001-01-01T00:00:00.000000Z"
 @pytest.fixture(params=["sqlite", IN_LARGER_RUNS])
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     """Return an installation of a copy of the product that has a sixth table."""
-    copy = tmp_path / "copy"
-    shutil.copytree(
-        ROOT / "edge_api", copy / "edge_api", ignore=shutil.ignore_patterns("__pycache__")
-    )
     with placed(request.param, request, tmp_path) as url:
-        settings = {
-            "DATABASE_URL": url,
-            "PORT": str(free_port()),
-            "PYTHONPATH": str(copy),
-            "SECRET_KEY": "a secret of thirty-two characters",
-        }
-        made = Installation(tmp_path, settings)
-        declare(copy / "edge_api" / "db" / "tables.py")
-        add_step(copy / "edge_api" / "db" / "migrations", said(made, "migrate", "--print"))
+        copy, made = copy_product(tmp_path, url)
+        replace_once(
+            copy / "db" / "tables.py",
+            ("class CredentialRow(", f"{ROW.lstrip()}class CredentialRow("),
+            ("\ndef by_name(", TABLE),
+            ("    *OAUTH_TABLES,\n", "    SUBSCRIBERS,\n    *OAUTH_TABLES,\n"),
+        )
+        add_step(copy, *printed_statements(said(made, "migrate", "--print")))
         said(made, "migrate")
         yield made
 
 
-def declare(module: Path) -> None:
-    """Add the entry: the row, the table, and its place among the others."""
-    text = module.read_text(encoding="utf-8")
-    for old, new in (
-        ("class CredentialRow(", f"{ROW.lstrip()}class CredentialRow("),
-        ("\ndef by_name(", TABLE),
-        ("    *OAUTH_TABLES,\n", "    SUBSCRIBERS,\n    *OAUTH_TABLES,\n"),
-    ):
-        assert text.count(old) == 1
-        text = text.replace(old, new)
-    module.write_text(text, encoding="utf-8")
-
-
-def add_step(history: Path, printed: str) -> None:
-    """Add a step with the statements that were printed for the table."""
-    dialects = [
-        tuple(text for text in part.split(";\n") if re.search(r"\bsubscribers\b", text))
+def printed_statements(printed: str) -> tuple[str, str]:
+    """Return the statements that were printed for the table, in both dialects."""
+    sqlite, postgresql = (
+        [text for text in part.split(";\n") if re.search(r"\bsubscribers\b", text)]
         for part in printed.split("-- PostgreSQL")
-    ]
-    assert [len(statements) for statements in dialects] == [2, 2]
-    number = len(MIGRATIONS) + 1
-    for dialect, statements in zip(("sqlite", "postgresql"), dialects, strict=True):
-        text = "-- Readers by mail.\n\n" + "".join(f"{each.strip()};\n" for each in statements)
-        (history / f"step_{number}.{dialect}.sql").write_text(text, encoding="utf-8")
-
-
-def said(installation: Installation, *words: str) -> str:
-    """Run a command that has to succeed, and return what it prints."""
-    code, output, complained = installation.run(*words)
-    assert code == 0, complained
-    return output
+    )
+    assert (len(sqlite), len(postgresql)) == (2, 2)
+    ended = ["".join(f"{each.strip()};\n" for each in part) for part in (sqlite, postgresql)]
+    return ended[0], ended[1]
 
 
 class Admin:

@@ -82,7 +82,23 @@ async def test_the_first_calls_find_what_was_warmed(served: Any) -> None:
         assert answer.status == 200
 
     assert served.mcp.handler is handler
-    assert served.service[Analyst].pool.pids >= pids
+    assert served.service[Analyst].pool.pids == pids
+
+
+async def test_a_warming_that_fails_is_logged(
+    served: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nobody waits for it, so nobody else would say so; the first call tries it again."""
+    attempts = []
+
+    async def fail() -> None:
+        attempts.append(1)
+        raise OSError("no room")
+
+    monkeypatch.setattr(served.service[Analyst].pool, "warm", fail)
+    async with served.ask("GET", "/auth.md"):
+        await until(lambda: bool(attempts and caplog.records))
+    assert "what agents need cannot be loaded" in caplog.text
 
 
 async def test_a_pool_is_warmed_once() -> None:

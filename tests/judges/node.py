@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from tests.patience import patience
 from tools.judges import MODULES, NODE
 
 FOLDER = Path(__file__).parent
-PATIENCE = 150.0
-"""Seconds until a test that waits for a program gives up; nothing is measured by it."""
 CONFORMANCE = MODULES / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 INSPECTOR = MODULES / ".bin" / "mcp-inspector"
 
@@ -71,7 +70,7 @@ async def program(script: Path, *words: str, folder: Path) -> AsyncIterator[Runn
             limit=LINE_MOST,
         )
         try:
-            async with asyncio.timeout(PATIENCE):
+            async with asyncio.timeout(patience(150)):
                 yield Running(process, complaints)
         finally:
             with suppress(ProcessLookupError):

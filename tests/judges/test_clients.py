@@ -20,11 +20,11 @@ from mcp.shared.auth import (
 from mcp_types import TextResourceContents
 from pydantic import AnyUrl
 
-from tests.edge.edge_process import PATIENCE
 from tests.judges.company import OPENED, accompany
 from tests.judges.node import FOLDER
 from tests.judges.person import Person
 from tests.judges.product import Product
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -82,7 +82,7 @@ async def connected(
 ) -> AsyncIterator[Client]:
     """Connect the Python client; it authorizes itself on the way."""
     async with httpx2.AsyncClient(
-        auth=provider(product, keeper, person), timeout=PATIENCE
+        auth=provider(product, keeper, person), timeout=patience()
     ) as http_client:
         transport = streamable_http_client(product.endpoint, http_client=http_client)
         async with Client(transport, mode=era) as client:

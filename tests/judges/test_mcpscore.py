@@ -15,8 +15,8 @@ from tests.edge.certificates import write_certificate
 from tests.edge.conftest import CONTENT, run_build
 from tests.edge.edge_process import Installation, free_port
 from tests.judges.bearer_proxy import make_bearer_proxy
-from tests.judges.node import PATIENCE
 from tests.judges.product import ALL_SCOPES, MCP_PATH, Product
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("judge")
 
@@ -45,7 +45,7 @@ async def judge(url: str, token: str, certificate: Path, folder: Path) -> dict[s
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    said, complained = await asyncio.wait_for(process.communicate(), PATIENCE)
+    said, complained = await asyncio.wait_for(process.communicate(), patience(150))
     assert process.returncode == 0, complained.decode()
     report: dict[str, Any] = json.loads(said)
     return report

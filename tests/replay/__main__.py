@@ -4,12 +4,13 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.replay.coverage import missed_operations, missed_problems
-from tests.replay.player import ENGINES, FEWEST, Performance, engine_for, play
-from tests.replay.recording import FOLDER, Played, differences, read_recording, write_recording
+from tests.replay.player import FEWEST, Performance, engine_for, play
+from tests.replay.recording import ENGINES, FOLDER, Recording, differences, read_recording
 
 
 def main(words: Sequence[str]) -> int:
@@ -17,10 +18,11 @@ def main(words: Sequence[str]) -> int:
     options = _parser().parse_args(words)
     engines = ENGINES if options.engine is None or options.record else (options.engine,)
     with TemporaryDirectory(prefix="fore-edge-replay-") as folder:
-        found = {name: _play(name, Path(folder), options.only) for name in engines}
+        recording = Recording(FOLDER) if options.record else None
+        found = {name: _play(name, Path(folder), options.only, recording) for name in engines}
     failed = False
-    if options.record:
-        _record({name: each.played for name, each in found.items()}, options.only)
+    if recording and not options.only:
+        recording.keep([walk for each in found.values() for walk in each.played])
     for name, performance in found.items():
         recorded = {
             walk: entries
@@ -37,22 +39,14 @@ def main(words: Sequence[str]) -> int:
     return int(failed)
 
 
-def _play(name: str, folder: Path, only: str) -> Performance:
+def _play(name: str, folder: Path, only: str, recording: Recording | None) -> Performance:
     started = time.monotonic()
     (folder / name).mkdir()
     with engine_for(name) as engine:
-        performance = play(engine, folder / name, folder / "builds", only)
+        saving = {"on_end": partial(recording.save, name)} if recording else {}
+        performance = play(engine, folder / name, folder / "builds", only, **saving)
     _say(f"{name}: played in {time.monotonic() - started:.0f} s")
     return performance
-
-
-def _record(played: dict[str, Played], only: str) -> None:
-    """Write the recording; walks that were not played keep what is recorded of them."""
-    if only:
-        for name, entries in played.items():
-            kept = read_recording(FOLDER, name)
-            played[name] = {**kept, **entries}
-    write_recording(FOLDER, played["sqlite"], played["postgresql"])
 
 
 def _is_whole(performance: Performance) -> bool:

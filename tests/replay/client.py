@@ -7,8 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-PATIENCE = 60.0
-"""Seconds until a client that waits gives up; nothing is measured by it."""
+from tests.patience import patience
+
 _BODILESS = (204, 304)
 Headers = Sequence[tuple[str, str]]
 
@@ -56,7 +56,7 @@ class Client:
     def send(self, raw: bytes) -> None:
         """Send bytes."""
         if self._socket is None:
-            self._socket = socket.create_connection(("127.0.0.1", self._port), PATIENCE)
+            self._socket = socket.create_connection(("127.0.0.1", self._port), patience())
             self._reader = self._socket.makefile("rb")
         with suppress(BrokenPipeError, ConnectionResetError):  # the answer may be there already
             self._socket.sendall(raw)

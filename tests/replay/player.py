@@ -1,6 +1,6 @@
 """Plays all walks on an engine, and compares what comes with the recording."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from tests.replay.recording import Json, Played
 from tests.replay.stage import Engine, Postgres, Sqlite, Stage, build_site
 from tests.replay.walk import PLANS, Plan, Walk
 
-ENGINES = ("sqlite", "postgresql")
 FEWEST = 2000
 """Pairs of request and answer: with fewer, something was not played."""
 _WALKS = Path(__file__).parent / "walks"
@@ -40,7 +39,17 @@ class Performance:
         return sum(map(len, self.played.values()))
 
 
-def play(engine: Engine, folder: Path, builds: Path, only: str = "") -> Performance:
+OnEnd = Callable[[str, list[Json]], None]
+"""Called with the name and the entries of a walk when it ends, from any thread."""
+
+
+def play(
+    engine: Engine,
+    folder: Path,
+    builds: Path,
+    only: str = "",
+    on_end: OnEnd = lambda _name, _entries: None,
+) -> Performance:
     """Take each walk whose name contains `only`.
 
     `folder` must be empty; the site is built below `builds`, unless it is there.
@@ -55,12 +64,12 @@ def play(engine: Engine, folder: Path, builds: Path, only: str = "") -> Performa
     fresh = [plan for plan in plans if plan.fresh and not plan.slow]
     shared = sorted((plan for plan in plans if not plan.fresh), key=lambda plan: plan.kind)
     with ThreadPoolExecutor(len(slow) + 1) as threads:
-        beside = [threads.submit(_play_alone, stage, plan) for plan in slow]
+        beside = [threads.submit(_play_alone, stage, plan, on_end) for plan in slow]
         played: dict[str, list[Json]] = {}
         for plan in fresh:
-            played[plan.name] = _play_alone(stage, plan)
+            played[plan.name] = _play_alone(stage, plan, on_end)
         for kind, group in groupby(shared, key=lambda plan: plan.kind):
-            played |= _play_together(stage, kind, list(group))
+            played |= _play_together(stage, kind, list(group), on_end)
         for plan, future in zip(slow, beside, strict=True):
             played[plan.name] = future.result()
     with stage.edge("plain") as installed:
@@ -68,17 +77,19 @@ def play(engine: Engine, folder: Path, builds: Path, only: str = "") -> Performa
     return Performance(played, operations)
 
 
-def _play_alone(stage: Stage, plan: Plan) -> list[Json]:
+def _play_alone(stage: Stage, plan: Plan, on_end: OnEnd) -> list[Json]:
     with stage.edge(plan.kind) as installed:
-        return _take(stage, installed, plan)
+        return _take(stage, installed, plan, on_end)
 
 
-def _play_together(stage: Stage, kind: str, plans: Sequence[Plan]) -> dict[str, list[Json]]:
+def _play_together(
+    stage: Stage, kind: str, plans: Sequence[Plan], on_end: OnEnd
+) -> dict[str, list[Json]]:
     with stage.edge(kind) as installed:
-        return {plan.name: _take(stage, installed, plan) for plan in plans}
+        return {plan.name: _take(stage, installed, plan, on_end) for plan in plans}
 
 
-def _take(stage: Stage, installed: Installation, plan: Plan) -> list[Json]:
+def _take(stage: Stage, installed: Installation, plan: Plan, on_end: OnEnd) -> list[Json]:
     with _walking(stage, installed) as walking:
         try:
             plan.take(walking)
@@ -86,6 +97,7 @@ def _take(stage: Stage, installed: Installation, plan: Plan) -> list[Json]:
             told = "\n".join(map(str, walking.entries[-2:]))
             error.add_note(f"in the walk {plan.name}, behind\n{told}")
             raise
+        on_end(plan.name, walking.entries)
         return walking.entries
 
 

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from joserfc.jwk import ECKey, KeySet
 
 from tests.edge.edge_process import ROOT, Installation, free_port
+from tests.patience import patience
 
 CONTENT = Path(__file__).parent / "content"
 NOW = "2025-06-01T00:00:00Z"
@@ -150,7 +151,9 @@ def build_site(output: Path) -> None:
     words = [str(word) for option in options.items() for word in option]
     command = [sys.executable, "-m", "site_build", "build", *words]
     environment = {**os.environ, "ACCESS_REQUESTS": "on"}
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=600)
+    subprocess.run(
+        command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=patience(600)
+    )
     (output / "current" / "site" / LARGE).write_text("A line of a large file.\n" * 60_000)
 
 
@@ -245,7 +248,7 @@ def run_all(installed: Installation, commands: list[list[str]]) -> list[str]:
         stdout=subprocess.PIPE,
         check=True,
         text=True,
-        timeout=600,
+        timeout=patience(600),
     )
     printed: list[str] = json.loads(done.stdout)
     return printed

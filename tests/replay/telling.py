@@ -1,10 +1,12 @@
 """An answer as the recording has it: what the edge decided, and nothing that a theme or build did.
 
-A body of the built site is compared with the file on disk, and told by the file's name. A page that
-the edge renders is told by its outline. Everything else is told as it is, or if it is long by
-length, digest and beginning.
+A body of the built site is compared with the file on disk, and told by the file's name. Bodies of
+OAuth, of MCP and of errors are told as they are, or if they are long by length, digest and
+beginning. Every other one is asserted by another test, and is told by its shape and a digest: so a
+new column or operation changes shapes, which stand once, and not each walk that meets it.
 """
 
+import csv
 import gzip
 import json
 import re
@@ -41,7 +43,20 @@ _OWN = frozenset(
 )
 """Headers that say something of one answer. A recording has each set of all others once."""
 _LEFT_OUT = frozenset({"date"})
+_OF_LONG_BODIES = "Vary: Accept-Encoding"
+"""Left out: a row gets it that grows by a column; `tests/edge/test_http_rules.py` asserts it."""
 _REQUEST_ID = "<request id>"
+_WHOLE = re.compile(
+    r"/api/public/oauth/|/\.well-known/oauth-|/\.well-known/jwks\.json|/api/public/mcp$"
+)
+"""The paths whose bodies are told whole."""
+_DESCRIBED = re.compile(
+    r"/api/public/v1/?$|/api/public/v1/openapi\.json|/docs/|/\.well-known/|/api/public/mcp/"
+)
+"""The paths of documents about operations and columns: what they say belongs to their shape."""
+NOW = "now"
+"""The member of an entry with a body that is told by a digest: to be read, and not compared."""
+_DEPTH = 4
 _SPANS = 100
 """Bytes from the beginning of a file up to which positions do not depend on its size."""
 
@@ -68,15 +83,33 @@ def shorten_json(value: Any, depth: int = 2) -> Any:
     return shorten(value if isinstance(value, str) else text)
 
 
+def outline_json(value: Any, depth: int = _DEPTH) -> Any:
+    """Return the shape of a JSON value: names of members and kinds of values."""
+    if isinstance(value, dict):
+        parts = {name: outline_json(part, depth - 1) for name, part in value.items()}
+        return parts if depth else "object"
+    if isinstance(value, list):
+        shapes = [outline_json(part, depth - 1) for part in value] if depth else []
+        return [shape for at, shape in enumerate(shapes) if shape not in shapes[:at]]
+    kinds = {str: "text", bool: "boolean", int: "number", float: "number"}
+    return kinds.get(type(value), "null")
+
+
+def without_nulls(value: Any) -> Any:
+    """Return a JSON value without members that are null: a new column has nothing else yet."""
+    if isinstance(value, dict):
+        return {name: without_nulls(part) for name, part in value.items() if part is not None}
+    return [without_nulls(part) for part in value] if isinstance(value, list) else value
+
+
 class Teller:
     """Tells the answers of one walk."""
 
     def __init__(self, names: Names, site: Path) -> None:
         self._names = names
         self._site = site
-        self._told: set[str] = set()
 
-    def tell(self, method: str, answer: Answer) -> Json:
+    def tell(self, method: str, answer: Answer, path: str = "") -> Json:
         """Return the entry of an answer: status, headers in two groups, and body."""
         kind, coding = answer.kind, answer.header("content-encoding")
         self._learn_cookies(answer)
@@ -87,7 +120,7 @@ class Teller:
         lines = sorted(
             f"{name}: {self._header(name, value, answer, method, odd=is_odd)}"
             for name, value in answer.headers
-            if name.lower() not in _LEFT_OUT
+            if name.lower() not in _LEFT_OUT and f"{name}: {value}" != _OF_LONG_BODIES
         )
         entry: Json = {
             "status": answer.status,
@@ -95,20 +128,16 @@ class Teller:
             "shared": [line for line in lines if not _is_own(line)],
         }
         if method != "HEAD" and answer.body:
-            entry["body"] = self._once(told, self._shorten(kind, told, file))
+            is_whole = file or answer.status >= HTTPStatus.BAD_REQUEST or _WHOLE.match(path)
+            entry |= (
+                {"body": self._shorten(kind, told, file)}
+                if is_whole
+                else tell_digest(kind, told, described=_DESCRIBED.match(path) is not None)
+            )
         if answer.closed:
             entry["closed"] = True
         tokens = self._names.new_tokens()
         return {**entry, **({"tokens": tokens} if tokens else {})}
-
-    def _once(self, told: str, short: Any) -> Any:
-        """Return a shortened body, or where the walk has it already only its digest."""
-        if len(told) <= LONG:
-            return short
-        name = digest(told)
-        is_known = name in self._told
-        self._told.add(name)
-        return f"as before, {name}" if is_known else short
 
     def _learn_cookies(self, answer: Answer) -> None:
         for name, value in answer.headers:
@@ -124,6 +153,7 @@ class Teller:
             return file
         text = self._plain(raw)
         told = self._names.apply(outline(text) if "html" in kind else text)
+        told = re.sub(r"\bit has (?:\w+, )+\w+", "it has <columns>", told)
         return re.sub(r"try again in \d+ seconds?", "try again in <some> seconds", told)
 
     def _shorten(self, kind: str, told: str, file: str) -> Any:
@@ -141,7 +171,7 @@ class Teller:
         lower, is_head = name.lower(), method == "HEAD"
         if lower == "x-request-id" and re.fullmatch(r"[0-9a-f]{16}", value):
             value = _REQUEST_ID
-        elif lower == "etag" and (odd or is_head):
+        elif lower == "etag" and (odd or is_head or value.startswith('"')):
             value = self._names.learn("etag", value)
         elif lower == "content-length" and value != "0":
             value = "<length>"  # so many bytes have come
@@ -177,6 +207,25 @@ class Teller:
 
 
 _CONTENTS: dict[Path, Mapping[str, bytes]] = {}
+
+
+def _read_csv(told: str) -> Any:
+    """Return the rows of a table; NULL is an empty cell."""
+    rows = csv.DictReader(told.splitlines())
+    return [{name: text or None for name, text in row.items()} for row in rows]
+
+
+def tell_digest(kind: str, told: str, *, described: bool = False) -> Json:
+    """Return shape and digest of a body; of a document that describes others both in its shape."""
+    try:
+        value = _read_csv(told) if "csv" in kind else json.loads(told)
+    except ValueError:
+        shape, name = "page" if "html" in kind else "text", digest(told)
+    else:
+        shape = outline_json(value, 2 if described else _DEPTH)
+        name = digest(json.dumps(without_nulls(value), ensure_ascii=False))
+    parts = {"shape": {"digest": name, "members": shape}} if described else None
+    return {**(parts or {"shape": shape, "digest": name}), NOW: told}
 
 
 def _is_own(line: str) -> bool:

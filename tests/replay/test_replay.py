@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.replay.coverage import missed_operations
-from tests.replay.player import ENGINES, FEWEST, engine_for, play
-from tests.replay.recording import FOLDER, differences, read_recording
+from tests.replay.player import FEWEST, engine_for, play
+from tests.replay.recording import ANSWERS, ENGINES, FOLDER, Recording, differences, read_recording
+from tests.replay.telling import tell_digest
 
 pytestmark = pytest.mark.size("ci")
 
@@ -37,3 +38,45 @@ def test_a_different_answer_is_noticed() -> None:
     assert len(differences(recorded, {**recorded, name: entries[1:]})) == 1
     assert len(differences({**recorded, name: entries[1:]}, recorded)) == 1
     assert len(differences(recorded, {})) == sum(map(len, recorded.values())) >= FEWEST
+
+
+def test_a_walk_is_saved_when_it_ends(tmp_path: Path) -> None:
+    """What it shares with others stands once; what differs on PostgreSQL stands in its line."""
+    first = {"ask": "GET /a", "status": 200, "shared": ["X: 1"], "shape": ["text"], "digest": "d"}
+    other = {**first, "digest": "e", "now": "the body"}
+    recording = Recording(tmp_path)
+    recording.save("sqlite", "one", [first, other])
+    recording.save("postgresql", "one", [first, {**other, "status": 404}])
+    recording.save("sqlite", "two", [first])
+
+    on_sqlite = {"one": [first, other], "two": [first]}
+    on_postgres = {**on_sqlite, "one": [first, {**other, "status": 404}]}
+    assert differences(read_recording(tmp_path, "sqlite"), on_sqlite) == []
+    assert differences(read_recording(tmp_path, "postgresql"), on_postgres) == []
+    assert (tmp_path / ANSWERS).read_text().count('"shape"') == 2
+    assert '"digest": "d", "answer": 0}' in (tmp_path / "two.jsonl").read_text()
+    lines = (tmp_path / "two.jsonl").read_text()
+    for name, entries in on_sqlite.items():
+        wider = [{**each, "shape": ["text", "null"]} for each in entries]
+        recording.save("sqlite", name, wider)
+        recording.save("postgresql", name, wider)
+    assert (tmp_path / "two.jsonl").read_text() == lines
+    assert '"null"' in (tmp_path / ANSWERS).read_text()
+    Recording(tmp_path).keep(["two"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [ANSWERS, "two.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after"),
+    [
+        ("application/json", '[{"a": 1}]', '[{"a": 1, "b": null}]'),
+        ("text/csv", "a\r\n1\r\n", "a,b\r\n1,\r\n"),
+    ],
+)
+def test_a_new_column_changes_shapes_alone(kind: str, before: str, after: str) -> None:
+    """A value that is not empty is another body."""
+    old, new = tell_digest(kind, before), tell_digest(kind, after)
+
+    assert old["shape"] != new["shape"]
+    assert old["digest"] == new["digest"]
+    assert tell_digest(kind, before.replace("1", "2"))["digest"] != old["digest"]

@@ -11,7 +11,7 @@ from tests.edge.edge_process import Installation
 from tests.replay.client import Answer, Client, Headers
 from tests.replay.names import Names
 from tests.replay.stage import Stage
-from tests.replay.telling import Json, Teller, shorten, shorten_json
+from tests.replay.telling import Json, Teller, shorten, tell_digest
 
 JSON: Final = "application/json"
 FORM: Final = "application/x-www-form-urlencoded"
@@ -101,7 +101,8 @@ class Walk:
         if body:
             entry["sent"] = self._tell_sent(body)
         answer = self._exchange(raw, method, events)
-        self.entries.append({**entry, **self._teller.tell(method, answer)})
+        path = target.partition("?")[0]
+        self.entries.append({**entry, **self._teller.tell(method, answer, path)})
         return answer
 
     def get(self, target: str, **more: Any) -> Answer:
@@ -138,10 +139,7 @@ class Walk:
         code, said, complained = self.run(*words)
         told = self._names.apply(said)
         entry: Json = {"command": self._names.apply(" ".join(words)), "status": code}
-        try:
-            entry["body"] = shorten_json(json.loads(told))
-        except ValueError:
-            entry["body"] = shorten(told)
+        entry |= tell_digest("", told)
         if code:
             entry["stderr"] = self._names.apply(complained)
         self.entries.append(entry)
@@ -153,7 +151,8 @@ class Walk:
         for row in rows:
             row.pop("id")
         lines = [self._names.known(json.dumps({**row, "at": ""}, sort_keys=True)) for row in rows]
-        self.entries.append({"command": "audit", "status": 0, "body": shorten_json(sorted(lines))})
+        told = tell_digest("", json.dumps(sorted(lines)))
+        self.entries.append({"command": "audit", "status": 0, **told})
 
     def know(self, kind: str, value: str) -> str:
         """Return a value that differs from play to play, having named it."""

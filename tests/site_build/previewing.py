@@ -14,10 +14,8 @@ from pathlib import Path
 from threading import Timer
 from typing import Any, TypeVar
 
+from tests.patience import patience
 from tests.site_build.workbench import ROOT, Desk
-
-PATIENCE = 60
-"""Seconds after which a test gives up waiting."""
 
 T = TypeVar("T")
 
@@ -46,7 +44,7 @@ class Shown:
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Answer:
         """Send a request and read the answer."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=patience())
         try:
             connection.request(method, path, headers=headers)
             answer = connection.getresponse()
@@ -63,7 +61,7 @@ class Shown:
     @contextmanager
     def listening(self, page: str = "/") -> Iterator[Iterator[dict[str, Any]]]:
         """Follow what a browser that shows `page` is told."""
-        connection = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=patience())
         try:
             connection.request("GET", f"/.preview/events?page={page}")
             yield read_states(connection.getresponse())
@@ -73,7 +71,7 @@ class Shown:
     def end(self, number: int = signal.SIGTERM) -> tuple[int, str]:
         """End the preview; return its status and what it printed meanwhile."""
         self.process.send_signal(number)
-        said, _ = self.process.communicate(timeout=PATIENCE)
+        said, _ = self.process.communicate(timeout=patience())
         return self.process.returncode, said
 
 
@@ -106,7 +104,7 @@ def read_port(process: subprocess.Popen[str]) -> int:
     """Return the port that the preview names once it is ready."""
     assert process.stdout is not None
     said = ""
-    impatience = Timer(PATIENCE, process.kill)  # Its end is the end of what it says.
+    impatience = Timer(patience(), process.kill)  # Its end is the end of what it says.
     impatience.start()
     try:
         for line in process.stdout:
@@ -120,7 +118,7 @@ def read_port(process: subprocess.Popen[str]) -> int:
 
 def wait_for(ask: Callable[[], T], is_wanted: Callable[[T], object]) -> T:
     """Ask until the answer is the wanted one, and fail when it does not come."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while not is_wanted(answer := ask()):
         assert time.monotonic() < deadline, answer
         time.sleep(0.02)

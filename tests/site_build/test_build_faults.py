@@ -14,6 +14,7 @@ import pytest
 
 from site_build.errors import BuildError, BusyError, ContentError
 from site_build.releases.release import build
+from tests.patience import patience
 from tests.site_build.workbench import (
     ROOT,
     Desk,
@@ -37,8 +38,6 @@ with open(sys.argv[1], "ab") as file:
     print("held", flush=True)
     sys.stdin.read()
 """
-PATIENCE = 60
-"""Seconds after which a test gives up waiting."""
 
 
 def serve(desk: Desk) -> Snapshot:
@@ -219,7 +218,7 @@ def kill_at_work(desk: Desk, wanted: int) -> None:
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while time.monotonic() < deadline and process.poll() is None:
         twins = desk.output.glob(".staging-*/site/journal/p-*/index.md")
         with suppress(FileNotFoundError):  # It gets its name meanwhile.
@@ -228,14 +227,14 @@ def kill_at_work(desk: Desk, wanted: int) -> None:
         time.sleep(0.01)
     children = psutil.Process(process.pid).children()
     process.send_signal(signal.SIGKILL)
-    assert process.wait(PATIENCE) == -signal.SIGKILL
-    _, alive = psutil.wait_procs(children, PATIENCE)
+    assert process.wait(patience()) == -signal.SIGKILL
+    _, alive = psutil.wait_procs(children, patience())
     assert alive == []
 
 
 def build_when_free(desk: Desk) -> Path:
     """Build as soon as no process of the killed build is left."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while True:
         try:
             return desk.build()
@@ -256,12 +255,12 @@ def test_a_killed_process_of_the_crew_stops_the_build(desk: Desk) -> None:
         stderr=subprocess.PIPE,
         text=True,
     )
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     crew: list[psutil.Process] = []
     while time.monotonic() < deadline and not crew and process.poll() is None:
         crew = psutil.Process(process.pid).children()
     crew[0].kill()
-    _, said = process.communicate(timeout=PATIENCE)
+    _, said = process.communicate(timeout=patience())
 
     assert process.returncode == 1
     assert "a process of the build died (SIGKILL)" in said
@@ -287,7 +286,7 @@ def test_a_disk_that_refuses_is_told_in_a_sentence(desk: Desk) -> None:
         preexec_fn=limit_files,
         capture_output=True,
         text=True,
-        timeout=PATIENCE,
+        timeout=patience(),
         check=False,
     )
 

@@ -200,6 +200,7 @@ def test_one_converter_keeps_nothing_of_the_last_text() -> None:
         "[a][b] [c]\n\n[b]: /d/\n[c]: <e f>\n[unused]: /g/",
         "Head\n====\n\n> # Quoted\n\n- # Listed\n\n1. [x](\n/y/)",
         "Note[^1]\n\n[^1]: [a](/b/)",
+        "[a](\nhttps://b.test/c)",
     ],
 )
 def test_a_check_hands_on_what_the_converter_makes(markdown: str) -> None:

@@ -14,12 +14,10 @@ from site_build.pelican_plugin.plugin import list_sources
 from site_build.preview.server import Preview, listen, name_origin, watch
 from site_build.preview.session import PreviewSession, State
 from site_build.progress import Request
+from tests.patience import patience
 from tests.site_build.workbench import Desk, FleetingPath
 
 pytestmark = pytest.mark.size("test")
-
-PATIENCE = 60
-"""Seconds after which a test gives up waiting."""
 
 
 async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk) -> None:
@@ -32,7 +30,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
     told: asyncio.Queue[State] = asyncio.Queue()
     preview, ending = Preview(stage, desk.content, "127.0.0.1", told.put_nowait), asyncio.Event()
     serving = asyncio.create_task(preview.serve(listening, (), ending))
-    async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(PATIENCE):
+    async with ClientSession(name_origin(listening)) as browser, asyncio.timeout(patience()):
         for number in range(3):
             desk.post("crooked", text=f"See [nothing](/journal/nowhere-{number}/).")
             async with browser.get("/journal/crooked/") as answer:
@@ -46,7 +44,7 @@ async def test_what_a_request_sees_first_is_checked_in_a_quiet_second(desk: Desk
 async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: Path) -> None:
     """Changes in it are told when it is back, and until then that any file may have changed."""
     folder = FleetingPath(tmp_path / "content")
-    async with asyncio.timeout(PATIENCE), aclosing(watch([folder])) as glances:
+    async with asyncio.timeout(patience()), aclosing(watch([folder])) as glances:
         assert await anext(glances) is None
         folder.mkdir()
         await anext(glances)
@@ -58,7 +56,7 @@ async def test_a_folder_that_goes_as_the_watch_begins_ends_no_preview(tmp_path: 
 
 async def test_a_name_that_is_not_utf8_ends_no_preview(tmp_path: Path) -> None:
     """After it any file may have changed, and later changes are told by their names."""
-    async with asyncio.timeout(PATIENCE), aclosing(watch([tmp_path])) as glances:
+    async with asyncio.timeout(patience()), aclosing(watch([tmp_path])) as glances:
         assert await anext(glances) is None
         (tmp_path / os.fsdecode(b".caf\xe9.md.swp")).touch()
         (tmp_path / os.fsdecode(b"\xff.md")).touch()

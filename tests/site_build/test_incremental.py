@@ -29,6 +29,7 @@ from site_build.build.manifest import (
 from site_build.errors import BuildError
 from site_build.parallel import in_background
 from site_build.pelican_plugin.plugin import contained
+from tests.patience import patience
 from tests.site_build.workbench import ROOT
 
 
@@ -176,7 +177,7 @@ list(map_unordered(str, range(99), 2))
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(),
     )
 
     assert (done.returncode, done.stderr) == (7, "")

@@ -29,6 +29,7 @@ from site_build.releases.watcher import (
     follow,
     publish,
 )
+from tests.patience import patience
 from tests.site_build.workbench import ROOT, SITE_URL, Desk, FleetingPath, run, take
 from tests.sizes import in_ci
 
@@ -38,8 +39,6 @@ DAWN = datetime(2026, 5, 1, tzinfo=UTC)
 DUE = datetime(2026, 6, 1, 12, tzinfo=UTC)
 """When the small journal's scheduled post appears."""
 SECOND = timedelta(seconds=1)
-PATIENCE = 60
-"""Seconds after which a test gives up waiting."""
 
 
 class Watchman:
@@ -448,7 +447,7 @@ def test_nothing_taken_back_appears_while_builds_are_stopped(watchman: Watchman)
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Wait for a condition, and fail when it does not come."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -480,7 +479,7 @@ def test_the_command_follows_files_and_clock_and_ends_at_sigterm(desk: Desk) -> 
         held = desk.output / "current" / HELD_FILE
         wait_until(lambda: "posts/bad.md:1: " in held.read_text("utf-8"))
         process.send_signal(signal.SIGTERM)
-        said, _ = process.communicate(timeout=PATIENCE)
+        said, _ = process.communicate(timeout=patience())
     finally:
         process.kill()
         process.wait()

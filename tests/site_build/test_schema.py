@@ -17,6 +17,7 @@ from site_build.cli.schema import describe_front_matter
 from site_build.content.document import read_document
 from site_build.content.front_matter import ALIASES, PageFrontMatter
 from site_build.site import Kind
+from tests.patience import patience
 from tests.site_build.workbench import JOURNAL, ROOT
 
 
@@ -221,7 +222,7 @@ def command(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
         env={"PYTHONPATH": str(ROOT), "PATH": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(),
         check=False,
     )
 

@@ -23,13 +23,12 @@ from site_build.errors import ContentError, Diagnostic
 from site_build.progress import Report
 from site_build.releases.watcher import ReleaseEvent
 from tests.content.workshop import find_free_port
+from tests.patience import patience
 from tests.site_build.workbench import ROOT, SITE_URL, Desk
 from tests.sizes import scaled
 
 pytestmark = pytest.mark.size("test")
 
-PATIENCE = 180
-"""Seconds after which a test gives up waiting."""
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 LINK = "broken link: no page at `/x/`; fix the address, or remove it"
 
@@ -125,7 +124,7 @@ def fill_pipe() -> tuple[int, int, int]:
 
 def wait_until(condition: Callable[[], bool]) -> None:
     """Wait for a condition, and fail when it does not come."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience(180)
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -178,7 +177,7 @@ def test_a_full_pipe_stops_no_watcher(desk: Desk) -> None:
         desk.write("posts/bad.md", "no front matter")
         wait_until(lambda: bool((b := Heartbeat.read(desk.output)) and b.at > began))
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(patience(180)) == 0
     last = [line.decode() for line in lines[-2:]]
 
     assert f"/nowhere-{edits}/`" in last[0]
@@ -196,7 +195,7 @@ def test_a_closed_pipe_stops_no_watcher(desk: Desk) -> None:
             edit(desk, number)
         assert process.poll() is None
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(patience(180)) == 0
 
 
 START = "import sys; from site_build.__main__ import fore_edge; sys.exit(fore_edge())"
@@ -215,14 +214,14 @@ def test_a_full_pipe_stops_no_preview(desk: Desk) -> None:
             wait_until(partial(lambda said: said in read_page(port, "edited"), f"Edit {number}."))
             desk.write("posts/bad.md", "no front matter" * number)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(PATIENCE) == 0
+        assert process.wait(patience(180)) == 0
     os.close(reading)
 
 
 def read_page(port: int, slug: str) -> str:
     """Return a page, or nothing while it is not served."""
     try:
-        with urlopen(f"http://127.0.0.1:{port}/journal/{slug}/", timeout=PATIENCE) as answer:
+        with urlopen(f"http://127.0.0.1:{port}/journal/{slug}/", timeout=patience(180)) as answer:
             return str(answer.read().decode())
     except HTTPError as refusal:
         return refusal.read().decode()
@@ -256,7 +255,7 @@ def test_lines_that_nobody_read_are_counted(tmp_path: Path) -> None:
     # Less than a pipe holds is through before anybody reads; what is written cannot be waiting.
     try:
         wait_until(done.exists)
-        said, _ = process.communicate("\n", timeout=PATIENCE)
+        said, _ = process.communicate("\n", timeout=patience(180))
     finally:
         process.kill()
     lines = said.splitlines()
@@ -305,6 +304,6 @@ def test_a_file_needs_no_relay(tmp_path: Path, place: str) -> None:
     )
     with (tmp_path / place).open("w") as file:
         command = [sys.executable, "-c", code]
-        subprocess.run(command, cwd=ROOT, stdout=file, check=True, timeout=PATIENCE)
+        subprocess.run(command, cwd=ROOT, stdout=file, check=True, timeout=patience(180))
 
     assert (tmp_path / place).read_text() == ("" if place == "/dev/null" else "a line\n")

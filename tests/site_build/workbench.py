@@ -21,6 +21,7 @@ from site_build.pelican_plugin.plugin import Journal, contained
 from site_build.pelican_plugin.settings import SETTINGS_FILE
 from site_build.progress import Request
 from site_build.releases.release import BuildOptions, build
+from tests.patience import patience
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -123,7 +124,7 @@ def run(
         env={**os.environ, "PYTHONPATH": str(ROOT), **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=patience(300),
         check=False,
     )
 

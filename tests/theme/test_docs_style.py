@@ -8,9 +8,10 @@ import jinja2
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+REFERENCE = ROOT / "edge_api" / "operation" / "reference"
 BUDGET = 5 * 1024
 """Bytes, as brotli."""
-MADE_ELSEWHERE = {"get", "post", "patch", "delete", "table-scroll"}
+MADE_ELSEWHERE = {"get", "post", "patch", "delete", "highlight"}
 """Classes of methods, which are values, and of what the edge makes of Markdown."""
 
 
@@ -26,10 +27,11 @@ def sheet() -> str:
 
 
 def classes_in(templates: jinja2.Environment) -> set[str]:
-    """Return every class that a template of the reference names."""
+    """Return every class that a template of the reference names, of the theme and the edge."""
     assert templates.loader
     names = [name for name in templates.list_templates() if name.startswith("docs")]
     texts = [templates.loader.get_source(templates, name)[0] for name in names]
+    texts += [path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")]
     values = [value for text in texts for value in re.findall(r'class="([^"]*)"', text)]
     return {name for value in values for name in re.sub(r"\{\{.*?\}\}", "", value).split()}
 

@@ -2,11 +2,9 @@
 
 A step is never edited and never derived from today's tables, for files out there have seen it. The
 number of steps that a store has seen is its schema version. `step_N.sqlite.sql` and
-`step_N.postgresql.sql` are one step; of the first four PostgreSQL's statements are SQLite's,
-translated here, which is as fixed as they are.
+`step_N.postgresql.sql` are one step.
 """
 
-import re
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -28,25 +26,6 @@ class Migration:
     """
 
 
-_JSON: Final = re.compile(r"TEXT( NOT NULL)? CHECK \((\w+) IS NULL OR json_valid\(\2\)\)")
-_PATTERNS: Final = (
-    ("GLOB '????????-????-????-????-????????????'", "LIKE '________-____-____-____-____________'"),
-    ("GLOB '????-??-??T??:??:??.??????Z'", "LIKE '____-__-__T__:__:__.______Z'"),
-    ("TEXT", 'text COLLATE "C"'),
-    ("INTEGER", "bigint"),
-    (") STRICT", ")"),
-    (":now", "current_setting('fore_edge.now')"),
-)
-
-
-def translate(statement: str) -> str:
-    """Return a statement in PostgreSQL's dialect, from SQLite's as our steps have it."""
-    statement = _JSON.sub(r"json\1", statement)
-    for ours, theirs in _PATTERNS:
-        statement = statement.replace(ours, theirs)
-    return statement
-
-
 def _read(name: str) -> tuple[str, ...]:
     """Return the statements of a file, below the comment that says what the step does."""
     body = (_FOLDER / name).read_text(encoding="utf-8").partition("\n\n")[2]
@@ -55,9 +34,6 @@ def _read(name: str) -> tuple[str, ...]:
 
 def _read_step(number: int) -> Migration | None:
     """Return a step; `None` after the last."""
-    if (_FOLDER / f"step_{number}.sql").exists():
-        sqlite = _read(f"step_{number}.sql")
-        return Migration(sqlite, tuple(map(translate, sqlite)))
     if not (_FOLDER / f"step_{number}.sqlite.sql").exists():
         return None
     if not (_FOLDER / f"step_{number}.postgresql.sql").exists():

@@ -14,7 +14,7 @@ import asyncpg
 from edge_api.db.errors import constraint_violation, unavailable, unique_violation
 from edge_api.db.problems import CANCELED, Problem
 from edge_api.db.query import RUN_WILDCARDS, Query, QueryResult, fold, split_pattern
-from edge_api.db.sql import COMPARISONS, Dialect
+from edge_api.db.sql import COMPARISONS, Dialect, SchemaDialect
 from edge_api.db.table import Table
 from edge_api.db.transaction import Fetch, TransactionStep, plan_steps
 from edge_api.db.types import ColumnType
@@ -180,11 +180,26 @@ _TRIGRAMS: Final = (
     "WINDOW w AS (ORDER BY place)) AS triples WHERE c IS NOT NULL\n$$"
 )
 """Expensive on purpose: the planner is to look it up in the index, not to compute it."""
-SEARCH: Final = (
-    _TRIGRAMS,
-    "CREATE INDEX {table}_search ON {table} USING gin (search_trigrams({joined}))",
+POSTGRESQL_SCHEMA: Final = SchemaDialect(
+    types=MappingProxyType(
+        {
+            **dict.fromkeys(ColumnType, 'text COLLATE "C"'),
+            ColumnType.INTEGER: "bigint",
+            ColumnType.JSON: "json",
+        }
+    ),
+    checks=MappingProxyType(
+        {
+            ColumnType.UUID: "{column} LIKE '________-____-____-____-____________'",
+            ColumnType.TIMESTAMP: "{column} LIKE '____-__-__T__:__:__.______Z'",
+        }
+    ),
+    options="",
+    search=(
+        _TRIGRAMS,
+        "CREATE INDEX {table}_search ON {table} USING gin (search_trigrams({joined}))",
+    ),
 )
-"""The statements that make the index of a table's searched columns."""
 
 
 CASED_END: Final = 0x20000

@@ -1,11 +1,13 @@
-"""The index of a table's searched columns: what makes it, keeps it and fills it."""
+"""The DDL of tables in SQLite; what makes, keeps and fills the index of searched columns."""
 
 import sqlite3
 import time
+from types import MappingProxyType
 from typing import Final
 
-from edge_api.db.sql import format_search
+from edge_api.db.sql import SchemaDialect, format_search
 from edge_api.db.tables import TABLES
+from edge_api.db.types import ColumnType
 
 
 def _trigger(made: str, name: str, event: str, *statements: str) -> str:
@@ -20,7 +22,7 @@ _KEYS: Final = (
     "row_id TEXT NOT NULL UNIQUE, renewed INTEGER NOT NULL DEFAULT 0) STRICT"
 )
 _OUTDATE: Final = "UPDATE {table}_search_keys SET renewed = renewed - 1 WHERE row_id = "
-SEARCH: Final = (
+_SEARCH: Final = (
     _KEYS,
     f"CREATE VIRTUAL TABLE {{table}}_search USING fts5({{columns}}, {_TRIGRAMS})",
     _trigger("TRIGGER", "update", "AFTER UPDATE OF {columns} ON {table}", f"{_OUTDATE}new.id"),
@@ -36,6 +38,22 @@ SEARCH: Final = (
 """The statements that make the index of a table's searched columns. Whoever lacks the triggers
 below can still write: what they add waits for `keep_search`, and what they change or delete empties
 the index, since nothing of an erased row may stay in it."""
+SQLITE_SCHEMA: Final = SchemaDialect(
+    types=MappingProxyType(
+        {**dict.fromkeys(ColumnType, "TEXT"), ColumnType.INTEGER: "INTEGER"},
+    ),
+    checks=MappingProxyType(
+        {
+            # In a pattern of GLOB a question mark is one character.
+            ColumnType.UUID: "{column} GLOB '????????-????-????-????-????????????'",
+            ColumnType.TIMESTAMP: "{column} GLOB '????-??-??T??:??:??.??????Z'",
+            # Before 3.45 json_valid does not let NULL pass.
+            ColumnType.JSON: "{column} IS NULL OR json_valid({column})",
+        }
+    ),
+    options=" STRICT",  # or else a value of another type than its column's would be kept
+    search=_SEARCH,
+)
 _FORGET: Final = (
     "INSERT INTO {table}_search ({table}_search, rowid, {columns}) "
     "SELECT 'delete', number, {old} FROM {table}_search_keys WHERE row_id = old.id"

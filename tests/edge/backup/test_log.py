@@ -24,8 +24,8 @@ from edge_api.db.sqlite.session import Writer
 from edge_api.db.tables import LEADS
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import await_replica, ids, installation_in
-from tests.edge.edge_process import PATIENCE
 from tests.edge.store.samples import clock, make_lead
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -210,7 +210,7 @@ async def test_no_request_waits_for_the_end_of_litestream(
     monkeypatch.setattr(sqlite_engine, "without_replicator", release_slowly)
     aside = edge.path.with_name("aside.db")
     edge.path.rename(aside)
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(patience()):
         for _ in range(3):
             with pytest.raises(Problem):
                 await edge.store.run(Read(LEADS, limit=1))

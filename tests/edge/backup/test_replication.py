@@ -32,8 +32,9 @@ from edge_api.db.tables import LEADS
 from edge_api.health import Check
 from edge_api.settings import read_settings
 from tests.drills.loss import await_replica, ids, installation_in, post, said
-from tests.edge.edge_process import PATIENCE, Installation, until
+from tests.edge.edge_process import Installation, until
 from tests.edge.store.samples import clock, make_lead
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -51,7 +52,7 @@ def await_successor(store: Path, process: int) -> None:
 
 def await_truth(is_so: Callable[[], bool]) -> None:
     """Return when something is so."""
-    ends_at = time.monotonic() + PATIENCE
+    ends_at = time.monotonic() + patience()
     while not is_so():
         assert time.monotonic() < ends_at
         time.sleep(0.05)
@@ -213,7 +214,7 @@ async def test_a_place_that_is_silent_does_not_hold_up_the_end(
         replication = Replication(installation.store, address, find_program())
         replication.start()
         await asyncio.to_thread(await_truth, socket_path(installation.store).exists)
-        async with asyncio.timeout(PATIENCE / 2):
+        async with asyncio.timeout(patience() / 2):
             await replication.close()
     last = process_of(installation.store)
     await store.close()

@@ -203,7 +203,7 @@ def run_limited(installation: Installation, largest: str, *words: str) -> tuple[
             (("newer.db",), 1, "has schema version 9999"),
             (("damaged.db",), 1, ": name another backup"),
             (("var/edge.db",), 2, "is the store itself"),
-            ((), 2, "either a FILE or --from-replica"),
+            ((), 2, "Give one of FILE, --from-replica"),
             (("--from-replica",), 2, "needs LITESTREAM_REPLICA"),
             (("text.db", "--at", "2026-01-01T00:00:00Z"), 2, "belongs to --from-replica"),
             (("--from-replica", "--at", "yesterday"), 2, "is no instant like"),

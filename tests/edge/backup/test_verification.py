@@ -28,7 +28,8 @@ from edge_api.health import Health
 from edge_api.settings import Settings, read_settings
 from tests.drills.loss import as_json, await_replica, installation_in, post, said
 from tests.edge.backup.test_replication import await_truth, silent_server
-from tests.edge.edge_process import PATIENCE, Installation, ServedEdge
+from tests.edge.edge_process import Installation, ServedEdge
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -161,6 +162,25 @@ def test_a_whole_replica_passes_with_the_instant(replicated: Installation) -> No
         LITESTREAM_REPLICA=f"file://{replicated.folder}/another"
     ).serving() as edge:
         assert check_of(edge, "replica")["verified"] is False
+
+
+@pytest.mark.size("ci")
+def test_damage_that_was_replicated_is_found(replicated: Installation) -> None:
+    """An index that lacks rows is replicated like any page; a restore must not pass with it."""
+    with replicated.serving() as edge:
+        post(edge, "kept")
+        with closing(sqlite3.connect(replicated.store)) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            connection.execute(
+                "UPDATE sqlite_schema SET sql = replace(sql, '(email)', '(name)') "
+                "WHERE name = 'leads_email'"
+            )
+            connection.commit()
+        await_replica(replicated.store)
+        (line,) = (line for line in deep(replicated).splitlines() if line.startswith("- the repl"))
+
+    assert line.startswith("- the replica cannot be restored (")
+    assert "missing from index leads_email" in line
 
 
 @pytest.mark.size("ci")
@@ -345,7 +365,7 @@ async def test_a_verification_ends_with_the_edge(
         started = set(psutil.Process().children(recursive=True)) - before
         verifying.cancel()
         await asyncio.gather(verifying, return_exceptions=True)
-        _, left = await asyncio.to_thread(psutil.wait_procs, started, PATIENCE / 2)
+        _, left = await asyncio.to_thread(psutil.wait_procs, started, patience() / 2)
 
     assert left == []
     assert scratch_of(plain) == []
@@ -368,7 +388,7 @@ def test_a_verification_that_hangs_ends_by_itself(plain: Installation) -> None:
             start_new_session=True,
         ) as process:
             try:
-                assert process.wait(PATIENCE / 2) == -signal.SIGALRM
+                assert process.wait(patience() / 2) == -signal.SIGALRM
                 with verification.scratch_folder(plain.store):
                     pass
             finally:

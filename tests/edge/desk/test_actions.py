@@ -519,8 +519,8 @@ async def test_pages_of_the_inbox_end_and_say_so(owner: Browser) -> None:
     await owner.edge.service.store.run(Insert(LEADS, rows))
     for query, last in (("?", 100), ("?q=ann&", 10)):
         shown = await owner.get(f"/desk/leads/{query}page=1000")
-        most = "2,000" if "q=" in query else "10,000"
-        assert f"Page beforePage {last} These as CSV (the newest {most} at most)" in shown.said
+        assert f"Page beforePage {last} These as CSV" in shown.said
+        assert "at most" not in shown.said
         assert "Narrow the search" in shown.said
         assert len(shown.tree.css(".lead-row")) == 50
         before = (await owner.get(f"/desk/leads/{query}page={last - 1}")).said

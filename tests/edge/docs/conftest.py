@@ -17,7 +17,8 @@ import pytest
 from edge_api.schema.paths import DOCS_PAGES, REQUEST_ACCESS, TOKEN
 from tests.content.fences import Fence, read_fences
 from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import PATIENCE, Headers, Installation, ServedEdge, free_port
+from tests.edge.edge_process import Headers, Installation, ServedEdge, free_port
+from tests.patience import patience
 from tools.judges import NODE
 
 _SECTION = re.compile(r'^<a id="(\w+)"></a>$', re.MULTILINE)
@@ -56,7 +57,7 @@ class Reader:
 
         Where it is told to come again later (503), as by a busy machine, it does.
         """
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience()
         while True:
             process = self._start(name, fence)
             printed = process.stdout + process.stderr
@@ -81,7 +82,7 @@ class Reader:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=patience(),
             check=False,
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from edge_api.operation.reference.languages import is_callable
+from edge_api.operation.reference.samples import is_callable
 from edge_api.operations import OPERATIONS
 from edge_api.schema.paths import DOCS_PAGES
 from tests.content.fences import read_fences

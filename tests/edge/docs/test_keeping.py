@@ -2,13 +2,15 @@
 
 import asyncio
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from edge_api.db.problems import Problem
 from edge_api.http.pages import Reference
-from edge_api.operation.reference.values import Prose, ReferencePage
+from edge_api.operation.reference.pages import ReferencePage
 from edge_api.schema.page_templates import NOTES_FILE
 
 pytestmark = pytest.mark.one_engine
@@ -25,7 +27,9 @@ class Press:
     def make(self, slug: str | None) -> tuple[ReferencePage, ...]:
         """Return the pages."""
         self.count += 1
-        return (ReferencePage("/docs/", "Overview", "A & <B>", f"Says {slug}.", Prose("*Words.*")),)
+        return (
+            ReferencePage("/docs/", "Overview", "A & <B>", f"Says {slug}.", lambda **_: "*Words.*"),
+        )
 
 
 def hand_over(folder: Path, **sources: str) -> Path:
@@ -45,20 +49,47 @@ def press() -> Press:
 @pytest.fixture
 def reference(press: Press) -> Reference:
     """Return a reference of one page."""
-    return Reference(press.make, "http://journal.test")
+    return Reference(press.make)
+
+
+def test_a_start_loads_no_renderer() -> None:
+    """Readers wait for it during an upgrade; whoever reads the reference first loads these."""
+    program = (
+        "import sys, edge_api.app\n"
+        "print(*{'markdown_it', 'pygments'} & {*sys.modules})\n"
+        "import edge_api.operation.reference.pages\n"
+        "print(*sorted({'markdown_it', 'pygments'} & {*sys.modules}))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+    )
+
+    assert done.stdout == "\nmarkdown_it pygments\n"
 
 
 async def test_a_page_is_made_once(tmp_path: Path, press: Press, reference: Reference) -> None:
     """A hundred readers at once, and a build with the same newest post, share the pages."""
     file = reference.files["/docs/"]
-    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs="{{ page.prose.html }}")
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs="{{ page.html }}")
     bodies = await asyncio.gather(*(reference.read(file, ground, "newest") for _ in range(100)))
-    again = hand_over(tmp_path / "two", docs_shell=SHELL, docs="{{ page.prose.html }}")
+    again = hand_over(tmp_path / "two", docs_shell=SHELL, docs="{{ page.html }}")
     later = await reference.read(file, again, "newest")
 
     assert press.count == 1
     assert all(body == later for body in bodies)
     assert b"<title>A &amp; &lt;B&gt;</title><a href='/docs/'></a><p><em>Words.</em></p>" in later
+
+
+async def test_a_build_of_an_earlier_version_has_the_whole_text(
+    tmp_path: Path, reference: Reference
+) -> None:
+    """Its template asks for a text, and for operations below it, which the text has now."""
+    source = "{{ page.prose.html }}{% for entry in page.entries %}{{ entry.anchor }}{% endfor %}"
+    ground = hand_over(tmp_path / "one", docs_shell=SHELL, docs=source)
+
+    assert b"</a><p><em>Words.</em></p>" in await reference.read(
+        reference.files["/docs/"], ground, "newest"
+    )
 
 
 async def test_a_build_with_another_look_makes_it_anew(

@@ -21,6 +21,7 @@ from edge_api.schema.paths import DOCS, DOCS_PAGES, GROUPS, TRY_OUT_PATH
 from edge_api.settings import Settings
 from tests.edge.docs.conftest import Reader
 from tests.page_scripts import has_own_scripts_alone
+from tests.patience import patience
 from tools.environment import SetupError
 from tools.vendor_swagger import FOLDER, check
 
@@ -116,7 +117,7 @@ def test_a_page_is_there_as_markdown(reader: Reader, path: str) -> None:
 def test_both_forms_say_the_same(reader: Reader, path: str) -> None:
     """Each member, each kind and each example of the page stands in the Markdown too."""
     page, twin = parse(reader, path), reader.page(f"{path}index.md")
-    names = {cell.text(strip=True) for cell in page.css("table.fields th[scope=row] code")}
+    names = {cell.text(strip=True) for cell in page.css(".operation th[scope=row] code")}
     examples = {block.text().rstrip("\n") for block in page.css(".examples pre")}
 
     assert {name for name in names if f"`{name}`" not in twin} == set()
@@ -151,7 +152,7 @@ def test_a_page_is_kept_like_any_other(reader: Reader) -> None:
         status, _, body = reader.edge.get(SMALL_PAGE, conditions)
         assert (status, body) == (304, b"")
     head = Request(f"http://127.0.0.1:{reader.edge.port}{SMALL_PAGE}", method="HEAD")
-    with urlopen(head, timeout=60) as answer:  # noqa: S310  an address of this test
+    with urlopen(head, timeout=patience()) as answer:  # noqa: S310  an address of this test
         assert answer.headers["Content-Length"] == str(len(plain[2]))
         assert answer.read() == b""
     for name in ("/docs/posts", "/docs/posts/index.html"):

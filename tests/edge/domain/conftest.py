@@ -19,6 +19,7 @@ from edge_api.db.problems import Problem
 from edge_api.db.query import Query, QueryResult, Read, Store
 from edge_api.leads.service import Leads
 from edge_api.settings import read_settings
+from tests.patience import patience
 
 PROJECT = Path(__file__).parents[3]
 
@@ -133,11 +134,7 @@ def run_command(
     monkeypatch.setenv("DATABASE_URL", f"sqlite:///{tmp_path}/edge.db")
 
     def run(*words: str) -> Ended:
-        try:
-            code = main(list(words))
-        except SystemExit as end:
-            code = int(end.code or 0)
-        return Ended(code, *capsys.readouterr())
+        return Ended(main(list(words)), *capsys.readouterr())
 
     return run
 
@@ -154,7 +151,7 @@ def run_process(tmp_path: Path) -> Callable[..., Ended]:
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=patience(),
         )
         return Ended(done.returncode, done.stdout, done.stderr)
 

@@ -12,8 +12,8 @@ from edge_api.auth.secrets import mint
 from edge_api.db.problems import Problem
 from edge_api.db.types import format_instant
 from tests.edge.domain.doors import make_access
-from tests.edge.edge_process import PATIENCE
 from tests.edge.engines import ON_SQLITE, Opener
+from tests.patience import patience
 
 SITE = "https://journal.example"
 METADATA = f'resource_metadata="{SITE}/.well-known/oauth-protected-resource/api/public/v1"'
@@ -279,7 +279,7 @@ async def test_another_edge_revokes_a_key(
 
 async def use_for_a_minute(access: Authenticator, secret: str) -> None:
     """Use a secret again and again; raise Problem as soon as it is refused."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience()
     while time.monotonic() < deadline:
         await access.authenticate(secret)
         await asyncio.sleep(0.01)

@@ -262,7 +262,7 @@ def test_two_bodies_that_ask_for_the_same_are_one() -> None:
 RULES = {
     "name": TextRule(100),
     "budget_tier": TextRule(50),
-    "message": TextRule(2000, multiline=True),
+    "message": TextRule(2000, "lines"),
 }
 SCHEMAS = {name: rule.json_schema("") for name, rule in RULES.items()}
 _EDGES = st.sampled_from(["", " ", "\n", "\t", "\r", "\x00", "\x85", "\u00a0", "\u2028", "\ufeff"])

@@ -14,6 +14,7 @@ from edge_api.mcp.operations import REVISIONS, SERVER_DESCRIPTION, TITLE, server
 from edge_api.schema.paths import SERVER_CARD, WELL_KNOWN_CARD
 from tests.edge.mcp.agents import LEGACY, MODERN, PATH, Agent, envelope
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 
 pytestmark = pytest.mark.one_engine
 
@@ -127,7 +128,7 @@ def loaded_after(statement: str) -> set[str]:
         check=True,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(),
         cwd=ROOT,
     )
     return set(ran.stdout.split())

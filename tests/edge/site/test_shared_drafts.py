@@ -26,6 +26,7 @@ from selectolax.lexbor import LexborHTMLParser
 from tests.edge.conftest import CONTENT, SITE_URL, EdgeMaker, RunningEdge, run_build
 from tests.edge.edge_process import ROOT, Installation, ServedEdge, free_port
 from tests.edge.mcp.agents import MODERN, Agent
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -378,7 +379,7 @@ def test_nothing_public_and_no_log_tells_of_it(access_log: str, tmp_path: Path) 
         shutil.rmtree(journal.output / "current" / "site")
         edge.get(path[:-2])
         edge.process.send_signal(SIGTERM)
-        said, complained = edge.process.communicate(timeout=30)
+        said, complained = edge.process.communicate(timeout=patience(30))
 
     assert read == [200, 200, 200]
     assert missed == [308, 404, 404, 308, 404]

@@ -12,6 +12,13 @@ from edge_api.db.tables import EMAIL_SEND_LOG, LEADS
 from edge_api.db.types import format_instant
 
 NOW = datetime(2026, 1, 31, 8, 5, 9, tzinfo=UTC)
+EMPTY: Row = {
+    **dict.fromkeys(LEADS.columns),
+    "status": "new",
+    "source": "api",
+    "spam_score": 0,
+}
+"""What a lead has where nobody has filled anything in: a whole row that is expected begins so."""
 
 
 def clock() -> datetime:

@@ -111,9 +111,8 @@ def test_a_secret_is_rotated(run: Run, capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(run("list", "--json")[1])[0]["former_until"] is None
 
     for hours in ("-1", "721", "two", "9" * 99, "0" * 9 + "9" * 9, "0" * 5000):
-        with pytest.raises(SystemExit):
-            main(["webhooks", "rotate", endpoint["id"], "--overlap", hours])
-        assert "hours from 0 to 720" in capsys.readouterr().err
+        assert main(["webhooks", "rotate", endpoint["id"], "--overlap", hours]) == 2
+        assert "Invalid value for '--overlap'" in capsys.readouterr().err
 
 
 def test_an_endpoint_is_tried(run: Run) -> None:

@@ -11,6 +11,7 @@ from edge_api.db.query import Query, QueryResult, Store, Update
 from edge_api.webhooks.dispatcher import MAX_CONCURRENT
 from tests.edge.domain.conftest import MovableClock, WatchedStore
 from tests.edge.webhooks.conftest import Office, Receiver, make_office
+from tests.patience import patience
 
 
 def hold_answers(receiver: Receiver) -> asyncio.Event:
@@ -26,7 +27,7 @@ def hold_answers(receiver: Receiver) -> asyncio.Event:
 
 async def ended(running: asyncio.Task[None]) -> bool:
     """Return whether a task that was cancelled ends by that."""
-    done, _ = await asyncio.wait({running}, timeout=20)
+    done, _ = await asyncio.wait({running}, timeout=patience(20))
     return running in done and running.cancelled()
 
 

@@ -14,9 +14,10 @@ from edge_api.auth.actor import system_clock
 from edge_api.db.internal_tables import ANNOUNCED_POSTS, WEBHOOK_DELIVERIES, WEBHOOK_ENDPOINTS
 from edge_api.db.query import Filter, Read, Update
 from edge_api.db.sqlite.engine import open_store
-from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.webhooks.listener import Listener, listening
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -87,12 +88,12 @@ def test_a_killed_edge_tells_again_with_the_same_id(
     with installation.serving() as edge:
         listener.before_answer = lambda: edge.process.send_signal(signal.SIGKILL)
         create_lead(edge)
-        first = listener.arrivals.get(timeout=PATIENCE)
-        edge.process.wait(PATIENCE)
+        first = listener.arrivals.get(timeout=patience())
+        edge.process.wait(patience())
     listener.before_answer = None
     asyncio.run(end_leases(installation.store))
     with installation.serving():
-        assert listener.arrivals.get(timeout=PATIENCE) == first
+        assert listener.arrivals.get(timeout=patience()) == first
 
     assert listener.received[0][1] == listener.received[1][1]
     assert json.loads(listener.received[0][1])["data"]["email"] == LEAD["email"]
@@ -117,7 +118,7 @@ def test_a_build_that_came_while_the_edge_was_down_is_told_at_its_start(
             point_at(folder, built)
             with made.serving():
                 for _ in told:
-                    listener.arrivals.get(timeout=PATIENCE)
+                    listener.arrivals.get(timeout=patience())
                 asyncio.run(announced(made.store, length))
             events = [json.loads(body) for _, body in listener.received]
             assert [f"{each['type']} {each['data']['slug']}" for each in events] == told
@@ -128,7 +129,7 @@ def test_a_build_that_came_while_the_edge_was_down_is_told_at_its_start(
 async def announced(store: Path, length: int) -> None:
     """Return when an edge has announced so many posts."""
     opened = await open_store(store, system_clock)
-    for _ in range(round(PATIENCE / 0.1)):
+    for _ in range(round(patience() / 0.1)):
         (result,) = await opened.run(Read(ANNOUNCED_POSTS))
         if [row for row in result.rows if len(json.loads(row["posts"])) == length]:
             break
@@ -150,8 +151,8 @@ def test_an_orderly_end_tells_nothing_twice(installation: Installation, listener
 
         listener.before_answer = ask_to_end
         create_lead(edge)
-        listener.arrivals.get(timeout=PATIENCE)
-        assert edge.process.wait(PATIENCE) == 0
+        listener.arrivals.get(timeout=patience())
+        assert edge.process.wait(patience()) == 0
     assert asyncio.run(waiting(installation.store)) == 0
 
 
@@ -164,7 +165,7 @@ def test_readiness_warns_until_the_operator_has_fixed_it(
     with installation.serving() as edge:
         assert warning(edge) == ""
         create_lead(edge)
-        listener.arrivals.get(timeout=PATIENCE)
+        listener.arrivals.get(timeout=patience())
         wanted = b"a webhook endpoint is disabled and events for webhooks were given up"
         assert edge.await_body("/api/public/v1/readiness", wanted)
         assert edge.await_body("/api/public/v1/readiness", b'"webhooks":{"status":"warn"')
@@ -179,6 +180,6 @@ def test_readiness_warns_until_the_operator_has_fixed_it(
         listener.status = 204
         assert installation.run("webhooks", "enable", endpoint)[0] == 0
         assert "1 event is queued again" in installation.run("webhooks", "retry", endpoint)[1]
-        listener.arrivals.get(timeout=PATIENCE)
+        listener.arrivals.get(timeout=patience())
         assert edge.await_body("/api/public/v1/readiness", b'"webhooks":{"status":"pass"}')
     assert not asyncio.run(is_disabled(installation.store))

@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.edge.edge_process import PATIENCE, Installation, ServedEdge, free_port
+from tests.edge.edge_process import Installation, ServedEdge, free_port
 from tests.edge.load import LIMITS
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.small_builds import make_post, point_at, write_build
+from tests.patience import patience
 
 SECRET_KEY = "a secret of thirty-two characters"
 
@@ -67,7 +68,7 @@ class Service:
 
     def await_that(self, holds: Callable[[], bool]) -> None:
         """Return when something holds; it has to come to that."""
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience()
         while not holds():
             assert time.monotonic() < deadline, self.log
             time.sleep(0.05)

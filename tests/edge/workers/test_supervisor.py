@@ -16,12 +16,13 @@ import pytest
 from edge_api.__main__ import main
 from edge_api.http.logs import JsonFormatter
 from edge_api.journal.search_index_files import MIN_POSTS_FOR_INDEX_FILE
-from tests.edge.edge_process import PATIENCE, Installation, free_port
+from tests.edge.edge_process import Installation, free_port
 from tests.edge.ledger import Difference, compare, stored_leads
 from tests.edge.load import LEAD, LEADS, Writers
 from tests.edge.postgresql import PostgreSQL
 from tests.edge.small_builds import make_post, point_at, write_build
 from tests.edge.workers.conftest import SECRET_KEY, Service, is_alive, supervised
+from tests.patience import patience
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -191,7 +192,7 @@ def test_who_closes_the_terminal_ends_all(installation: Installation) -> None:
         terminal.kill()
 
     assert len(started) == 3
-    gone, _ = psutil.wait_procs(started, timeout=30)
+    gone, _ = psutil.wait_procs(started, timeout=patience(30))
     assert len(gone) == 3
 
 
@@ -223,7 +224,7 @@ def test_workers_that_never_come_to_serve_are_given_up_when_none_serves(
         assert service.process.poll() is None
 
         psutil.Process(service.workers[1]).kill()
-        assert service.process.wait(3 * PATIENCE) == 1  # five starts of a busy machine
+        assert service.process.wait(3 * patience()) == 1  # five starts of a busy machine
         # The other worker may complain of the database after that.
         assert service.log.count("no worker serves: worker ") == 1
 
@@ -247,11 +248,8 @@ def test_nobody_else_gives_what_workers_inherit(installation: Installation) -> N
 @pytest.mark.parametrize("text", ["1,0", "1,0,x,7", ""])
 def test_what_is_no_inheritance_is_refused(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     """As any other option that cannot be read."""
-    with pytest.raises(SystemExit) as ended:
-        main(["serve", "--inherited", text])
-
-    assert ended.value.code == 2
-    assert "argument --inherited: invalid" in capsys.readouterr().err
+    assert main(["serve", "--inherited", text]) == 2
+    assert "Invalid value for '--inherited'" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("count", ["0", "65", "-1"])
@@ -267,7 +265,7 @@ def test_a_number_of_workers_that_is_none_is_refused(
     monkeypatch.setenv("SECRET_KEY", SECRET_KEY)
 
     assert main(["serve", "--workers", count]) == 2
-    assert capsys.readouterr().err == "--workers: must be a number from 1 to 64\n"
+    assert f"{count} is not in the range 1<=x<=64" in capsys.readouterr().err
 
 
 def test_workers_share_one_search_index(service: Service) -> None:

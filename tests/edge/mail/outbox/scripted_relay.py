@@ -11,7 +11,7 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-from tests.edge.edge_process import PATIENCE, until
+from tests.edge.edge_process import until
 
 OK = "250 2.0.0 taken"
 DROP = ""
@@ -64,7 +64,7 @@ class Relay:
         """Return whom the messages that were taken are for."""
         return [taken.recipient for taken in self.taken]
 
-    async def await_count(self, count: int, seconds: float = PATIENCE) -> None:
+    async def await_count(self, count: int, seconds: float = 60.0) -> None:
         """Return when so many messages were taken."""
         await until(lambda: len(self.taken) >= count, seconds)
 

@@ -15,6 +15,7 @@ from edge_api.db.query import Filter, Insert, QueryResult, Read
 from edge_api.db.sqlite.engine import SQLiteStore, open_store
 from edge_api.db.tables import LEADS
 from tests.edge.store.samples import clock, make_lead
+from tests.patience import patience
 
 pytestmark = pytest.mark.size("test")
 
@@ -132,7 +133,7 @@ async def test_a_long_read_cannot_hold_a_store_open(path: Path) -> None:
 def test_a_store_that_nobody_closed_does_not_hold_the_process(path: Path) -> None:
     """An error on the way out ends the process all the same, and the row is there."""
     command = [sys.executable, "-W", "ignore", "-c", FORGET, str(path)]
-    process = subprocess.run(command, check=False, timeout=60)
+    process = subprocess.run(command, check=False, timeout=patience())
 
     assert process.returncode == 3
     with closing(sqlite3.connect(path)) as connection:

@@ -17,7 +17,7 @@ from edge_api.db.sql import create_all, insert_rows
 from edge_api.db.sqlite import opening
 from edge_api.db.sqlite.connection import SQLITE, connect
 from edge_api.db.sqlite.opening import create_file, migrate
-from edge_api.db.sqlite.searched import SEARCH
+from edge_api.db.sqlite.searched import SQLITE_SCHEMA
 from edge_api.db.table import Table
 from edge_api.db.tables import EMAIL_SEND_STATE, LEADS, SUPPRESSED_EMAILS, TABLES
 from tests.edge.store.row_cases import BREACHES, INSTANT, minimal_values
@@ -71,12 +71,14 @@ def test_the_steps_add_up_to_the_declared_tables(stepped: sqlite3.Connection) ->
     """Every column with its rules and every index is there, and nothing else."""
     made = stepped.execute(SCHEMA)
 
-    assert definitions(text for (text,) in made) == definitions(create_all(TABLES.values(), SEARCH))
+    assert definitions(text for (text,) in made) == definitions(
+        create_all(TABLES.values(), SQLITE_SCHEMA)
+    )
 
 
 def test_a_difference_between_steps_and_tables_would_show(stepped: sqlite3.Connection) -> None:
     """A column more, a rule less and an index of another order are all differences."""
-    declared = [*create_all(TABLES.values(), SEARCH)]
+    declared = [*create_all(TABLES.values(), SQLITE_SCHEMA)]
     for change in (
         "ALTER TABLE leads ADD COLUMN colour TEXT",
         "DROP INDEX leads_recent",

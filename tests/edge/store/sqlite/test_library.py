@@ -5,7 +5,7 @@ import pytest
 from email_validator import syntax
 
 from edge_api.db.email_address import normalize_address
-from edge_api.db.tables import MAX_EMAIL_LENGTH
+from edge_api.db.types import MAX_EMAIL_LENGTH
 
 
 @pytest.mark.one_engine

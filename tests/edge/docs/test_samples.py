@@ -13,7 +13,8 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-from edge_api.operation.reference.languages import Call, write_curl, write_javascript, write_python
+from edge_api.operation.reference.samples import Call, write_curl, write_javascript, write_python
+from tests.patience import patience
 from tools.judges import NODE
 
 pytestmark = [pytest.mark.one_engine, pytest.mark.size("test")]
@@ -88,7 +89,7 @@ def run(language: str, call: Call, folder: Path) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=patience(),
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,7 @@
+-- A request for access may ask for an API key and an access token at once.
+
+ALTER TABLE access_requests ADD COLUMN second_type text COLLATE "C"
+    CHECK (second_type IN ('api_key', 'access_token'));
+
+ALTER TABLE access_requests ADD COLUMN second_credential_id text COLLATE "C"
+    CHECK (second_credential_id LIKE '________-____-____-____-____________');

@@ -1,0 +1,139 @@
+"""The command lines of both programs: their commands are declared, shown, completed and run alike.
+
+A module of a command has `PARAMS`, its options and arguments, or `ACTIONS`, the commands below it,
+and `run`, which takes their values. `execute` of its package calls that.
+"""
+
+import gc
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any, Final, TypeAlias, TypeVar
+
+import click
+from click.exceptions import NoArgsIsHelpError
+
+from edge_api.schema.environment import VERSION
+
+Arguments: TypeAlias = SimpleNamespace
+"""The values of a command's options and arguments, and its own name as `action`."""
+Actions: TypeAlias = Mapping[str, tuple[str, str, Sequence[click.Parameter]]]
+"""Commands below one by name: a summary, an example's words, and options and arguments."""
+Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str, str]]]
+"""Commands by heading and name: a module, a summary, and an example's words."""
+PATH: Final = click.Path(path_type=Path)
+JSON: Final = click.Option(["--json"], is_flag=True, help="print JSON")
+FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+Value = TypeVar("Value")
+
+
+class Program(click.Group):
+    """Commands, of which only the module of the one that is asked for is imported."""
+
+    def __init__(self, summary: str, sections: Sections) -> None:
+        self._sections = sections
+        self._declared = {name: each for part in sections.values() for name, each in part.items()}
+        listed = {name: click.Command(name, help=each[1]) for name, each in self._declared.items()}
+        super().__init__(
+            help=summary,
+            no_args_is_help=True,
+            commands=listed,
+            context_settings={"help_option_names": ["-h", "--help"]},
+        )
+        click.version_option(VERSION, message="fore-edge %(version)s")(self)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the commands under their headings."""
+        for heading, part in self._sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name, summary) for name, (_, summary, _) in part.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the words name, with its options, and the words after it."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name and command:
+            place, summary, example = self._declared[name]
+            module = import_module(place)
+            command = _make_command(module, f"{ctx.command_path} {name}", summary, example)
+            # Completion asks for the words in the place of these.
+            rest = rest or [*getattr(module, "DEFAULT", ())][: not ctx.resilient_parsing]
+        return name, command, rest
+
+
+def _make_command(
+    module: ModuleType,
+    path: str,
+    summary: str,
+    example: str,
+    params: Sequence[click.Parameter] | None = None,
+) -> click.Command:
+    about: dict[str, Any] = {
+        "help": f"{summary[0].upper()}{summary[1:]}.",
+        "short_help": summary,
+        "epilog": f"\b\nExample: {path} {example}".rstrip(),
+    }
+    if params is None and hasattr(module, "ACTIONS"):
+        actions = {
+            name: _make_command(module, f"{path} {name}", *declared)
+            for name, declared in module.ACTIONS.items()
+        }
+        return click.Group(commands=actions, no_args_is_help=True, **about)
+    params = module.PARAMS if params is None else params
+    return click.Command(None, params=[*params], callback=partial(_call, module), **about)
+
+
+@click.pass_context
+def _call(context: click.Context, /, module: ModuleType, **values: Any) -> int:
+    gc.freeze()  # the modules stay: a collection while the command starts need not visit them
+    gc.enable()
+    execute = sys.modules[str(module.__package__)].execute
+    return int(execute(module, Arguments(action=context.info_name, **values)))
+
+
+def run_program(program: Program, words: Sequence[str] | None, name: str) -> int:
+    """Run the command that the words name. Returns its exit status, or 2 for wrong usage.
+
+    The name is what the program was called by.
+    """
+    words = sys.argv[1:] if words is None else [*words]
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
+    gc.disable()  # loading modules makes no garbage; looking for it takes a tenth of the time
+    try:
+        return int(program.main(words, name, standalone_mode=False))
+    except NoArgsIsHelpError as error:
+        error.show()
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else name
+        sys.stderr.write(f"{path}: {error.format_message()}\nSee {path} --help.\n")
+    except click.Abort:
+        return 130
+    finally:
+        gc.enable()
+    return 2
+
+
+def reading(read: Callable[[str], Value], noun: str = "") -> Callable[[str], Value]:
+    """Return a type of click: a function whose ValueError says what is wrong with a value."""
+
+    def convert(text: str) -> Value:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise click.BadParameter(f"{noun}{error}") from None
+
+    return convert
+
+
+def require_one(arguments: Arguments, *names: str, least: int = 1) -> None:
+    """Raise UsageError unless one of some parameters is given, or none where 0 is the least."""
+    given = sum(
+        bool(getattr(arguments, name.strip("-").lower().replace("-", "_"))) for name in names
+    )
+    if not least <= given <= 1:
+        raise click.UsageError(f"Give {'' if least else 'at most '}one of {', '.join(names)}.")

@@ -1,0 +1,20 @@
+"""`completion`: what lets a shell complete the commands and options of `fore-edge`."""
+
+from typing import Final
+
+from click import Argument, Choice, Command
+from click.shell_completion import get_completion_class
+
+from edge_api.schema.commands import Arguments
+
+PARAMS: Final = (
+    Argument(["shell"], type=Choice(("bash", "zsh", "fish")), help="the shell that reads it"),
+)
+
+
+def run(arguments: Arguments) -> int:
+    """Print the script, which asks this program whenever a key is pressed for it."""
+    shell = get_completion_class(arguments.shell)
+    assert shell  # noqa: S101  click has one for each choice
+    print(shell(Command(None), {}, "fore-edge", "_FORE_EDGE_COMPLETE").source())  # noqa: T201
+    return 0

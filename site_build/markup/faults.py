@@ -1,0 +1,165 @@
+"""What its author has to fix in a text, found in the tokens of its blocks.
+
+That is what GitHub shows otherwise, and what was typed for other programs, or lacks a sign, and is
+therefore shown as it was typed: wiki links, marked words and tags of template languages, which
+GitHub shows so as well; and lines that were to be a heading or a table.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from markdown_it import MarkdownIt
+from markdown_it.rules_block.table import escapedSplit
+from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+from site_build.markup.blocks import Reading
+from site_build.text import shorten
+
+_SIGNS: Final = ("~", "<", "==", "[[", "{{", "{%")
+"""Of which a text holds one if something in it may be a fault."""
+_MARKS: Final = re.compile("[\U000f0000-\U0010fffd]")
+"""Those of a check, which tell where each part was written."""
+_LITERAL: Final = re.compile(
+    r"<(?P<end>/?)(?:code|pre|kbd|samp|tt|script|style|textarea|svg|math)\b", re.IGNORECASE
+)
+"""Elements whose content is shown as it is, or not as prose."""
+_TILDES: Final = re.compile(r"(?<!~)~~?(?!~)")
+
+
+class Fault(NamedTuple):
+    """Something that an author has to fix."""
+
+    line: int
+    """Of the text, from 0."""
+    message: str
+    at: str = ""
+    """What was written there, or how it begins; empty: the line as a whole."""
+
+
+class FaultFinder:
+    """Goes through what markdown-it-py has found in texts; make one and use it for many."""
+
+    def __init__(self) -> None:
+        self._inline = MarkdownIt("commonmark")
+        self._inline.use(dollarmath_plugin, allow_labels=False, allow_digits=False)
+        self._inline.inline.ruler.enableOnly(
+            ["text", "escape", "backticks", "link", "autolink", "html_inline", "math_inline"]
+        )
+        self._inline.core.ruler.disable("text_join")  # it takes what is escaped for prose
+
+    def find(self, reading: Reading) -> Iterator[Fault]:
+        """Yield the faults of one text."""
+        for before, token in pairwise([Token("", "", 0), *reading.tokens]):
+            start, end = token.map or (0, 0)
+            if token.type == "fence":
+                yield from _examine_fence(token, start, end)
+            if token.type in {"inline", "html_block"} and any(
+                sign in token.content for sign in _SIGNS
+            ):
+                prose = self._read_inline(token.content, reading.names)
+                yield from _find_foreign(prose, start)
+                yield from _find_struck(prose, start)
+            if before.type == "paragraph_open":
+                lines = _MARKS.sub("", token.content).split("\n")
+                yield from _find_lost_blocks([line.strip() for line in lines], start)
+
+    def _read_inline(self, text: str, names: dict[str, object]) -> str:
+        """Return what is prose; a `*` stands for code, a tag, a formula or an escaped sign."""
+        shown = ""
+        is_literal = False
+        for token in self._inline.parseInline(text, names)[0].children or ():
+            if token.type == "html_inline" and (tag := _LITERAL.match(token.content)):
+                is_literal = not tag["end"]
+            piece = (token.content or "\n") if token.type in {"text", "softbreak"} else "*"
+            is_shortcode = token.type == "html_inline" and shown.endswith("{{")
+            shown += token.content if is_shortcode else "*" if is_literal else piece
+        return shown
+
+
+def _examine_fence(token: Token, start: int, end: int) -> Iterator[Fault]:
+    if end - start - 2 != token.content.count("\n"):  # a last line is beside those of the code
+        sign = shorten(token.markup, 20)
+        yield Fault(start, f"this code block is never closed; add {sign} below it")
+    if token.info.split()[:1] == ["mermaid"]:
+        yield Fault(
+            start,
+            "GitHub draws this diagram, and here it is shown as code; "
+            "show a picture of it, or call the block `text`",
+        )
+
+
+def _find_struck(prose: str, line: int) -> Iterator[Fault]:
+    """Yield where one tilde on each side strikes text through on GitHub (GFM 0.29, section 6.5)."""
+    opened: dict[str, int] = {}
+    for tildes in _TILDES.finditer(prose):
+        start, end, sign = tildes.start(), tildes.end(), tildes[0]
+        before, after = prose[max(0, start - 1) : start], prose[end : end + 1]
+        if sign in opened and _touches(before, after):
+            if sign == "~":
+                yield Fault(
+                    line + prose.count("\n", 0, opened[sign]),
+                    "this is text that is struck through on GitHub and not here; "
+                    "write two tildes on each side of it",
+                )
+            opened.clear()
+        elif _touches(after, before):
+            opened[sign] = start
+
+
+def _touches(inner: str, outer: str) -> bool:
+    """Return whether a sign that has `inner` and `outer` beside it belongs to the inner one."""
+    return bool(inner) and not inner.isspace() and (inner.isalnum() or not outer.isalnum())
+
+
+_FOREIGN = re.compile(
+    r"(?<![\w=<>!+*/-])(?P<mark>==[^\s=>](?:[^=\n]*[^\s=])?==)(?![\w=])"
+    r"|(?<!\w)(?P<wiki>!?\[\[[^\W\d_](?:[^\[\]\n]*[^\s\[\]])?\]\])(?![\[(])"
+    r"|(?P<tag>(?:(?<!\$)\{\{(?![%<]?\s*(?:/|end\b))(?:[^{}]|\}(?!\}))+\}\}"
+    r"|\{%(?!-?\s*(?:/|end))[^%{}]+%\})+)"
+)
+"""A marked word, a wiki link, tags of templates; tags that end something are left out."""
+_FIXES = {
+    "mark": "write `<mark>` and `</mark>`",
+    "wiki": "write `[words](other-post.md)`, for a picture `![what it shows](../images/file.png)`",
+    "tag": "this site fills in no tags of other programs; write what it stands for, or put it "
+    "between backticks",
+}
+_TABLE = "this is no table, but shown as typed"
+_HEADING = re.compile(r"(#{2,6}(?=[\w*`\"(\[])|#(?=[^\W\d_][^#]*$)).*")
+_ROW = re.compile(r"\|.*[^\\|\s].*(?<!\\)\|")
+_HYPHENS = re.compile(r"(?=[^|]*\|)\|? *:?-+:? *(?:\| *:?-+:? *)*\|?")
+
+
+def _find_foreign(prose: str, line: int) -> Iterator[Fault]:
+    """Yield what is meant for other programs in the prose of a block that begins on `line`."""
+    for found in _FOREIGN.finditer(prose):
+        typed = shorten(" ".join(found[0].split()))
+        message = f"`{typed}` stays as it was typed; {_FIXES[found.lastgroup or '']}"
+        at = line + prose.count("\n", 0, found.start())
+        yield Fault(at, message, re.split(r"[*\n]", found[0], maxsplit=1)[0])
+
+
+def _find_lost_blocks(lines: Sequence[str], start: int) -> Iterator[Fault]:
+    """Yield headings and tables that are none, in the lines of a paragraph that begins at `start`.
+
+    Of a table the first fault is enough.
+    """
+    for number, line in enumerate(lines, start):
+        heading = _HEADING.fullmatch(line)
+        if heading and (len(heading[1]) > 1 or len(lines) == 1):
+            fix = f"write a blank behind `{heading[1]}`, or `\\#` for a mere sign"
+            yield Fault(number, f"`{shorten(line)}` is no heading, but shown as typed; {fix}", line)
+    for number, (above, line) in enumerate(zip(["", *lines], [*lines, ""], strict=True), start):
+        columns = len(escapedSplit(re.sub(r"^\||(?<!\\)\|$", "", above)))
+        fix = f"write `|{'---|' * columns}`" if above else "write one there"
+        if _HYPHENS.fullmatch(line):
+            what = "not as many columns as the row" if above else "no row of headings"
+            yield Fault(number, f"{_TABLE}: this line has {what} right above it; {fix}", line)
+            return
+        if columns > 1 and _ROW.fullmatch(above) and (_ROW.fullmatch(line) or len(lines) == 1):
+            what = f"no line of hyphens is below the first row; {fix} there"
+            yield Fault(number - 1, f"{_TABLE}: {what}", above)
+            return
