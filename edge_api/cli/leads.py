@@ -103,7 +103,9 @@ async def _mark(store: Store, arguments: Arguments) -> None:
     values = {name: value for name, value in given.items() if value is not None}
     if not values:
         raise Problem("invalid", "Give --status or --notes")
-    changed = await Rows(store, system_clock).update(LEADS, {"id": arguments.id}, values, OPERATOR)
+    changed = await Rows(store, system_clock).update(
+        LEADS, {"id": list(arguments.id)}, values, OPERATOR
+    )
     if len(changed) < len(set(arguments.id)):
         raise _missing(next(iter(set(arguments.id) - {row["id"] for row in changed})))
     print(f"{len(changed)} lead{'s' * (len(changed) != 1)} changed")

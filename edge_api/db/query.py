@@ -142,8 +142,9 @@ Where = tuple[Filter, ...]
 
 
 def where_id(row_id: str) -> Where:
-    """Return the condition of the row with this id."""
-    return (Filter("id", "eq", row_id),)
+    """Return the condition of the row with this id; what cannot be an id is that of none."""
+    is_text = row_id.isascii() and row_id.isprintable()
+    return (Filter("id", "eq", row_id if is_text else ""),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,9 +315,11 @@ async def read_first(store: Store, query: Read) -> Row | None:
 
 
 async def find_row(store: Store, table: Table, key: str | None, *where: Filter) -> Row | None:
-    """Return the row of a key as a person or an address has it, if there is one that matches."""
+    """Return the row with a key that was typed or stood in an address, or None."""
+    if key is None:
+        return None
     try:
-        value = PARSERS[table.columns[table.key].kind](key or "")
+        value = PARSERS[table.columns[table.key].kind](key)
     except ValueError:
         return None
     return await read_first(store, Read(table, where=(Filter(table.key, "eq", value), *where)))

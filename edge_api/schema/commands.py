@@ -26,7 +26,19 @@ Sections: TypeAlias = Mapping[str, Mapping[str, tuple[str, str, str]]]
 """Commands by heading and name: a module, a summary, and an example's words."""
 PATH: Final = click.Path(path_type=Path)
 JSON: Final = click.Option(["--json"], is_flag=True, help="print JSON")
-FOLDER: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+
+
+class _Folder(click.Path):
+    """A folder that is there."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Path:
+        """Return its path. Raises BadParameter."""
+        if not Path(value).is_dir():
+            self.fail(f"there is no folder {str(value)!r}; make it, or name another", param, ctx)
+        return Path(value)
+
+
+FOLDER: Final = _Folder(path_type=Path)
 Value = TypeVar("Value")
 
 

@@ -74,16 +74,21 @@ def analyse(document: Document, dialect: Dialect = HOUSE) -> tuple[Facts, Conver
     places = Places(document.markdown, first)
     if excess := find_excess(document.markdown):
         return _refuse(path, *places.locate(excess[0]), excess[1])
-    marked = Marked(document.markdown)
-    try:
-        conversion = convert(document, marked.text, dialect)
-    except TooDeepError as refusal:
-        return _refuse(path, first + refusal.line, 1, f"{refusal}; flatten them")
-    except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
-        what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
-        return _refuse(path, first, 1, f"the converter cannot take the text ({what}); rewrite it")
-    page = LexborHTMLParser(conversion.html)
-    facts = _Analyzer(document, places, marked).examine(page, conversion)
+    for everywhere in (False, True):
+        marked = Marked(document.markdown, everywhere=everywhere)
+        try:
+            conversion = convert(document, marked.text, dialect)
+        except TooDeepError as refusal:
+            return _refuse(path, first + refusal.line, 1, f"{refusal}; flatten them")
+        except Exception as refusal:  # noqa: BLE001 - a bug of the converter is a defect of the build
+            what = f"{type(refusal).__name__}: {shorten(str(refusal))}"
+            what = f"the converter cannot take the text ({what}); rewrite it"
+            return _refuse(path, first, 1, what)
+        analyzer = _Analyzer(document, places, marked)
+        facts = analyzer.examine(LexborHTMLParser(conversion.html), conversion)
+        # A link without a mark stands in what was taken for code: it would be no link to the site.
+        if not analyzer.has_lost:
+            break
     plain = clean(conversion, marked) or convert(document, document.markdown, dialect)
     if "<" in document.markdown:  # what Markdown makes by itself is balanced
         plain = replace(plain, html=show_plates(repair(plain.html), dialect.site_url, plays=True))
@@ -107,6 +112,8 @@ class _Analyzer:
     level: int = 1
     """Of the heading passed last; the page's title is the first."""
     headings: int = 0
+    has_lost: bool = False
+    """Whether an address of the site bears no mark."""
 
     def examine(self, page: LexborHTMLParser, conversion: Conversion) -> Facts:
         """Walk over the page that a text was converted to, in the order in which it is read."""
@@ -206,6 +213,7 @@ class _Analyzer:
                 at = self.document.markdown.find(value) if _OUTSIDE.match(value) else -1
                 offset = None if at < 0 else at
             if name not in node.attributes or offset is None:
+                self.has_lost |= bool(value and not re.match(r"#|[a-z][a-z0-9+.-]*:|//", value))
                 continue
             parent = node.parent if node.tag == "source" else None
             played = parent.tag if parent and parent.tag != "picture" else node.tag

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from site_build.markup.blocks import find_fenced
 from site_build.markup.convert import Conversion
 from site_build.text import shorten
 
@@ -61,19 +62,22 @@ _TICKS = re.compile(r"`+|\n(?=[ \t]*\n)")
 
 
 class Marked:
-    """A text with its marks, and the way back from a mark to its offset in the text."""
+    """A text with its marks, and the way back from a mark to its offset in the text.
 
-    def __init__(self, text: str) -> None:
+    Code bears none, as they would alter what is shown; with `everywhere` it does too.
+    """
+
+    def __init__(self, text: str, *, everywhere: bool = False) -> None:
         self._offsets: list[int] = []
         self.attributes = 0
         """How many of the marks are attributes."""
         altered = _FOREIGN.search(text) is not None
         text = _FOREIGN.sub("\ufffd", text)
         self.prose = blank_code(text)
-        """The text without its code, in which marks would alter what is shown."""
+        """The text without what looks like code."""
         pieces = []
         done = 0
-        for place in _PLACES.finditer(self.prose):
+        for place in _PLACES.finditer(text if everywhere else blank_fences(text)):
             at = place.start(place.lastgroup or 0)
             pieces += [text[done:at], self._make(place)]
             done = at
@@ -116,6 +120,16 @@ def blank_code(markdown: str) -> str:
             pieces += [text[at:start], _NOT_ENDS.sub("x", text[start:end])]
             at = end
     return "".join(pieces) + text[at:]
+
+
+def blank_fences(text: str) -> str:
+    """Return the text with blanks for code between fences at the beginning of lines."""
+    pieces, done = [], 0
+    for fenced in find_fenced(text):
+        code = text[fenced.code : fenced.code_end]
+        pieces += [text[done : fenced.code], _NOT_ENDS.sub(" ", code)]
+        done = fenced.code_end
+    return "".join([*pieces, text[done:]])
 
 
 def _pair_ticks(text: str) -> Iterator[tuple[int, int]]:
@@ -311,7 +325,7 @@ _PAIRS = {
 
 def find_excess(markdown: str) -> tuple[int, str] | None:
     """Return the offset of the first thing that is too much, and what to do, or None."""
-    text = blank_code(markdown)
+    text = blank_fences(markdown)
     return (
         next(filter(None, (_count(text, *each) for each in _COUNTED)), None)
         or _weigh(text, "<", re.compile(r"(?P<open><)|>"), 0)

@@ -85,15 +85,24 @@ class Font:
 def read_font(file: Path) -> Font:
     """Return the font in a file, with the others of its folder, by name, as its fallbacks.
 
-    Raises OSError when one cannot be read.
+    Raises OSError when one cannot be read; a fallback that is no font is left out.
     """
     others = sorted(each for each in file.parent.glob("*.[ot]tf") if each != file)
     main, *fallbacks = (
         Font(data, hashlib.sha256(data).hexdigest())
         for data in (each.read_bytes() for each in (file, *others))
     )
+    fallbacks = [each for each in fallbacks if _is_font(each)]
     digests = " ".join(each.digest for each in (main, *fallbacks))
     return Font(main.data, hashlib.sha256(digests.encode()).hexdigest(), tuple(fallbacks))
+
+
+def _is_font(font: Font) -> bool:
+    try:
+        open_font(font, _SMALL)
+    except OSError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, slots=True)

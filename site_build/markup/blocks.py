@@ -6,10 +6,9 @@ are footnotes' places, attribute lists and contents.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import escape
 from itertools import pairwise
-from textwrap import indent
 from typing import Any, Final, NamedTuple
 from xml.etree.ElementTree import Element, SubElement
 
@@ -31,6 +30,8 @@ _INDENT: Final = 4
 _ALERT: Final = re.compile(r"\[!(note|tip|important|warning|caution)\] *(?:\n|\Z)", re.IGNORECASE)
 _HOLDER: Final = re.compile(r"<([A-Za-z][\w-]*)(?=\s)[^<>]*\smarkdown(?=[\s=>])")
 """A tag that says that Markdown stands within its element, which Python-Markdown alone reads so."""
+_FENCE: Final = re.compile(r"`{3,}|~{3,}")
+_FENCE_LINE: Final = re.compile(r"^(?:(`{3,})([^`\n]*)|(~{3,})(.*))$", re.MULTILINE)
 _CODE: Final = re.compile(r"(?<![`\\])(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
 _PIPE: Final = re.compile(r"(?<!\\)\|")
 _PLUGINS: Final = {
@@ -87,21 +88,48 @@ class _Reader(MarkdownIt):
         return True
 
 
+class Fenced(NamedTuple):
+    """Code between fences at the beginning of lines, by offsets in a text."""
+
+    start: int
+    code: int
+    code_end: int
+    end: int
+    info: str
+
+
+def find_fenced(text: str) -> Iterator[Fenced]:
+    """Yield the code between fences at the beginning of lines; one without its end is left out."""
+    fence, opening = "", None
+    for line in _FENCE_LINE.finditer(text):
+        run, info = line[1] or line[3], line[2] or line[4] or ""
+        if opening is None:
+            fence, opening = run, line
+        elif run.startswith(fence) and not info.strip():
+            said = (opening[2] or opening[4] or "").strip()
+            yield Fenced(opening.start(), opening.end() + 1, line.start(), line.end(), said)
+            opening = None
+
+
 def _hold(state: StateBlock, start: int, end: int, silent: bool) -> bool:  # noqa: FBT001
     """Read an element that holds Markdown, beyond blank lines, as one block of HTML."""
     line = state.src[state.bMarks[start] + state.tShift[start] : state.eMarks[start]]
     found = _HOLDER.match(line) if html_block(state, start, end, silent=True) else None
     if found is None or silent:
         return found is not None
-    after = start + 1
+    tags, level, fence = re.compile(rf"<(/?){found[1]}(?![\w-])", re.IGNORECASE), 0, ""
+    after = start
     while after < end and (state.isEmpty(after) or state.sCount[after] >= state.blkIndent):
+        line = state.src[state.bMarks[after] + state.tShift[after] : state.eMarks[after]]
         after += 1
-    text, level = state.getLines(start, after, state.blkIndent, keepLastLF=True), 0
-    for tag in re.finditer(rf"<(/?){found[1]}(?![\w-])", text, re.IGNORECASE):
-        level += -1 if tag[1] else 1
-        if not level:
-            after = start + text.count("\n", 0, tag.end()) + 1
-            break
+        if fence:  # tags in code end nothing
+            fence = "" if line.rstrip() == fence else fence
+        elif opening := _FENCE.match(line):
+            fence = opening[0]
+        else:
+            level += sum(-1 if tag[1] else 1 for tag in tags.finditer(line))
+            if level <= 0:
+                break
     state.line = after
     token = state.push("html_block", "", 0)
     token.map = [start, after]
@@ -206,8 +234,9 @@ class Blocks(BlockProcessor):
                 around.pop()
             elif token.type == "code_block":
                 depth = sum(each.tag in {"ol", "ul"} for each in around)
-                code = indent(_read_code(token, reading, depth), " " * _INDENT)
-                self._add_text(parent, code, is_tight=False)
+                code = _read_code(token, reading, depth).split("\n")
+                indented = "\n".join(f"{' ' * _INDENT}{line}" for line in code)
+                self._add_text(parent, indented, is_tight=False)
             elif token.type != "inline":
                 self._add_leaf(parent, token)
             elif before.type == "paragraph_open":
@@ -252,7 +281,13 @@ class Blocks(BlockProcessor):
             text = text[alert.end() :]
         if "\n<" in f"\n{text}":  # more elements are blocks here than on GitHub
             text = "\n".join(self._html.run(text.split("\n"))).strip("\n")
+        terms = self._extensions.get("deflist")
+        if terms and terms.test(parent, text):  # several of one definition
+            terms.run(parent, [text])
+            return
         outer, self._given = self._given, text.split("\n\n")
+        # Behind code it would be a part of its element, which is made anew without it.
+        is_tight = is_tight and not (len(parent) and parent[-1].tag == "pre")
         self.parser.state.set("list" if is_tight else "paragraph")
         self.parser.parseBlocks(parent, self._given)
         self.parser.state.reset()
@@ -269,9 +304,16 @@ class Blocks(BlockProcessor):
             self._md.references.setdefault(name, (token.meta["url"], token.meta["title"]))
             return
         if token.type == "html_block" and _HOLDER.search(content):
-            lines = self._html.run(self._fences.run(content.split("\n")))
-            self.parser.parseChunk(parent, "\n".join(lines))
-            return
+            pieces, done = [], 0
+            for fenced in find_fenced(content):
+                code = content[fenced.code : fenced.code_end]
+                pieces += [content[done : fenced.start], self._make_code(fenced.info, code)]
+                done = fenced.end
+            text = "".join([*pieces, content[done:]])
+            text = "\n".join(self._html.run(text.split("\n")))
+            if text != content:  # else it is an element that Python-Markdown leaves as it is
+                self._parse_inside(parent, text, token.map[0] if token.map else 0)
+                return
         if token.type == "html_block":
             made = self._md.htmlStash.store(content)
         elif token.type == "math_block" or token.info.strip() == "math":
@@ -280,6 +322,13 @@ class Blocks(BlockProcessor):
             made = self._make_code(token.info.strip(), token.content)
         self._add_text(parent, made, is_tight=parent.tag in {"li", "dd"})
 
+    def _parse_inside(self, parent: Element, text: str, line: int) -> None:
+        """Make the blocks within an element that begins at `line`; raises TooDeepError."""
+        try:
+            self.parser.parseChunk(parent, text)
+        except TooDeepError as refusal:
+            raise TooDeepError(line + refusal.line) from None
+
     def _make_code(self, info: str, code: str) -> str:
         """Return what stands for a block of code; `info` stands behind the opening fence.
 
@@ -287,7 +336,8 @@ class Blocks(BlockProcessor):
         """
         title, opening = _read_info(info)
         fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", code))])
-        text = f"{fence}{opening}\n{code}{fence}"
+        ended = code if code.endswith("\n") or not code else f"{code}\n"
+        text = f"{fence}{opening}\n{ended}{fence}"
         (placeholder,) = filter(None, self._fences.run(text.split("\n")))
         if title:
             stash = self._md.htmlStash.rawHtmlBlocks

@@ -88,7 +88,7 @@ FAULTS = [
     ("leads", "rowid", "eq.1", "42703"),
     ("leads", "oid", "eq.1", "42703"),
     ("leads", "_rowid_", "eq.1", "42703"),
-    ("leads", '"name"', "eq.1", "42703"),
+    ("leads", '"name"', "eq.1", "PGRST100"),
     ("leads", "name--", "eq.1", "42703"),
     ("leads", "", "eq.1", "42703"),
     ("leads", "or", "(name.eq.1,name.eq.2)", "PGRST100"),

@@ -189,7 +189,7 @@ async def test_a_target_without_a_path_is_the_root(make_edge: Any) -> None:
                     line = method + b" " + target + b" HTTP/1.1\r\nHost: x\r\n\r\n"
                     told.append((await connection.ask(line)).status)
 
-    assert told[0] == told[1] != 501
+    assert 501 not in told[:2]
     assert told[2:] == [204, 204, 501, 501]
 
 

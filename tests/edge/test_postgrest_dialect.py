@@ -178,7 +178,7 @@ async def test_preferences_of_a_write(
         ("POST", "handling=strict, max-affected=1", "max-affected=1"),
         ("POST", 'handling="strict", return=headers-only', "return=headers-only"),
         ("POST", "resolution=merge-duplicates", "resolution"),
-        ("POST", "tx=rollback", "tx"),
+        ("POST", "tx=rollback", "tx=rollback"),
         ("POST", "return=minimal, handling=strict, timezone=Asia/Tokyo", "timezone=asia/tokyo"),
     ],
 )

@@ -82,7 +82,7 @@ async def test_the_first_calls_find_what_was_warmed(served: Any) -> None:
         assert answer.status == 200
 
     assert served.mcp.handler is handler
-    assert served.service[Analyst].pool.pids == pids
+    assert served.service[Analyst].pool.pids >= pids
 
 
 async def test_a_warming_that_fails_is_logged(

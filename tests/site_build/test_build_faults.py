@@ -309,12 +309,12 @@ def test_a_place_that_cannot_be_written_is_told(desk: Desk, output: str) -> None
 
 
 def test_a_missing_content_folder_is_told(desk: Desk, tmp_path: Path) -> None:
-    """A folder that is not there ends the build with one sentence."""
+    """A folder that is not there ends the build with a sentence, and where help is."""
     done = run_build(Desk(tmp_path / "nowhere", desk.output))
 
     assert done.returncode == 2
     assert "nowhere" in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert done.stderr.count("\n") == 2
     with pytest.raises(BuildError, match="nowhere is not there"):
         build(Desk(tmp_path / "nowhere", desk.output).order())
 

@@ -703,3 +703,73 @@ def test_near_slugs_are_those_of_a_search_through_all(slugs: list[str], slug: st
     )
 
     assert NearSlugs(slugs).find(slug) == tuple(near)[:200]
+
+
+LINK = "[l](/a/)"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"N.[^1]\n\n[^1]: ```\n    x\n    ```\n\n{LINK}",
+        f"> ```\n> code\n\n{LINK}",
+        f"- ```\n  code\n\n{LINK}",
+        f"    ```python\n\n{LINK}",
+        f"term\n: ```\n  x\n  ```\n\n{LINK}",
+        f"~~~ a`b\nx\n~~~\n\n{LINK}",
+        f"<pre>\n```\n</pre>\n\n{LINK}",
+        f"$$\n```\n$$\n\n{LINK}",
+        f"<!--\n```\n-->\n\n{LINK}\n\n```\nx\n```\n",
+        f"- Press the ` key\n- see {LINK}\n- or the ` key",
+        f"|a|b|c|\n|-|-|-|\n| ` | {LINK} | x |\n| ` | x | y |",
+    ],
+)
+def test_no_link_is_taken_for_code(text: str) -> None:
+    """Whatever looks like a fence before it: what drafts show is withheld by such links."""
+    facts, _ = analyse(replace(PLAIN, markdown=text))
+    assert [each.address for each in facts.references] == ["/a/"]
+
+
+@pytest.mark.parametrize("before", ["> ```\n\n", "Note.[^1]\n\n[^1]: ```\n    x\n    ```\n\n"])
+def test_what_looks_like_code_hides_no_excess(before: str) -> None:
+    """A text that would take minutes is refused at once."""
+    facts, html = analyse(replace(PLAIN, markdown=before + "[" * 8000))
+    assert html is None
+    assert "too many `[` stand open" in facts.notes[0].message
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("<img markdown src='a.png' alt='x'>", "<img markdown src='a.png' alt='x'>"),
+        ("<span markdown>\n*x*\n</span>", "<span markdown>\n*x*\n</span>"),
+        ("<div markdown>\n\n```\nfoo\n\n</div>", "<code>foo\n</code>"),
+        (
+            "<div markdown>\n\n```html\n</div>\n```\n\n*a*\n\n</div>\n\n*b*",
+            "<p><em>a</em></p>\n</div>\n<p><em>b</em></p>",
+        ),
+        ("    a\x0cb\u2028c", "<code>a\x0cb\u2028c\n</code>"),
+        ("1. R:\n\n       make\n\n   ```\n   kept\n   ```\n", "<code>kept\n</code>"),
+        ("-     code\n  kept", "<p>kept</p>"),
+        (
+            (
+                '<details markdown="1">\n\n```python title="a.py"\nx\n```\n\n'
+                "b\n\n```c,d\ny\n```\n\n</details>"
+            ),
+            "<p>b</p>",
+        ),
+        ("Apple\nApples\n:   A fruit.", "<dt>Apple</dt>\n<dt>Apples</dt>"),
+    ],
+)
+def test_nothing_of_a_block_is_lost(text: str, shown: str) -> None:
+    """What Python-Markdown leaves as it is stays, and tags in code end no element."""
+    _, html = analyse(replace(PLAIN, markdown=text))
+    assert html is not None
+    assert shown in html.html
+
+
+def test_a_line_within_an_element_is_named() -> None:
+    """Blocks that are nested too deeply there are refused at their own line."""
+    text = "a\n\n<div markdown>\n\n" + "> " * 70 + "x\n\n</div>"
+    facts, _ = analyse(replace(PLAIN, markdown=text))
+    assert [note.line - PLAIN.body_line for note in facts.notes] == [4]

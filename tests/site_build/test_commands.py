@@ -171,7 +171,7 @@ def test_settings_from_the_environment_and_a_file(content: Path, run: Run) -> No
     (folder / ".env").write_text("CONTENT_DIR=nowhere\n")
     found = {"CONTENT_DIR": "content"}
 
-    assert "Directory 'nowhere' does not exist" in run("check", cwd=folder).err
+    assert "there is no folder 'nowhere'; make it, or name another" in run("check", cwd=folder).err
     assert run("check", cwd=folder, settings=found).out == "0 errors, 0 warnings in 1 file\n"
     assert run("check", "--content", "elsewhere", cwd=folder, settings=found).status == 2
 
@@ -337,18 +337,18 @@ def test_build_on_a_terminal(content: Path) -> None:
         (["check", "--jobs", "two"], "Invalid value for '--jobs': 'two' is not a valid integer"),
         (
             ["check", "--content", "/nowhere"],
-            "Invalid value for '--content': Directory '/nowhere'",
+            "Invalid value for '--content': there is no folder '/nowhere'",
         ),
         (
             ["build", "--content", "/nowhere"],
-            "Invalid value for '--content': Directory '/nowhere'",
+            "Invalid value for '--content': there is no folder '/nowhere'",
         ),
         (["check", "--strikt"], "No such option '--strikt'. Did you mean '--strict'?"),
         (["new"], "Missing argument 'TITLE'"),
         (["new", " "], "Invalid value for 'TITLE': the title is empty; write one"),
         (
             ["new", "a", "--content", "/nowhere"],
-            "Invalid value for '--content': Directory '/nowhere'",
+            "Invalid value for '--content': there is no folder '/nowhere'",
         ),
     ],
 )

@@ -133,9 +133,9 @@ def test_files_that_cannot_be_read_are_owned_up_to(full_desk: Desk) -> None:
     [["nonsense"], ["stale", "--older-than", "-1"], ["stale", "--older-than", "soon"], ["post"]],
 )
 def test_a_question_that_makes_no_sense_is_refused(empty_desk: Desk, words: list[str]) -> None:
-    """One sentence, and status 2."""
+    """One sentence and where help is, and status 2."""
     done = ask(empty_desk, *words)
 
     assert done.returncode == 2
     assert done.stdout == ""
-    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr.splitlines()) == 2

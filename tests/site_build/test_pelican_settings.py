@@ -112,8 +112,8 @@ def test_content_and_settings_are_named(desk: Path) -> None:
     assert (desk / "texts" / "posts" / "one-more.md").is_file()
 
     done = run(*command, "check", "--settings", "here.py", "--content", "none", cwd=desk)
-    assert (done.returncode, "Directory 'none' does not exist" in done.stderr) == (2, True)
+    assert (done.returncode, "there is no folder 'none'; make it" in done.stderr) == (2, True)
     done = run(*command, "check", "--settings", "there.py", "--content", "texts", cwd=desk)
     assert (done.returncode, "there is no settings file" in done.stderr) == (2, True)
     done = run(*command, "check", cwd=desk)
-    assert (done.returncode, "Directory 'content' does not exist" in done.stderr) == (2, True)
+    assert (done.returncode, "there is no folder 'content'; make it" in done.stderr) == (2, True)

@@ -405,7 +405,7 @@ def test_a_port_in_use_is_a_sentence(desk: Desk) -> None:
         (["--port", "70000"], "70000 is not in the range 0<=x<=65535"),
         *in_ci(
             (["--host", "no.such.host.invalid"], "there is no host 'no.such.host.invalid' here"),
-            (["--content", "/nowhere"], "Directory '/nowhere' does not exist"),
+            (["--content", "/nowhere"], "there is no folder '/nowhere'; make it"),
         ),
     ],
 )

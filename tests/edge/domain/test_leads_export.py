@@ -62,3 +62,21 @@ def test_all_leads_are_exported(
     assert (len(keys), keys) == (count, sorted(set(keys), reverse=True))
     if count == COUNT:
         assert "'=1+1" in {row["name"] for row in rows}
+
+
+def test_leads_are_marked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One or several, with status and notes, as the page for operators says."""
+    environment = {"DATABASE_URL": f"sqlite:///{tmp_path}/edge.db"}
+    monkeypatch.setenv("DATABASE_URL", environment["DATABASE_URL"])
+    assert main(["migrate"]) == 0
+    asyncio.run(fill(environment))
+    capsys.readouterr()
+    assert main(["leads", "export", "--search", "n000"]) == 0
+    ids = [row["id"] for row in csv.DictReader(io.StringIO(capsys.readouterr().out, newline=""))]
+
+    assert main(["leads", "mark", ids[0], "--status", "contacted", "--notes", "Called."]) == 0
+    assert capsys.readouterr().out == "1 lead changed\n"
+    assert main(["leads", "mark", *ids[:3], "--status", "won"]) == 0
+    assert capsys.readouterr().out == "3 leads changed\n"
