@@ -178,6 +178,8 @@ class Identity:
     addresses: Addresses = HOUSE
     portrait: str = ""
     """The author's picture, by its path in the content folder; empty: none."""
+    edge_image: str = ""
+    """The picture on the fore-edge, likewise; empty: the newest photograph, or a landscape."""
 
     def absolute(self, path: str) -> str:
         """Return the absolute URL of a path of the site, in ASCII."""

@@ -120,6 +120,25 @@ def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
     return Series(part.series, part.number, len(part.posts), shown, first + 1)
 
 
+_NOTE = re.compile(r'<li id="fn-([^"]+)">\s*<p>((?:(?!<p\b).)*?)</p>\s*</li>', re.DOTALL)
+"""A footnote of one paragraph."""
+_BACK = re.compile(r'(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>', re.DOTALL)
+
+
+def add_sidenotes(html: str) -> str:
+    """Return HTML with each footnote of one paragraph also behind the first mark that names it.
+
+    A style sheet shows it in one place or the other.
+    """
+    for name, text in _NOTE.findall(html):
+        note = f'<span class="sidenote">{_BACK.sub("", text)}</span>'
+        before, mark, after = html.partition(f'<sup id="fnref-{name}">')
+        inside, end, rest = after.partition("</sup>")
+        html = f"{before}{mark}{inside}{end}{note if end else ''}{rest}"
+        html = html.replace(f'<li id="fn-{name}">', f'<li id="fn-{name}" class="beside">')
+    return html
+
+
 class _Light:
     """What posts and pages have in common."""
 
@@ -198,7 +217,9 @@ class _Light:
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
         html = self._texts.read(self.document).conversion.html
-        return self._gallery.make_responsive(html, self.document.address, self.source_path)
+        return self._gallery.make_responsive(
+            add_sidenotes(html), self.document.address, self.source_path, enlarges=True
+        )
 
     @_content.setter
     def _content(self, html: str) -> None:
@@ -266,13 +287,16 @@ class Article(_Light, PelicanArticle):  # type: ignore[misc]
         later: Neighbour | None,
         series: Series | None,
         related: tuple[Neighbour, ...],
+        in_tag: Neighbour | None = None,
     ) -> None:
+        """`in_tag` is the post before this one in its first tag."""
         self._describe(document, context)
         self.template = "article"
         self.prev_article, self.next_article = earlier, later
-        self.series, self.related = series, related
+        self.series, self.related, self.next_in_tag = series, related, in_tag
         place = series and (series.name, series.number, series.count, len(series.shown))
-        self._set_digest_parts(place, (earlier, later, *(series.shown if series else ()), *related))
+        linked = (earlier, later, in_tag, *(series.shown if series else ()), *related)
+        self._set_digest_parts(place, linked)
 
 
 class Page(_Light, PelicanPage):  # type: ignore[misc]

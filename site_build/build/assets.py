@@ -30,8 +30,9 @@ from site_build.images.card import (
     draw_card,
     read_font,
 )
-from site_build.images.encode import encode
-from site_build.images.responsive import UNSHOWN
+from site_build.images.edge import PHOTOGRAPHS, crop, crop_key, paint
+from site_build.images.encode import Picture, encode
+from site_build.images.responsive import UNSHOWN, ImageSet, resolve
 from site_build.progress import Request
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
@@ -67,6 +68,29 @@ def list_cards(site: Site, font: Font) -> Iterator[Target]:
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
     for path, card in cards.items():
         yield ImageTarget(path, digest_card(card, font), partial(draw_card, card, font))
+
+
+def find_edge_picture(site: Site, images: ImageSet) -> Picture | None:
+    """Return the picture on the fore-edge: that of the settings, or the newest photograph."""
+    if site.identity.edge_image:
+        return images.pictures.get(site.identity.edge_image)
+    paths = (resolve(post.path, post.image) for post in site.posts if post.image)
+    found = (images.pictures.get(path) for path in paths)
+    return next((each for each in found if each and each.kind in PHOTOGRAPHS and each.still), None)
+
+
+def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target]:
+    """Yield the task for the picture on the fore-edge, or for the landscape in its place."""
+    if picture := find_edge_picture(site, content.image_set):
+        file = content.former.get(picture.path, folder / picture.path)
+        path = f"{addresses.EDGE}picture.webp"
+        yield ImageTarget(path, crop_key(picture), partial(crop, file, picture))
+        return
+    tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
+    hues = [choose_hue(tag.slug) for tag in tags[:7]]
+    for name, night in (("day", False), ("night", True)):
+        drawn = paint(site.identity.name, hues, night=night)
+        yield TextTarget(f"{addresses.EDGE}{name}.svg", drawn.encode())
 
 
 def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:

@@ -23,6 +23,7 @@ from site_build.build.assets import (
     find_withheld,
     list_cards,
     list_files,
+    list_painting,
     list_pictures,
 )
 from site_build.build.edge_templates import EdgeTemplates, find_edge_templates
@@ -317,6 +318,7 @@ class SiteBuild:
         # Pictures first, since they take longest.
         yield from list_pictures(folder, content, site)
         yield from list_cards(site, self.font) if self.font else ()
+        yield from list_painting(folder, content, site)
         yield from list_records(site, content.minutes)
         size = (site.identity.addresses.has_leaves and self._leaf_size) or len(site.posts)
         yield from list_outputs(site, size, content.image_set, self.texts)

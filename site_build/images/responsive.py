@@ -143,7 +143,7 @@ COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
 _IMAGE = re.compile("<img", re.IGNORECASE)
 _TOKEN = re.compile(
-    r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)"""
+    r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)|(?P<link></?a\b)"""
     r"""|<img\b(?P<rest>(?:[^<>"']|"[^"]*"|'[^']*')*+)>""",
     re.IGNORECASE,
 )
@@ -168,10 +168,19 @@ class ImageSet:
         return [*links, *((path, self.pictures[path].digest) for path in known)]
 
     def make_responsive(
-        self, html: str, page: str, document: str, *, offers_forms: bool = True
+        self,
+        html: str,
+        page: str,
+        document: str,
+        *,
+        offers_forms: bool = True,
+        enlarges: bool = False,
     ) -> str:
-        """Return a document's HTML with its links and images; dimensions alone without forms."""
-        images = _Images(page, self.pictures, offers_forms)
+        """Return a document's HTML with its links and images; dimensions alone without forms.
+
+        With `enlarges` a picture wider than the column opens at a press, without a script.
+        """
+        images = _Images(page, self.pictures, offers_forms, enlarges)
         for written, address in self.links.get(document, {}).items():
             for name in ("href", "src"):
                 html = html.replace(f'{name}="{escape(written)}"', f'{name}="{escape(address)}"')
@@ -211,11 +220,13 @@ class _Images:
     pictures: Mapping[str, Picture]
     offers_forms: bool
     """Whether images get lighter forms and say when to load, besides their dimensions."""
+    enlarges: bool
     seen: int = 0
     """Images so far."""
     in_comment: bool = False
     in_picture: bool = False
     """Within a `<picture>` of the author's own."""
+    in_link: bool = False
 
     def replace(self, token: re.Match[str]) -> str:
         if self.in_comment or token["comment"] or token["end"]:
@@ -223,6 +234,9 @@ class _Images:
             return token[0]
         if token["picture"]:
             self.in_picture = not token["picture"].startswith("</")
+            return token[0]
+        if token["link"]:
+            self.in_link = not token["link"].startswith("</")
             return token[0]
         found = _ATTRIBUTE.findall(token["rest"])
         image = {name.lower(): unescape(value.strip("\"'")) for name, value in reversed(found)}
@@ -236,7 +250,20 @@ class _Images:
         if not forms or picture is None:
             return written
         width = min(_read_width(image) or picture.width, COLUMN)
-        return f"<picture>{_offer(forms, width)}{written}</picture>"
+        shown = f"<picture>{_offer(forms, width)}{written}</picture>"
+        if not self.enlarges or self.in_link or picture.width <= COLUMN:
+            return shown
+        name, source = f"picture-{self.seen}", escape(image["src"])
+        said = "" if image.get("alt") else ' aria-label="Larger picture"'
+        large = (
+            f'<picture>{_offer(forms, picture.width)}<img src="{source}" alt="" loading="lazy" '
+            f'width="{picture.width}" height="{picture.height}"></picture>'
+        )
+        return (
+            f'<button type="button" class="enlarge" popovertarget="{name}"{said}>{shown}</button>'
+            f'<span class="enlarged" id="{name}" popover><button type="button" '
+            f'popovertarget="{name}" aria-label="Close">{large}</button></span>'
+        )
 
     def _load(self, image: dict[str, str]) -> dict[str, str]:
         """Return when to load: the first image at once, for it may be what a reader sees first."""

@@ -198,8 +198,14 @@ class _Text(Postprocessor):
         )
 
 
+_IN_A_ROW = (2, 3)
+"""Pictures of a paragraph that has nothing else."""
+
+
 def frame_images(root: Element) -> None:
     """Turn paragraphs that hold only a titled image into figures, the title into the caption.
+
+    Two or three images that are all of a paragraph stand in a row.
 
     A figure that the author wrote by hand stays as it is, its paragraphs too.
     """
@@ -210,6 +216,11 @@ def frame_images(root: Element) -> None:
             del image.attrib["title"]
             paragraph.tag = "figure"
             SubElement(paragraph, "figcaption").text = caption
+        images = paragraph.findall("img")
+        between = [paragraph.text, *(each.tail for each in images)]
+        is_row = len(images) == len(paragraph) in _IN_A_ROW
+        if is_row and not any((text or "").strip() for text in between):
+            paragraph.set("class", "pictures")
 
 
 def _find_only_image(parent: Element) -> Element | None:

@@ -7,6 +7,7 @@ generators that take a time with the square of the number of posts.
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partialmethod
+from itertools import pairwise
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -301,6 +302,12 @@ def _make_articles(
     linked = {post.path: make_neighbour(post, context.tags, context.zone) for post in site.posts}
     row = [None, *linked.values(), None]
     near = {path: [each for each in found if each in linked] for path, found in related.items()}
+    # Posts come newest first: the next to be read of a tag is the one behind.
+    following = {
+        (tag.slug, post.path): linked[before.path]
+        for tag in site.tags
+        for post, before in pairwise(tag.posts)
+    }
     return [
         Article(
             post,
@@ -308,6 +315,7 @@ def _make_articles(
             earlier=row[index + 2],
             later=row[index],
             series=make_series(site.parts[post.path], linked) if post.path in site.parts else None,
+            in_tag=following.get((site.tag_slugs[post.tags[0]], post.path)) if post.tags else None,
             related=tuple(
                 linked[path] for path in _choose_related(site, index, near.get(post.path, ()))
             ),

@@ -44,7 +44,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.unknown_names import note_unknown_names
 from site_build.addresses import CONTACT
-from site_build.build.assets import find_card
+from site_build.build.assets import find_card, find_edge_picture
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
@@ -120,6 +120,7 @@ def _equip(generator: Any) -> None:
     generator.context.update(  # not globals: a page that shows one of them is made anew with it
         menu=_make_menu(site, generator.settings),
         portrait=_show_portrait(build),
+        painting=_show_painting(build),
         has_contact=any(each.address == CONTACT for each in site.pages),
     )
     if generator.env.undefined is Undefined:
@@ -142,6 +143,18 @@ def _show_portrait(build: SiteBuild) -> Markup:
     path = given or next(of_about, "")
     image = f'<img src="/{quote(path)}" alt="" width="96">' if path in images.pictures else ""
     return Markup(images.make_responsive(image, "", ""))  # noqa: S704
+
+
+def _show_painting(build: SiteBuild) -> Markup:
+    """Return the image on the fore-edge, or two: for the day and the night. Raises BuildError."""
+    given, images = build.site.identity.edge_image, build.content.image_set
+    if given and given not in images.pictures:
+        raise BuildError(f"EDGE_IMAGE is {given!r}; name a picture of the content folder")
+    image = '<img{} src="/edge/{}" alt="" width="{}" height="1200">'.format
+    if find_edge_picture(build.site, images):
+        return Markup(image("", "picture.webp", 480))  # noqa: S704
+    day, night = image(' class="day"', "day.svg", 224), image(' class="night"', "night.svg", 224)
+    return Markup(day + night.replace("alt", 'loading="lazy" alt'))  # noqa: S704
 
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 from zoneinfo import ZoneInfo
 
 from pelican import settings as of_pelican  # type: ignore[import-untyped]
@@ -111,6 +111,10 @@ _OF_PELICAN: Mapping[str, Any] = {
 """What Pelican's own themes need besides, in a journal whose settings say nothing of it."""
 
 
+THEME_KEYS: Final = ("featured", "layout")
+"""Keys of heads that the theme asks for."""
+
+
 def load_settings(content: Path, site_url: str = "", **override: str) -> dict[str, Any]:
     """Return the journal's settings; raises BuildError for what cannot be honoured."""
     override |= {"PATH": os.fspath(content.absolute()), "SITEURL": site_url}
@@ -201,7 +205,7 @@ def read_rules(settings: Mapping[str, Any]) -> SourceRules:
         if set(said) != {"path"}:
             _refuse("EXTRA_PATH_METADATA", f"says more of {source!r} than its `path`; take it out")
         moved[source] = str(said["path"])
-    extra = tuple(settings.get("FRONT_MATTER_EXTRA", ()))
+    extra = THEME_KEYS + tuple(settings.get("FRONT_MATTER_EXTRA", ()))
     if taken := [
         name for name in extra if name.lower() in KEYS or name in _TAKEN or hasattr(Article, name)
     ]:
@@ -264,6 +268,7 @@ def identify(settings: Mapping[str, Any]) -> Identity:
         settings["DEFAULT_LANG"],
         _read_addresses(settings),
         settings.get("AUTHOR_PICTURE") or "",
+        settings.get("EDGE_IMAGE") or "",
     )
 
 

@@ -221,32 +221,38 @@ def test_a_post_begins_high_on_a_phone(journal: Journal, page_without_scripts: P
     assert box["y"] <= 420
 
 
-def test_a_book_is_taken_from_the_shelf_by_keyboard(journal: Journal, page: Page) -> None:
-    """The title of a book that has the focus is shown, and it leads to the post."""
+def test_a_leaf_moves_for_the_keyboard(journal: Journal, page: Page) -> None:
+    """Eight titles and a sentence of the newest post are in sight; a leaf leads to its post."""
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{journal.url}/")
-    book = page.locator(".shelf a").nth(1)
-    title = book.inner_text()
-    expect(book.locator("bdi")).to_have_css("opacity", "0")
-    page.locator(".shelf a").first.focus()
+    box = page.locator(".newest .prose").bounding_box()
+    assert box is not None
+    assert box["y"] + 30 <= 420
+    tops = [(each.bounding_box() or {"y": 801})["y"] for each in page.locator(".leaves a").all()]
+    assert sum(top + 40 <= 800 for top in tops) >= 7
+    leaf = page.locator(".leaves a").nth(1)
+    title = leaf.locator("bdi").inner_text()
+    page.locator(".leaves a").first.focus()
     page.keyboard.press("Tab")
-    expect(book.locator("bdi")).to_have_css("opacity", "1")
+    expect(leaf).not_to_have_css("translate", "none")
     page.keyboard.press("Enter")
 
     expect(page.locator("h1")).to_have_text(title)
 
 
-def test_a_book_is_taken_from_the_shelf_by_touch(journal: Journal, browser: Browser) -> None:
-    """On a phone the titles stand beside the books, which can be tapped."""
+def test_a_leaf_is_tapped(journal: Journal, browser: Browser) -> None:
+    """On a phone, where a sentence of the newest post is in sight too."""
     context = browser.new_context(
         viewport={"width": 360, "height": 780}, has_touch=True, is_mobile=True
     )
     page = context.new_page()
     page.goto(f"{journal.url}/")
-    book = page.locator(".shelf a").nth(1)
-    title = book.inner_text()
-    expect(book.locator("bdi")).to_be_visible()
-    book.tap()
+    box = page.locator(".newest .prose").bounding_box()
+    assert box is not None
+    assert box["y"] + 27 <= 420
+    leaf = page.locator(".leaves a").nth(1)
+    title = leaf.locator("bdi").inner_text()
+    leaf.tap()
     expect(page.locator("h1")).to_have_text(title)
     context.close()
 

@@ -27,7 +27,7 @@ def draw(desk: Desk, name: str = "oak.png") -> None:
     Image.new("RGB", (640, 400), "green").save(desk.content / "images" / name)
 
 
-def test_home_shows_the_newest_post_and_the_others_on_the_shelf(desk: Desk) -> None:
+def test_home_shows_the_newest_post_and_the_others_as_leaves(desk: Desk) -> None:
     """Two paragraphs of the newest, without links and notes; the others by their titles."""
     desk.post("older", day="2026-03-02", tags="[ink]")
     desk.post(
@@ -38,9 +38,11 @@ def test_home_shows_the_newest_post_and_the_others_on_the_shelf(desk: Desk) -> N
 
     assert find(newest, "h2 a").attributes["href"] == "/journal/newest/"
     assert [each.html for each in newest.css(".prose > p")] == ["<p>One link.</p>", "<p>Two.</p>"]
-    books = {each.attributes["href"]: each.text(strip=True) for each in home.css(".shelf a")}
-    assert books["/journal/older/"] == "Older"
-    assert "/journal/newest/" not in books
+    leaves = {each.attributes["href"]: find(each, "bdi").text() for each in home.css(".leaves a")}
+    assert leaves["/journal/older/"] == "Older"
+    assert "/journal/newest/" not in leaves
+    assert [each.text() for each in home.css(".leaves h2")] == ["2026"]
+    assert find(home, "h1").text() == "Fore-edge"
 
     desk.post("newest", day="2026-04-01", text="Changed.\n\nTwo.")
     assert "Changed." in find(read(desk.build()), ".newest .prose").text()
@@ -48,8 +50,84 @@ def test_home_shows_the_newest_post_and_the_others_on_the_shelf(desk: Desk) -> N
     desk.post("newest", day="2026-04-01", text="- A list alone.")
     build = desk.build()
     assert find(read(build), ".newest .prose").text(strip=True) == "Newest"
-    listed = [each.text() for each in read(build, "journal").css(".p-summary")]
-    assert "Shown in lists." in listed, "the excerpt of the post that has one"
+
+
+def test_home_names_where_to_start(desk: Desk) -> None:
+    """Posts with `featured: true`, the newest first; nothing where no post has it."""
+    desk.post("first", day="2026-03-01")
+    assert not read(desk.build()).css("#start")
+    desk.post("second", day="2026-04-01", featured="true")
+    home = read(desk.build())
+    assert [each.attributes["href"] for each in home.css(".start a")] == ["/journal/second/"]
+
+
+def test_one_picture_runs_through_the_leaves(desk: Desk, tmp_path: Path) -> None:
+    """A landscape, the newest photograph, or that of EDGE_IMAGE; posts have a part of it."""
+    desk.post("plain", day="2026-04-01", tags="[ink]")
+    build = desk.build()
+    drawn = (build / "site" / "edge" / "day.svg").read_text()
+    assert drawn != (build / "site" / "edge" / "night.svg").read_text()
+    shown = [each.attributes["src"] for each in read(build, "journal").css(".painting img")]
+    assert shown == ["/edge/day.svg", "/edge/night.svg"]
+    assert len(read(build, "journal/plain").css(".fore-edge.painting img")) == 2
+
+    desk.post("plain", day="2026-04-01", tags="[ink]", text="Other words.")
+    assert (desk.build() / "site" / "edge" / "day.svg").read_text() == drawn
+    desk.post("more", day="2026-05-01", tags="[paper]")
+    assert (desk.build() / "site" / "edge" / "day.svg").read_text() != drawn
+
+    (desk.content / "images").mkdir(exist_ok=True)
+    Image.new("RGB", (640, 400), "green").save(desk.content / "images" / "oak.jpg")
+    Image.new("RGB", (640, 400), "blue").save(desk.content / "images" / "sea.jpg")
+    desk.post("pictured", day="2026-04-03", image="../images/oak.jpg")
+    build = desk.build()
+    with Image.open(build / "site" / "edge" / "picture.webp") as picture:
+        assert picture.size == (480, 1200)
+        assert picture.getpixel((240, 600)) == pytest.approx((0, 128, 0), abs=6)
+    assert not (build / "site" / "edge" / "day.svg").exists()
+
+    run_journal(desk.content, tmp_path / "o", ROOT / "theme", EDGE_IMAGE="images/sea.jpg")
+    with Image.open(tmp_path / "o" / "edge" / "picture.webp") as picture:
+        assert picture.getpixel((240, 600)) == pytest.approx((0, 0, 255), abs=6)
+    with pytest.raises(BuildError, match=re.escape("EDGE_IMAGE is 'no.png'; name a picture")):
+        run_journal(desk.content, tmp_path / "o", ROOT / "theme", EDGE_IMAGE="no.png")
+
+
+def test_a_post_leads_on_within_its_tag(desk: Desk) -> None:
+    """To the one before it there, unless that is the one before it anyway."""
+    desk.post("one", day="2026-01-01", tags="[ink]")
+    desk.post("two", day="2026-01-02", tags="[paper]")
+    desk.post("three", day="2026-01-03", tags="[ink]")
+    desk.post("four", day="2026-01-04", tags="[ink]")
+    build = desk.build()
+    (link,) = read(build, "journal/three").css("nav.onward a")
+    assert link.attributes["href"] == "/journal/one/"
+    assert not read(build, "journal/four").css("nav.onward")
+
+
+def test_a_note_stands_beside_its_mark(desk: Desk) -> None:
+    """One of a single paragraph, once, with its links; longer ones stand below the text alone."""
+    text = "A.[^a] B.[^b] C.[^a]\n\n[^a]: One, [two](https://example.org/).\n[^b]: P.\n\n    Q."
+    desk.post("noted", day="2026-04-01", text=text)
+    page = read(desk.build(), "journal/noted")
+    (note,) = page.css(".sidenote")
+    assert note.text() == "One, two."
+    assert find(note, "a").attributes["href"] == "https://example.org/"
+    assert [each.attributes.get("class") for each in page.css(".footnote li")] == ["beside", None]
+
+
+def test_a_large_picture_opens_without_a_script(desk: Desk) -> None:
+    """Wider than the column, and no link; two or three by themselves stand in a row."""
+    draw(desk, "small.png")
+    Image.effect_noise((1400, 900), 80).save(desk.content / "images" / "large.jpg")
+    large, small = "![L](../images/large.jpg)", "![S](../images/small.png)"
+    text = f"{large}\n\n[{large}](/)\n\n{small}\n\n{large} {small}\n\n{large} and {small}"
+    desk.post("seen", day="2026-04-01", text=text)
+    page = read(desk.build(), "journal/seen")
+    opened = [each.attributes["popovertarget"] for each in page.css("button.enlarge")]
+    assert opened == ["picture-1", "picture-4", "picture-6"]
+    assert [find(page, f"#{each}").attributes["popover"] for each in opened] == [None, None, None]
+    assert len(page.css("p.pictures")) == 1
 
 
 def test_home_says_who_writes(desk: Desk, tmp_path: Path) -> None:
@@ -94,8 +172,8 @@ def test_a_picture_stands_on_top_and_in_lists(desk: Desk) -> None:
     markdown = (build / "site" / "journal" / "oak" / "index.md").read_text("utf-8")
 
     assert first.attributes["alt"] == "An [old] oak"
-    assert find(listed, ".entry .picture img").attributes["alt"] == ""
-    assert find(listed, ".entry .picture").attributes["aria-hidden"] == "true"
+    assert find(listed, ".leaves .slice img").attributes["alt"] == ""
+    assert find(listed, ".leaves .slice").attributes["aria-hidden"] == "true"
     assert markdown.index("oak.png") < markdown.rindex("Words.")
 
 
@@ -124,7 +202,7 @@ def test_each_author_has_a_page(desk: Desk) -> None:
     page = read(build, "authors/ann-ink")
     data = orjson.loads(find(page, 'script[type="application/ld+json"]').text())
 
-    assert [each.text() for each in page.css(".entry h2")] == ["Both"]
+    assert [each.text() for each in page.css(".leaves bdi")] == ["Both"]
     profile = next(each for each in data["@graph"] if each["@type"] == "ProfilePage")
     assert profile["mainEntity"]["name"] == "Ann Ink"
     assert "/journal/both/" in (build / "site/authors/bo-ode/index.md").read_text("utf-8")

@@ -188,7 +188,7 @@ def test_a_theme_whose_base_has_no_place_for_content(desk: Path) -> None:
     (desk / "bare" / "templates" / "base.html").write_text("<title>Bare</title>", encoding="utf-8")
     made = build(desk, f'{PLAIN}THEME = "{desk / "bare"}"\n')
     assert made.returncode == 0, made.stderr
-    assert "This leaf is missing" in find(read(desk, "404.html"), "h1").text()
+    assert "Page not found" in find(read(desk, "404.html"), "h1").text()
     assert (site(desk) / "index.html").read_text(encoding="utf-8") == "<title>Bare</title>"
 
 

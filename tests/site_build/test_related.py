@@ -150,7 +150,7 @@ def shelf(empty_desk: Desk) -> Desk:
 
 
 def test_a_page_links_what_is_related(shelf: Desk, tmp_path: Path) -> None:
-    """Each link has its day and its painted edge; a page without any says nothing."""
+    """Each link has its day; a page without any says nothing."""
     run_journal(shelf.content, tmp_path / "site", ROOT / "theme")
     pages = [
         LexborHTMLParser((tmp_path / "site/journal" / slug / "index.html").read_text("utf-8"))
@@ -162,7 +162,6 @@ def test_a_page_links_what_is_related(shelf: Desk, tmp_path: Path) -> None:
     assert find(nav, f"#{nav.attributes['aria-labelledby']}").text() == "Related"
     assert find(item, "a").attributes["href"] == "/journal/dill/"
     assert find(item, "time").attributes["datetime"] == "2026-03-05T00:00:00+00:00"
-    assert len(item.css(".fore-edge[aria-hidden='true'] i[class^='hue-']")) == 1
     assert pages[1].css("nav.related") == []
 
 

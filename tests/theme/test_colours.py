@@ -18,7 +18,7 @@ HUES = 90
 
 CODE = ("ink", "code-word", "code-name", "code-text", "code-number", "code-aside")
 TEXT_PAIRS = [
-    *((ink, "paper") for ink in ("ink", "ink-soft", "accent", "note", "good", "warn")),
+    *((ink, "paper") for ink in ("ink", "ink-soft", "accent", "note", "good", "warn", "important")),
     *((ink, "sheet") for ink in ("ink", "ink-soft", "accent", *CODE)),
     *((ink, "code-marked") for ink in CODE),
     ("accent", "code-marked"),
@@ -108,7 +108,7 @@ def test_more_contrast_is_more(style: str, scheme: Scheme) -> None:
     paper, sheet = (from_hex(more[name][scheme]) for name in ("paper", "sheet"))
     text = more.keys() - {"paper", "sheet", "hairline"}
 
-    assert text == {"ink", "ink-soft", "accent", "note", "good", "warn"}
+    assert text == {"ink", "ink-soft", "accent", "note", "good", "warn", "important"}
     assert more.keys() <= usual.keys()
     for name in text:
         assert contrast(from_hex(more[name][scheme]), paper) >= MORE

@@ -16,7 +16,7 @@ MADE_ELSEWHERE = re.compile(
     r"hue-\d+|heading-anchor|align-\w+|plate|footnote\S*|highlight|linenos"
     r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
     r"|task-list-item|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
-    r"|code|copy|unseen|series|related|search-\w+|snippet|thick-\d"
+    r"|code|copy|unseen|series|related|search-\w+|snippet|minutes-\d+|part-\d|pictures|enlarged?|sidenote|beside|day|night"
 )
 """Classes that the conversion of texts, Pygments, scripts and the tags' hues bring."""
 
@@ -73,7 +73,7 @@ def test_style_asks_nobody(style: str) -> None:
 
 
 def test_nothing_moves(style: str) -> None:
-    """Nothing moves but from page to page, and that only for who has not asked for less."""
+    """Pages and leaves alone move, and only for who has not asked for less."""
     rules = without_comments(style)
     wanted = re.search(
         r"@media \(prefers-reduced-motion: no-preference\) \{.*?\n\}", rules, re.DOTALL

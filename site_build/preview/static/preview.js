@@ -37,7 +37,7 @@ function drawErrors(errors) {
 }
 
 function drawNotes(warnings, others) {
-  const elsewhere = others ? `${count(others, "warning")} elsewhere, which check lists` : "";
+  const elsewhere = others ? `${count(others, "warning")} in other files: run check` : "";
   const here = warnings.length ? `${count(warnings.length, "warning")} here` : "";
   const title = build("summary", "", [here, elsewhere].filter(Boolean).join("; "));
   const box = build("details", "preview-notes", title, list(warnings));

@@ -1,0 +1,79 @@
+"""The picture on the fore-edge: of a photograph, or a landscape in the colours of the tags."""
+
+import io
+import math
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from PIL import ImageOps
+
+from site_build.cache import make_key
+from site_build.images.card import blend, mix_paint
+from site_build.images.encode import Picture, develop
+
+SIZE: Final = (480, 1200)
+"""Pixels of a photograph: twice the width that pages show, as high as the leaves of a page."""
+PHOTOGRAPHS: Final = frozenset({"jpeg", "webp", "avif"})
+"""Kinds of pictures that a journal's photographs are."""
+_QUALITY: Final = 45  # it lies behind the cuts of the leaves
+_WIDTH: Final = 224
+_HILLS: Final = 9
+_STEP: Final = 8
+_UNPAINTED: Final = (20, 28, 13)
+"""Hues of a journal without tags: straw, moss and ochre."""
+
+
+def crop_key(picture: Picture) -> bytes:
+    """Stand for what `crop` makes of a picture."""
+    return make_key("edge", picture.digest, version("pillow"), Path(__file__).read_bytes())
+
+
+def crop(source: Path, picture: Picture) -> bytes:
+    """Return the middle of a photograph as WebP. Raises BuildError and OSError."""
+    file = io.BytesIO()
+    image = ImageOps.fit(develop(source, picture), SIZE, centering=(0.5, 0.4))
+    image.convert("RGB").save(file, "WEBP", quality=_QUALITY, method=4)
+    return file.getvalue()
+
+
+def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
+    """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
+    random, colours, height = Random(seed), list(hues) or list(_UNPAINTED), SIZE[1]  # noqa: S311
+    random.shuffle(colours)
+    sky, horizon, light = (
+        ("#1b2330", "#3b3a46", "#d9d4c8") if night else ("#cddee4", "#f4e8d0", "#f2bd73")
+    )
+    x, y = random.randint(70, 160), random.randint(120, 180)
+    drawn = [f'<circle cx="{x}" cy="{y}" r="24" fill="{light}"/>']
+    lightness, air = (0.36, (27, 35, 48)) if night else (0.66, (214, 224, 222))
+    for number in range(_HILLS):
+        crest, steep = height * (0.17 + 0.78 * number / _HILLS), 36 - 2 * number
+        phase, long, short = (
+            random.uniform(*each) for each in ((0, 6), (0.024, 0.05), (0.05, 0.09))
+        )
+        tops = [
+            crest + steep * (math.sin(long * x + phase) + 0.3 * math.sin(short * x + 2 * phase))
+            for x in range(0, _WIDTH + _STEP, _STEP)
+        ]
+        line = " ".join(f"{_STEP * place},{top:.1f}" for place, top in enumerate(tops))
+        # The farther away, the more air lies between.
+        paint_of_hill = mix_paint(colours[number % len(colours)], lightness, 0.08)
+        colour = blend(paint_of_hill, air, 0.35 + 0.65 * (number + 1) / _HILLS)
+        fill = "#{:02x}{:02x}{:02x}".format(*colour)
+        drawn.append(f'<path d="M0,{height} L{line} {_WIDTH},{height}z" fill="{fill}"/>')
+        for _ in range(random.randint(1, 4) if number > 2 else 0):  # noqa: PLR2004  trees, near by
+            place, size = random.randrange(1, len(tops) - 1), random.uniform(0.7, 1.2)
+            drawn.append(
+                f'<ellipse cx="{_STEP * place}" cy="{tops[place] - 9 * size:.0f}" '
+                f'rx="{4 * size:.1f}" ry="{13 * size:.1f}" fill="#1f3328" fill-opacity=".75"/>'
+            )
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" width="{_WIDTH}" '
+        f'height="{height}" preserveAspectRatio="xMidYMin slice"><linearGradient id="sky" x2="0" '
+        f'y2="1"><stop stop-color="{sky}"/><stop offset=".5" stop-color="{horizon}"/>'
+        f'</linearGradient><rect width="100%" height="100%" fill="url(#sky)"/>'
+        f"{''.join(drawn)}</svg>\n"
+    )
