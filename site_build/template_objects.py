@@ -31,6 +31,7 @@ from site_build.cache import make_key
 from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
 from site_build.images.responsive import ImageSet
+from site_build.markup.sidenotes import add_sidenotes
 from site_build.site import UNDATED, Document, Part, split_authors
 
 _OPENING = 2
@@ -120,25 +121,6 @@ def make_series(part: Part, neighbours: Mapping[str, Neighbour]) -> Series:
     return Series(part.series, part.number, len(part.posts), shown, first + 1)
 
 
-_NOTE = re.compile(r'<li id="fn-([^"]+)">\s*<p>((?:(?!<p\b).)*?)</p>\s*</li>', re.DOTALL)
-"""A footnote of one paragraph."""
-_BACK = re.compile(r'(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>', re.DOTALL)
-
-
-def add_sidenotes(html: str) -> str:
-    """Return HTML with each footnote of one paragraph also behind the first mark that names it.
-
-    A style sheet shows it in one place or the other.
-    """
-    for name, text in _NOTE.findall(html):
-        note = f'<span class="sidenote">{_BACK.sub("", text)}</span>'
-        before, mark, after = html.partition(f'<sup id="fnref-{name}">')
-        inside, end, rest = after.partition("</sup>")
-        html = f"{before}{mark}{inside}{end}{note if end else ''}{rest}"
-        html = html.replace(f'<li id="fn-{name}">', f'<li id="fn-{name}" class="beside">')
-    return html
-
-
 class _Light:
     """What posts and pages have in common."""
 
@@ -212,14 +194,23 @@ class _Light:
         return Markup(self._content)  # noqa: S704
 
     @property
+    def page_content(self) -> Markup:
+        """The same for a theme that has styles for sidenotes and for pictures that open."""
+        if "own_content" in self.__dict__:
+            return Markup(add_sidenotes(self._content))  # noqa: S704
+        return Markup(add_sidenotes(self._dress(enlarges=True)))  # noqa: S704
+
+    def _dress(self, *, enlarges: bool) -> str:
+        html = self._texts.read(self.document).conversion.html
+        address, path = self.document.address, self.source_path
+        return self._gallery.make_responsive(html, address, path, enlarges=enlarges)
+
+    @property
     def _content(self) -> str:
         """The same as plugins know it, who may set it."""
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
-        html = self._texts.read(self.document).conversion.html
-        return self._gallery.make_responsive(
-            add_sidenotes(html), self.document.address, self.source_path, enlarges=True
-        )
+        return self._dress(enlarges=False)
 
     @_content.setter
     def _content(self, html: str) -> None:

@@ -242,8 +242,9 @@ def fix_footnotes(root: Element) -> None:
     written = {mark.get("id", "") for mark in marks}
     for notes in root.findall(".//div[@class='footnote']"):
         notes.attrib.update({"role": "doc-endnotes", "aria-label": "Footnotes"})
-        for note in notes.findall("ol/li"):
+        for number, note in enumerate(notes.findall("ol/li"), 1):
             _fix_note(note, written)
+            note.set("value", str(number))  # which it keeps where those before it are hidden
     for mark in marks:
         _close_up(mark, "id")
         mark[0].set("role", "doc-noteref")
@@ -269,8 +270,15 @@ def _close_up(element: Element, attribute: str) -> None:
     element.set(attribute, "-".join(element.get(attribute, "").split()))
 
 
+_AMOUNT = re.compile(r"(?=.{1,24}$)[^\s\d]{0,4}\s?\d[\d\W]*[^\s\d]{0,4}")
+"""A number with what it counts, such as `1 234,50 €`, `$1,234.00`, `12 %` or `2026-10-01`."""
+
+
 def fix_tables(root: Element) -> None:
-    """Put each table in a box that scrolls, and fix its cells."""
+    """Put each table in a box that scrolls, and fix its cells: a class keeps an amount whole."""
+    for cell in root.iter("td"):
+        if not len(cell) and _AMOUNT.fullmatch((cell.text or "").strip()):
+            cell.set("class", f"{cell.get('class', '')} amount".strip())
     for cell in list(root.iter("th")):
         if not len(cell) and not (cell.text or "").strip():
             cell.tag = "td"  # an empty one, as in a corner, heads nothing

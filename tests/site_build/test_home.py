@@ -106,14 +106,46 @@ def test_a_post_leads_on_within_its_tag(desk: Desk) -> None:
 
 
 def test_a_note_stands_beside_its_mark(desk: Desk) -> None:
-    """One of a single paragraph, once, with its links; longer ones stand below the text alone."""
-    text = "A.[^a] B.[^b] C.[^a]\n\n[^a]: One, [two](https://example.org/).\n[^b]: P.\n\n    Q."
+    """A short one of one paragraph that is named once, with its number and its links.
+
+    The others stand below the text alone: those with several marks or paragraphs, the long, and
+    those that are named in a heading, a table or another note. A mark of theirs leads there.
+    """
+    notes = {
+        "one": "One, [two](https://example.org/), and [^within].",
+        "twice": "Here and there.",
+        "parted": "P.\n\n    Q.",
+        "long": "Long. " * 140,
+        "headed": "In a heading.",
+        "cell": "In a table.",
+        "within": "Within.",
+        "last": "Last.",
+    }
+    text = (
+        "A.[^one] B.[^twice] C.[^twice] D.[^parted] E.[^long]\n\n## F[^headed]\n\n"
+        "| a | b |\n|---|---|\n| G[^cell] | 1 |\n\n> H.[^last]\n\n"
+    ) + "\n".join(f"[^{name}]: {note}" for name, note in notes.items())
     desk.post("noted", day="2026-04-01", text=text)
     page = read(desk.build(), "journal/noted")
-    (note,) = page.css(".sidenote")
-    assert note.text() == "One, two."
-    assert find(note, "a").attributes["href"] == "https://example.org/"
-    assert [each.attributes.get("class") for each in page.css(".footnote li")] == ["beside", None]
+    beside = page.css(".sidenote")
+    assert [each.text().split()[:2] for each in beside] == [["1", "One,"], ["8", "Last."]]
+    assert [each.text() for each in page.css("blockquote .footnote-ref")] == ["8"]
+    assert all("hidden" in each.attributes for each in beside)
+    assert find(beside[0], "a").attributes["href"] == "https://example.org/"
+    below = [each for each in page.css(".footnote li") if not each.attributes.get("class")]
+    assert [each.attributes["value"] for each in below] == ["2", "3", "4", "5", "6", "7"]
+    names = [each.attributes["id"] for each in page.css("[id]")]
+    assert len(names) == len(set(names))
+
+
+def test_amounts_are_not_broken(desk: Desk) -> None:
+    """A cell that is an amount or a date keeps its line; words do not."""
+    whole = ["1 234,50 €", "$1,234.00", "12 %", "134,00 zł", "+3", "2026-10-01", "1 200 kg"]
+    words = ["one", "in the year 2026 it was", "see [1](/)", "3 of those that came"]
+    rows = "\n".join(f"| {cell} | . |" for cell in [*whole, *words])
+    desk.post("sums", day="2026-04-01", text=f"| a | b |\n|---|--:|\n{rows}\n")
+    page = read(desk.build(), "journal/sums")
+    assert [each.text() for each in page.css("td.amount")] == whole
 
 
 def test_a_large_picture_opens_without_a_script(desk: Desk) -> None:

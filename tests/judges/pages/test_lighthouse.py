@@ -22,7 +22,11 @@ _BROKEN = b"""<!DOCTYPE html><html><head><meta name=robots content=noindex></hea
 
 @pytest.mark.size("test", grows=True)
 async def test_pages_have_a_hundred(chromium: str, journal: Served, tmp_path: Path) -> None:
-    """The longest post and home, on a telephone, in all that does not depend on the machine."""
+    """The longest post and home, on a telephone, in all that does not depend on the machine.
+
+    The content signals of robots.txt cost no points of `seo` (decision 72).
+    """
+    assert b"\nContent-Signal: " in journal.get("/robots.txt")[2]
     pages = crawl(journal)
     post = next(path for path in largest_of_each_kind(pages) if kind(path, pages) == "/journal/*/")
     found: dict[str, list[str]] = {}
