@@ -1,6 +1,7 @@
 """Footnotes that also stand beside the text, where a page is wide enough."""
 
 import re
+from collections import Counter
 
 _NOTE = re.compile(
     r'<li id="fn-([^"]+)" value="(\d+)">\s*<p>((?:(?!<p\b).){1,800}?)</p>\s*</li>', re.DOTALL
@@ -8,8 +9,13 @@ _NOTE = re.compile(
 """A footnote of one paragraph. A longer one would push those after it far away from their marks."""
 _ONCE = re.compile(r' id="[^"]*"|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>')
 """What a note has once in a page."""
-_NO_PLACE = re.compile(r'<(/?)(?:h[1-6]|t[dh]|table|summary|figcaption|div class="footnote")\b')
-"""Tags of elements that have no side: a heading is read out whole, a cell is too narrow."""
+_MARK = re.compile(
+    r'<(h[1-6]|table|summary|figcaption)\b.*?</\1>|<div [^>]*class="footnote".*'
+    r'|<sup id="fnref-([^"]+)">.*?</sup>',
+    re.DOTALL,
+)
+"""A first mark of a note, or an element that has no side: a heading is read out whole, and a cell
+is too narrow."""
 
 
 def add_sidenotes(html: str) -> str:
@@ -20,14 +26,16 @@ def add_sidenotes(html: str) -> str:
     A note with several marks stays below, where each of them finds it, and so does one whose mark
     has no room at its side.
     """
-    for name, number, text in _NOTE.findall(html):
-        before, mark, after = html.partition(f'<sup id="fnref-{name}">')
-        link, end, rest = after.partition("</sup>")
-        places = _NO_PLACE.findall(before)
-        is_alone = html.count(f'href="#fn-{name}"') == 1
-        if not end or not is_alone or places[-1:] == [""]:
-            continue
-        note = f"<sup>{number}</sup> {_ONCE.sub('', text)}"
-        html = f'{before}{mark}{link}{end}<span class="sidenote" hidden>{note}</span>{rest}'
-        html = html.replace(f'<li id="fn-{name}"', f'<li class="beside" id="fn-{name}"')
-    return html
+    links = Counter(re.findall(r'href="#fn-([^"]+)"', html))
+    marks = {mark for _, mark in _MARK.findall(html) if links[mark] == 1}
+    notes = {
+        name: f'<span class="sidenote" hidden><sup>{number}</sup> {_ONCE.sub("", text)}</span>'
+        for name, number, text in _NOTE.findall(html)
+        if name in marks
+    }
+    html = _MARK.sub(lambda found: found[0] + notes.get(found[2], ""), html)
+    return re.sub(
+        r'<li (?=id="fn-([^"]+)")',
+        lambda found: '<li class="beside" ' if found[1] in notes else found[0],
+        html,
+    )
