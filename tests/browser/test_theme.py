@@ -54,11 +54,10 @@ _ORDER = """() => [
     .filter(({ name }) => name.endsWith(".js") && !name.includes("/before_paint."))
     .map(({ startTime }) => startTime),
 ]"""
-# Whether each painted edge of a list of posts stands within its own item.
-_EDGES_AT_HOME = """[...document.querySelectorAll(".related > ul > li")].map(item => {
-  const [line, edge] = [item, item.querySelector(".fore-edge")].map(e => e.getBoundingClientRect());
-  return line.top <= edge.top && edge.bottom <= line.bottom
-    && line.left <= edge.left && edge.right <= line.right && edge.height > 20 && edge.width > 3;
+# Where the painted edge and the picture in it begin and end, in pixels of the window.
+_PAINTED = """() => [".fore-edge", ".fore-edge .day"].map(each => {
+  const { top, bottom, left, right } = document.querySelector(each).getBoundingClientRect();
+  return { top, bottom, left, right };
 })"""
 # How wide the scroll bar is and where the first words stand, with or without the rest of the page.
 _PLACES = """hidden => {
@@ -222,14 +221,9 @@ def test_a_post_begins_high_on_a_phone(journal: Journal, page_without_scripts: P
 
 
 def test_a_leaf_moves_for_the_keyboard(journal: Journal, page: Page) -> None:
-    """Eight titles and a sentence of the newest post are in sight; a leaf leads to its post."""
+    """A leaf that has the focus is bent to the side, and leads to its post."""
     page.set_viewport_size({"width": 1280, "height": 800})
     page.goto(f"{journal.url}/")
-    box = page.locator(".newest .prose").bounding_box()
-    assert box is not None
-    assert box["y"] + 30 <= 420
-    tops = [(each.bounding_box() or {"y": 801})["y"] for each in page.locator(".leaves a").all()]
-    assert sum(top + 40 <= 800 for top in tops) >= 7
     leaf = page.locator(".leaves a").nth(1)
     title = leaf.locator("bdi").inner_text()
     page.locator(".leaves a").first.focus()
@@ -396,18 +390,21 @@ def test_the_faces_are_used(journal: Journal, page: Page) -> None:
 
 
 @pytest.mark.parametrize("path", [POST, *in_ci("/journal/first-edge/")], ids=["long", "short"])
-@pytest.mark.parametrize("width", [360, 1280])
-def test_each_related_post_has_its_own_edge(
-    journal: Journal, page: Page, path: str, width: int
+@pytest.mark.parametrize(("width", "height"), [(360, 780), *in_ci((1280, 800), (2560, 1440))])
+def test_a_post_has_its_part_of_the_picture_at_its_side(
+    journal: Journal, page: Page, path: str, width: int, height: int
 ) -> None:
-    """At the end of its own line, however long the text above is."""
-    page.set_viewport_size({"width": width, "height": 800})
+    """From the top to the bottom of the window, wherever in the text one is."""
+    page.set_viewport_size({"width": width, "height": height})
     page.goto(f"{journal.url}{path}")
-    page.locator(".related li").last.scroll_into_view_if_needed()
-    edges = page.evaluate(_EDGES_AT_HOME)
-
-    assert edges
-    assert all(edges)
+    for place in ("0", "document.body.scrollHeight"):
+        page.evaluate(f"scrollTo(0, {place})")
+        edge, picture = page.evaluate(_PAINTED)
+        assert (edge["top"], edge["bottom"], edge["right"]) == (0, height, width)
+        assert picture["top"] <= 0
+        assert picture["bottom"] >= height
+        assert picture["left"] <= edge["left"]
+        assert picture["right"] >= width
 
 
 @pytest.mark.size("ci")

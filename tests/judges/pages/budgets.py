@@ -15,6 +15,8 @@ BUDGETS: Final[Mapping[str, int]] = {
     "font": 40_000,
 }
 """Bytes a page by the browser's name for the kind of resource."""
+FIRST_VISIT: Final = 60_000
+"""Bytes that the first page of a visit takes in all, but for photographs."""
 EXCEPTIONS: Final[Mapping[str, str]] = {
     paths.TRY_OUT_PATH: "Swagger UI as a whole, for trying the API; no page for readers links it",
 }
@@ -33,6 +35,12 @@ def weigh(served: Served, visit: FetchedDocument) -> dict[str, int]:
             weights[kind] += _size(served, urlsplit(url).path)
     weights["document"] = _size(served, path, visit.status)
     return weights
+
+
+def weigh_first_visit(served: Served, visit: FetchedDocument) -> int:
+    """Return the bytes of all that a page needs, the painting too, but no photograph."""
+    painted = {urlsplit(url).path for url, _ in visit.requests if url.endswith(".svg")}
+    return sum(weigh(served, visit).values()) + sum(_size(served, path) for path in painted)
 
 
 def _size(served: Served, path: str, status: int = 200) -> int:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from tests.judges.pages.budgets import BUDGETS, excess, weigh
+from tests.judges.pages.budgets import (
+    BUDGETS,
+    EXCEPTIONS,
+    FIRST_VISIT,
+    excess,
+    weigh,
+    weigh_first_visit,
+)
 from tests.judges.pages.served import Served
 from tests.judges.pages.visit import FetchedDocument
 
@@ -26,6 +33,18 @@ def test_pages_keep_their_budgets(
     }
 
     assert found == {}
+
+
+def test_a_first_visit_is_light(journal: Served, visits: list[FetchedDocument]) -> None:
+    """Whichever page somebody comes to first, on a slow line it is soon there."""
+    weights = {visit.name: weigh_first_visit(journal, visit) for visit in of(journal, visits)}
+
+    assert min(weights.values()) > BUDGETS["stylesheet"] / 2
+    assert {
+        name: weight
+        for name, weight in weights.items()
+        if weight > FIRST_VISIT and not name.startswith(tuple(EXCEPTIONS))
+    } == {}
 
 
 def test_a_weight_is_seen(journal: Served, visits: list[FetchedDocument]) -> None:
