@@ -1,7 +1,7 @@
 """The home page at first sight, and a post where there is room beside its text."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,8 @@ def test_a_picture_is_enlarged_without_scripts(journal: Journal, page: Page) -> 
     page.goto(f"{journal.url}{POST}")
     small, large = page.locator(".enlarge"), page.locator(".enlarged img")
     expect(large).to_be_hidden()
-    for leave in (lambda: page.keyboard.press("Escape"), large.click):
+    ways: list[Callable[[], None]] = [lambda: page.keyboard.press("Escape"), large.click]
+    for leave in ways:
         small.click()
         expect(large).to_be_visible()
         box = large.bounding_box()
