@@ -103,6 +103,14 @@ def test_home_begins_with_what_is_written(
     assert sum(each["bottom"] <= height for each in titles) >= least
 
 
+def test_a_list_shows_eight_titles_on_a_laptop(journal: Journal, page: Page) -> None:
+    """At first sight, below its heading."""
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.goto(f"{journal.url}/journal/")
+
+    assert sum(each["bottom"] <= 800 for each in boxes(page, ".leaves bdi")) >= 8
+
+
 @pytest.mark.parametrize("width", [1280, *in_ci(360, 1440, 1920)])
 def test_what_is_wide_ends_where_the_text_ends(journal: Journal, page: Page, width: int) -> None:
     """Code, a large picture and tables of several columns have one right edge with the text."""
