@@ -90,11 +90,11 @@ def test_code_that_shows_a_handler_stays() -> None:
 
 def test_cells_are_aligned_by_class() -> None:
     """A column's alignment becomes a class of each of its cells."""
-    html = convert("| a | b | c |\n|:--|--:|:-:|\n| 1 | 2 | 3 |").html
+    html = convert("| a | b | c |\n|:--|--:|:-:|\n| one | 2 | three |").html
 
     classes = re.findall(r'<td class="([^"]+)">', html)
 
-    assert classes == ["align-left", "align-right", "align-center"]
+    assert classes == ["align-left", "align-right amount", "align-center"]
     assert "align=" not in html
 
 
