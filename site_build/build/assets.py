@@ -109,11 +109,14 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
             continue
         if former := content.former.get(source):
             yield TextTarget(path, former.read_bytes)
+        elif source.lower().endswith(addresses.CONVERTED) and not picture:
+            continue  # a damaged one
         elif picture and picture.is_reduced:
             yield ImageTarget(
                 path,
                 make_key(picture.reduced_key),
                 partial(encode, folder / picture.path, picture),
+                picture.folder,
             )
         else:
             yield FileTarget(path, folder / source)

@@ -67,7 +67,7 @@ from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
 from site_build.content.sources import TEXTS, Content, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
-from site_build.images.encode import develop
+from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, relating
@@ -79,8 +79,8 @@ _FEW = 100
 
 
 def free_memory() -> None:
-    """Let go of the last picture, up to 240 megabytes, and of the last feed's posts."""
-    develop.cache_clear()
+    """Let go of the last picture and of the last feed's posts."""
+    free_pictures()
     read_records.cache_clear()
 
 

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+import pi_heif
 from PIL import Image, ImageCms, ImageOps, ImageSequence, features
 
 from site_build import addresses
@@ -59,7 +60,12 @@ class Picture:
     """False for what moves or is drawn by lines: no forms are made of it."""
     moves: bool = False
     is_reduced: bool = False
-    """True where the file is encoded anew: one that is too large, and every AVIF."""
+    """True where the file is encoded anew: one that is too large, and every AVIF and HEIC."""
+
+    @property
+    def folder(self) -> str:
+        """Where its forms stand; it changes with the file and with the way they are made."""
+        return f"{addresses.PICTURES}{_digest(self)}"
 
     @property
     def reduced_key(self) -> bytes:
@@ -79,17 +85,16 @@ class Form:
 
 @cache
 def list_forms(picture: Picture) -> tuple[Form, ...]:
-    """Return the forms that are made of a picture, by kind and width; none for most drawings."""
+    """Return the forms that are made of a picture, by width and kind; none for most drawings."""
     if not picture.still or picture.size < _WORTHWHILE:
         return ()
-    folder = f"{addresses.PICTURES}{_digest(picture)}"
     name = make_slug(PurePosixPath(picture.path).stem) or "picture"
     largest = min(picture.width, WIDEST)
     widths = [*(width for width in WIDTHS if width < largest * _NEAR), largest]
     return tuple(
-        Form(f"{folder}/{name}-{width}.{kind}", kind, width, scale_height(picture, width))
-        for kind in KINDS
+        Form(f"{picture.folder}/{name}-{width}.{kind}", kind, width, scale_height(picture, width))
         for width in widths
+        for kind in KINDS
     )
 
 
@@ -106,16 +111,18 @@ def _digest(picture: Picture) -> str:
 def _fingerprint() -> str:
     """Return the digest of the way forms are made: the code and the libraries."""
     codecs = [features.version(codec) for codec in KINDS]
-    return make_key(version("pillow"), codecs, Path(__file__).read_bytes()).hex()
+    libraries = version("pillow"), version("pi-heif")
+    return make_key(libraries, codecs, Path(__file__).read_bytes()).hex()
 
 
 _QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
 """Drawings and screens show faults that photographs hide."""
 
-_SLOW_UP_TO = 960
+_SLOW_UP_TO = 720
 """Pixels: wider forms take an AVIF encoder's quicker way, which costs a few percent of size."""
-_THOROUGH, _QUICK = 6, 8
-_WEBP_METHOD = 4
+_THOROUGH, _QUICK = 7, 9
+_WEBP_METHOD = 2
+"""Twice as quick as the usual 4, for a few percent of size: browsers without AVIF are few."""
 
 _ORIGINAL: dict[str, dict[str, object]] = {
     "avif": {"quality": 80, "speed": _QUICK, "max_threads": 1},
@@ -125,8 +132,14 @@ _ORIGINAL: dict[str, dict[str, object]] = {
     "webp": {"quality": 90, "method": _WEBP_METHOD},
 }
 """How a reduced original is encoded: it may be looked at for its details."""
+_REDUCING_GAP = 2.0
+"""Down to so many times the new size whole pixels are averaged: nobody sees the difference."""
 _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
 """Modes that colour profiles are made for."""
+
+
+# One thread, as for the encoders. libheif turns a picture upright by itself.
+pi_heif.register_heif_opener(decode_threads=1)
 
 
 def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
@@ -135,9 +148,11 @@ def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
     That is upright, has its colour profile and no other metadata; what moves still moves. Raises
     BuildError and OSError.
     """
+    if form is None and picture.moves:
+        return _encode_frames(_read(source, picture), picture)
     if form is None:
-        return _encode_original(_read(source, picture), picture)
-    image = _resize(develop(source, picture), (form.width, form.height))
+        return _encode_original([_unpack(source, picture)], picture)
+    image = _shrink(source, picture, (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
     file = io.BytesIO()
@@ -159,25 +174,28 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
     try:
         return strip_metadata(data)
     except (OSError, ValueError, RecursionError):
-        return b"" if picture is None else _encode_original(data, picture)
+        return b"" if picture is None else _encode_frames(data, picture)
 
 
-def _encode_original(data: bytes, picture: Picture) -> bytes:
-    size, file = (picture.width, picture.height), io.BytesIO()
+def _encode_frames(data: bytes, picture: Picture) -> bytes:
+    frames, times = [], []
     with Image.open(io.BytesIO(data)) as image:
-        options = {**_ORIGINAL[picture.kind], "icc_profile": image.info.get("icc_profile")}
-        frames, times = [], []
         for frame in ImageSequence.Iterator(image) if picture.moves else [image]:
-            plain = ImageOps.exif_transpose(_deepen(frame))
-            if plain.mode not in _COLOURS:
-                plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
-            times.append(frame.info.get("duration", 0))
-            frames.append(_resize(plain, size))
-            frames[-1].info.clear()
-        if picture.moves:
-            options |= {"save_all": True, "append_images": frames[1:], "duration": times}
-            options |= {"loop": image.info["loop"]} if "loop" in image.info else {}
-    frames[0].save(file, picture.kind.upper(), **options)
+            frames.append(_prepare(frame, picture))
+            times.append(frame.info.get("duration", 0))  # known once it is unpacked
+        options = {"loop": image.info["loop"]} if "loop" in image.info else {}
+    return _encode_original(frames, picture, duration=times, **options)
+
+
+def _encode_original(frames: list[Image.Image], picture: Picture, **moving: object) -> bytes:
+    file, profile = io.BytesIO(), frames[0].info.get("icc_profile")
+    plain = [frame.copy() for frame in frames]
+    for frame in plain:
+        frame.info.clear()  # Encoders would copy notes from here.
+    if picture.moves:
+        moving |= {"save_all": True, "append_images": plain[1:]}
+    options = {**_ORIGINAL[picture.kind], "icc_profile": profile, **moving}
+    plain[0].save(file, picture.kind.upper(), **options)
     return file.getvalue()
 
 
@@ -189,14 +207,41 @@ def _read(source: Path, picture: Picture) -> bytes:
     return data
 
 
+# The original, the forms and the card of a picture are made one after the other.
+@lru_cache(maxsize=1)
+def _unpack(source: Path, picture: Picture) -> Image.Image:
+    with Image.open(io.BytesIO(_read(source, picture))) as image:
+        return _prepare(image, picture)
+
+
+def _prepare(frame: Image.Image, picture: Picture) -> Image.Image:
+    """Return a frame upright and as large as it is published, in a mode that profiles are for."""
+    plain = ImageOps.exif_transpose(_deepen(frame))
+    if plain.mode not in _COLOURS:
+        plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
+    return _resize(plain, (picture.width, picture.height))
+
+
 @lru_cache(maxsize=1)
 def develop(source: Path, picture: Picture) -> Image.Image:
-    """Return the picture ready to be resized; its forms are made one after the other."""
-    with Image.open(io.BytesIO(_read(source, picture))) as image:
-        upright = ImageOps.exif_transpose(_deepen(image))
-    plain = _convert_colours(upright)
+    """Return the picture ready to be resized, in sRGB and not larger than its original.
+
+    Raises BuildError and OSError.
+    """
+    plain = _convert_colours(_unpack(source, picture)).copy()
     plain.info.clear()  # Encoders would copy profiles and notes from here.
     return plain
+
+
+@lru_cache(maxsize=1)
+def _shrink(source: Path, picture: Picture, size: tuple[int, int]) -> Image.Image:
+    return _resize(develop(source, picture), size)
+
+
+def free_pictures() -> None:
+    """Let go of the picture that was made last, up to 240 megabytes."""
+    for remembered in (_unpack, develop, _shrink):
+        remembered.cache_clear()
 
 
 def _deepen(image: Image.Image) -> Image.Image:
@@ -225,6 +270,7 @@ def _convert_colours(image: Image.Image) -> Image.Image:
 def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     if image.size == size:
         return image
-    if image.mode == "RGBA":  # Weighted by opacity, so that what is unseen does not bleed in.
-        return image.convert("RGBa").resize(size, Image.Resampling.LANCZOS).convert("RGBA")
-    return image.resize(size, Image.Resampling.LANCZOS)
+    # Weighted by opacity, so that what is unseen does not bleed in.
+    mode = "RGBa" if image.mode == "RGBA" else image.mode
+    small = image.convert(mode).resize(size, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
+    return small.convert(image.mode)

@@ -19,14 +19,14 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from PIL import ExifTags, Image, UnidentifiedImageError
 from selectolax.lexbor import LexborHTMLParser
 
+from site_build.addresses import CONVERTED
 from site_build.images.encode import KINDS, LONGEST_SIDE, Form, Picture, list_forms, scale_height
 from site_build.text import shorten
 
-UNSHOWN = (".heic", ".heif", ".tif", ".tiff")
+UNSHOWN = (".tif", ".tiff")
 """Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
-SUFFIXES = frozenset(
-    {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *UNSHOWN}
-)
+_SHOWN = (".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp")
+SUFFIXES = frozenset({*_SHOWN, *CONVERTED, *UNSHOWN})
 
 LARGEST_PICTURE = 40_000_000
 """Bytes; no camera's picture for a page is larger."""
@@ -36,8 +36,8 @@ MOST_PIXELS = 60_000_000
 HEAVY = 2_000_000
 """Bytes above which a picture asks its author to save it smaller."""
 
-_SEVERAL = "MPO"
-"""What the library calls a JPEG with further pictures behind it, which no browser shows."""
+_SEVERAL = ("MPO", "HEIF")
+"""What the library calls a JPEG, or a HEIC, that may have further pictures behind the first."""
 _NOTED_DRAWING = "the drawing has `<metadata>`, which is published; take it out, or save plain SVG"
 
 
@@ -90,19 +90,24 @@ def measure(path: str, data: bytes) -> Measured:
 def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     if len(data) > LARGEST_PICTURE:
         return Measured(None, f"has more than {LARGEST_PICTURE // 1_000_000} MB; save it smaller")
-    with Image.open(io.BytesIO(data), formats=("AVIF", "GIF", "JPEG", "PNG", "WEBP")) as image:
+    kinds = ("AVIF", "GIF", "HEIF", "JPEG", "PNG", "WEBP")
+    with Image.open(io.BytesIO(data), formats=kinds) as image:
         if image.width * image.height > MOST_PIXELS:
             return Measured(None, _explain_size(f"{image.width:,} × {image.height:,}"))  # noqa: RUF001
-        kind = "jpeg" if image.format == _SEVERAL else str(image.format).lower()
+        is_several = image.format in _SEVERAL
+        # A HEIC may have holes, which a JPEG has not.
+        converted = "webp" if image.has_transparency_data else "jpeg"
+        kind = converted if is_several else str(image.format).lower()
+        moves = getattr(image, "is_animated", False) and not is_several
         image.load()
-        moves = getattr(image, "is_animated", False) and image.format != _SEVERAL
         lies = image.getexif().get(ExifTags.Base.Orientation) in range(5, 9)  # on its side
         width, height = (image.height, image.width) if lies else image.size
     share = min(1, LONGEST_SIDE / max(width, height))
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
-    # The parts of an AVIF name each other by their offsets, so its metadata cannot be cut out.
-    is_reduced = share < 1 or kind == "avif"
+    # The parts of an AVIF and of a HEIC name each other by their offsets, so that metadata cannot
+    # be cut out.
+    is_reduced = share < 1 or data[4:8] == b"ftyp"
     picture = Picture(path, digest, kind, *size, still, moves, is_reduced)
     if len(data) <= HEAVY or picture.is_reduced:
         return Measured(picture)

@@ -141,7 +141,8 @@ def _show_portrait(build: SiteBuild) -> Markup:
         raise BuildError(f"AUTHOR_PICTURE is {given!r}; name a picture of the content folder")
     of_about = (resolve(e.path, e.image) for e in build.site.pages if e.slug == "about" and e.image)
     path = given or next(of_about, "")
-    image = f'<img src="/{quote(path)}" alt="" width="96">' if path in images.pictures else ""
+    address = quote(build.content.files.get(path, path))
+    image = f'<img src="/{address}" alt="" width="96">' if path in images.pictures else ""
     return Markup(images.make_responsive(image, "", ""))  # noqa: S704
 
 
