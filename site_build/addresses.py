@@ -94,9 +94,9 @@ class Addresses(NamedTuple):
 HOUSE = Addresses()
 
 
-def locate_card(slug: str) -> str:
+def locate_card(slug: str, kind: str = "png") -> str:
     """Return the address of the picture that stands for a post elsewhere."""
-    return f"{CARDS}{slug}.png"
+    return f"{CARDS}{slug}.{kind}"
 
 
 def locate_feed(page: str, feed: str = FEED) -> str:

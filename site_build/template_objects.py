@@ -30,7 +30,8 @@ from site_build import addresses, site
 from site_build.cache import make_key
 from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
-from site_build.images.responsive import ImageSet
+from site_build.images.encode import WIDEST
+from site_build.images.responsive import COLUMN, ImageSet
 from site_build.site import UNDATED, Document, Part, split_authors
 
 _OPENING = 2
@@ -217,8 +218,12 @@ class _Light:
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
         html = self._texts.read(self.document).conversion.html
+        is_wide = dict(self.document.extra).get("layout") == "pictures"
         return self._gallery.make_responsive(
-            add_sidenotes(html), self.document.address, self.source_path, enlarges=True
+            add_sidenotes(html),
+            self.document.address,
+            self.source_path,
+            column=WIDEST if is_wide else COLUMN,
         )
 
     @_content.setter

@@ -199,12 +199,11 @@ def list_shown(
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
     used = {each.path: _list_used(each, facts[each.path], paths) for each in documents}
-    sources = {public: path for path, public in paths.items()}
+    sources = {paths.get(path, path): path for path in album}
     shown = {
-        at: tuple(dict.fromkeys(sources.get(path, path) for path, e in found if e.shown))
+        at: tuple(dict.fromkeys(sources[path] for path, e in found if e.shown and path in sources))
         for at, found in used.items()
     }
-    shown = {at: tuple(path for path in found if path in album) for at, found in shown.items()}
     return {path: pictures for path, pictures in shown.items() if pictures}
 
 
@@ -221,13 +220,12 @@ def judge_pictures(
     """
     used: set[str] = set()
     findings = []
-    sources = {public: path for path, public in paths.items()}
+    sources = {paths.get(path, path): path for path in album}
     for document in documents:
         for public, reference in _list_used(document, facts[document.path], paths):
-            path = sources.get(public, public)
-            if not reference.shown or path not in album:
+            if not reference.shown or public not in sources:
                 continue
-            used.add(path)
+            used.add(path := sources[public])
             if fault := album[path].fault:
                 message = f"the picture {path} {fault}"
                 findings.append(Diagnostic(document.path, *reference[:2], "error", message))

@@ -132,6 +132,8 @@ _ORIGINAL: dict[str, dict[str, object]] = {
     "webp": {"quality": 90, "method": _WEBP_METHOD},
 }
 """How a reduced original is encoded: it may be looked at for its details."""
+_TOLD = frozenset({"duration", "icc_profile", "loop"})
+"""What a published original says of itself."""
 _REDUCING_GAP = 2.0
 """Down to so many times the new size whole pixels are averaged: nobody sees the difference."""
 _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
@@ -148,10 +150,8 @@ def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
     That is upright, has its colour profile and no other metadata; what moves still moves. Raises
     BuildError and OSError.
     """
-    if form is None and picture.moves:
-        return _encode_frames(_read(source, picture), picture)
     if form is None:
-        return _encode_original([_unpack(source, picture)], picture)
+        return _encode_original(_unpack(source, picture), picture)
     image = _shrink(source, picture, (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
@@ -174,28 +174,33 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
     try:
         return strip_metadata(data)
     except (OSError, ValueError, RecursionError):
-        return b"" if picture is None else _encode_frames(data, picture)
+        return b"" if picture is None else _encode_original(_read_frames(data, picture), picture)
 
 
-def _encode_frames(data: bytes, picture: Picture) -> bytes:
-    frames, times = [], []
+def _read_frames(data: bytes, picture: Picture) -> list[Image.Image]:
+    """Return a picture upright and as large as it is published, in a mode that profiles are for.
+
+    Of what moves that are all frames. What they tell of themselves is what `_TOLD` names.
+    """
+    frames = []
     with Image.open(io.BytesIO(data)) as image:
         for frame in ImageSequence.Iterator(image) if picture.moves else [image]:
-            frames.append(_prepare(frame, picture))
-            times.append(frame.info.get("duration", 0))  # known once it is unpacked
-        options = {"loop": image.info["loop"]} if "loop" in image.info else {}
-    return _encode_original(frames, picture, duration=times, **options)
+            plain = ImageOps.exif_transpose(_deepen(frame))
+            mode = "RGBA" if plain.has_transparency_data else plain.mode
+            bare = plain.convert(mode if mode in _COLOURS else "RGB")
+            bare.info = {name: plain.info[name] for name in _TOLD & plain.info.keys()}
+            frames.append(_resize(bare, (picture.width, picture.height)))
+    return frames
 
 
-def _encode_original(frames: list[Image.Image], picture: Picture, **moving: object) -> bytes:
-    file, profile = io.BytesIO(), frames[0].info.get("icc_profile")
-    plain = [frame.copy() for frame in frames]
-    for frame in plain:
-        frame.info.clear()  # Encoders would copy notes from here.
+def _encode_original(frames: list[Image.Image], picture: Picture) -> bytes:
+    file, told = io.BytesIO(), frames[0].info
+    options = {**_ORIGINAL[picture.kind], "icc_profile": told.get("icc_profile")}
     if picture.moves:
-        moving |= {"save_all": True, "append_images": plain[1:]}
-    options = {**_ORIGINAL[picture.kind], "icc_profile": profile, **moving}
-    plain[0].save(file, picture.kind.upper(), **options)
+        times = [frame.info.get("duration", 0) for frame in frames]
+        options |= {"save_all": True, "append_images": frames[1:], "duration": times}
+        options |= {"loop": told["loop"]} if "loop" in told else {}
+    frames[0].save(file, picture.kind.upper(), **options)
     return file.getvalue()
 
 
@@ -209,17 +214,8 @@ def _read(source: Path, picture: Picture) -> bytes:
 
 # The original, the forms and the card of a picture are made one after the other.
 @lru_cache(maxsize=1)
-def _unpack(source: Path, picture: Picture) -> Image.Image:
-    with Image.open(io.BytesIO(_read(source, picture))) as image:
-        return _prepare(image, picture)
-
-
-def _prepare(frame: Image.Image, picture: Picture) -> Image.Image:
-    """Return a frame upright and as large as it is published, in a mode that profiles are for."""
-    plain = ImageOps.exif_transpose(_deepen(frame))
-    if plain.mode not in _COLOURS:
-        plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
-    return _resize(plain, (picture.width, picture.height))
+def _unpack(source: Path, picture: Picture) -> list[Image.Image]:
+    return _read_frames(_read(source, picture), picture)
 
 
 @lru_cache(maxsize=1)
@@ -228,9 +224,22 @@ def develop(source: Path, picture: Picture) -> Image.Image:
 
     Raises BuildError and OSError.
     """
-    plain = _convert_colours(_unpack(source, picture)).copy()
+    plain = _convert_colours(_unpack(source, picture)[0])
     plain.info.clear()  # Encoders would copy profiles and notes from here.
     return plain
+
+
+def cut(
+    source: Path, picture: Picture, size: tuple[int, int], ground: str | tuple[int, int, int]
+) -> Image.Image:
+    """Return the middle of a picture in that size and in sRGB, its holes filled with `ground`.
+
+    Less is cut off above than below: faces are there. Raises BuildError and OSError.
+    """
+    image = ImageOps.fit(develop(source, picture), size, centering=(0.5, 0.4))
+    filled = Image.new("RGB", size, ground)
+    filled.paste(image, mask=image if image.mode == "RGBA" else None)
+    return filled
 
 
 @lru_cache(maxsize=1)
