@@ -16,7 +16,7 @@ from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
 from site_build.images.card import PHOTOGRAPH, SIZE, draw_card, has_title
 from site_build.images.encode import Picture, cut
-from site_build.images.responsive import ImageSet, Measured, measure
+from site_build.images.responsive import measure
 from site_build.options import CONTENT, SITE_URL
 from site_build.pelican_plugin.settings import identify, load_settings
 from site_build.site import Document
@@ -47,10 +47,8 @@ def _find_picture(content: Path, post: Document) -> tuple[Path, Picture | None]:
     """Return the file that a post names as its picture, and what stands for the post elsewhere."""
     source = find_source(post.path, post.image)
     file = content / source
-    measured = measure(source, file.read_bytes()) if file.is_file() else Measured(None)
-    pictures = {source: measured.picture} if measured.picture else {}
-    lead = ImageSet(pictures, {}, {post.path: {post.image: f"/{source}"}}).find_lead(post)
-    return file, lead.picture if lead else None
+    picture = measure(source, file.read_bytes()).picture if file.is_file() else None
+    return file, picture if picture and picture.can_lead else None
 
 
 def run(arguments: Arguments) -> int:

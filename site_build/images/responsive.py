@@ -35,8 +35,6 @@ LARGEST_PICTURE = 40_000_000
 MOST_PIXELS = 60_000_000
 """Four bytes each when unpacked, and several copies of that while forms are made."""
 
-_LEAST_SIDE = 200
-"""Pixels; places where people share links take no smaller picture."""
 HEAVY = 2_000_000
 """Bytes above which a picture asks its author to save it smaller."""
 
@@ -150,7 +148,6 @@ def _read_length(text: str) -> float:
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
-_WIDE_SHARE = 1.4
 _SHAPES, _NARROWEST, _WIDEST = 20, 8, 60
 """The style sheet knows in twentieths how much wider than high the pictures of a row are."""
 _IMAGE = re.compile("<img", re.IGNORECASE)
@@ -186,9 +183,7 @@ class ImageSet:
         address = self.links.get(post.path, {}).get(post.image, post.image)
         path = resolve(post.address, address)
         picture = self.pictures.get(path) if post.image else None
-        if picture and picture.still and min(picture.width, picture.height) >= _LEAST_SIDE:
-            return Lead(quote(path), picture)
-        return None
+        return Lead(quote(path), picture) if picture and picture.can_lead else None
 
     def list_digests(self, document: str) -> list[tuple[str, str]]:
         """Return what stands for the links of a document, and for the pictures that it shows."""
@@ -285,9 +280,8 @@ class _Images:
             return written
         width = min(_read_width(image) or picture.width, self.column or COLUMN)
         # The widest of a row has more than its share; in a narrow window none is in a row.
-        share = 1 if count == 1 else _WIDE_SHARE / count
-        most = f"min({94 * share:.0f}vw, {width * share:.0f}px)"
-        sizes = f"(min-width: 41em) {most}, 88vw"
+        share = 1 if count == 1 else 1.4 / count
+        sizes = f"(min-width: 41em) min({94 * share:.0f}vw, {width * share:.0f}px), 88vw"
         shown = f"<picture>{_offer(forms, sizes)}{written}</picture>"
         if not self.column or self.in_link or picture.width <= self.column:
             return shown
