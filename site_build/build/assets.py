@@ -127,8 +127,10 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
             continue
         if former := content.former.get(source):
             yield TextTarget(path, former.read_bytes)
-        elif source.lower().endswith(addresses.CONVERTED) and not picture:
-            continue  # a damaged one
+        elif source.lower().endswith(addresses.CONVERTED) and (
+            picture is None or f"{source}.jpg" in content.files
+        ):
+            continue  # a damaged one, or one that its author has converted
         elif picture and picture.is_reduced:
             yield ImageTarget(
                 path,

@@ -377,6 +377,19 @@ def test_a_heic_is_known_by_its_bytes(
     assert SECRET not in found.read_bytes()
 
 
+def test_an_author_may_have_converted_a_heic(desk: Desk) -> None:
+    """Some programs write `a.heic.jpg` beside `a.heic`: that one is published."""
+    put(desk, "a.heic", make_heic())
+    put(desk, "a.heic.jpg", pack(draw(400, 300)))
+    desk.post("shown", text="![A](/images/a.heic)")
+    build = desk.build()
+
+    image = find(read_page("shown", build), ".prose img").attributes
+
+    assert (image["src"], image["width"]) == ("/images/a.heic.jpg", "400")
+    assert look(build / "site" / "images" / "a.heic.jpg").size == (400, 300)
+
+
 def test_holes_of_a_heic_stay(desk: Desk) -> None:
     """A cut-out that a telephone made has no black ground."""
     cut = draw(300, 200).convert("RGBA")
