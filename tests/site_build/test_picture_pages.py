@@ -100,10 +100,10 @@ def test_a_page_of_pictures_shows_them_as_wide_as_itself(desk: Desk, kind: str) 
         for each in (path, "usual")
     )
 
-    assert len(page.css(".of-pictures > .prose > figure > picture")) == 1
+    assert len(page.css("[data-layout='pictures'] > .prose > figure > picture")) == 1
     source = find(page, ".prose source").attributes
     assert source["sizes"] == "(min-width: 41em) min(94vw, 1800px), 88vw"
-    assert not usual.css(".of-pictures")
+    assert not usual.css("[data-layout='pictures']")
     assert find(usual, ".prose source").attributes["sizes"] == (
         "(min-width: 41em) min(94vw, 620px), 88vw"
     )
@@ -120,7 +120,7 @@ def test_a_layout_that_is_unknown_is_told_once(desk: Desk) -> None:
     what = "`layout` is 'galery', which the theme does not have; write one of these: pictures"
     assert said == [f"posts/odd.md:5:9  warning  {what}"]
     page = read_page("odd", (desk.output / "current").resolve())
-    assert not page.css(".of-pictures")
+    assert not page.css("[data-layout='pictures']")
 
 
 def test_a_journal_may_have_layouts_of_its_own() -> None:
