@@ -35,6 +35,8 @@ SECURITY = ".well-known/security.txt"
 
 SUFFIXES = (".md", ".markdown", ".mkd", ".mdown")
 """Of Markdown files, as Pelican reads them."""
+CONVERTED = (".heic", ".heif")
+"""Of pictures that are published in another form, since most browsers do not show theirs."""
 _EPOCH = datetime.fromtimestamp(0, UTC)
 
 
@@ -92,9 +94,9 @@ class Addresses(NamedTuple):
 HOUSE = Addresses()
 
 
-def locate_card(slug: str) -> str:
+def locate_card(slug: str, kind: str = "png") -> str:
     """Return the address of the picture that stands for a post elsewhere."""
-    return f"{CARDS}{slug}.png"
+    return f"{CARDS}{slug}.{kind}"
 
 
 def locate_feed(page: str, feed: str = FEED) -> str:
@@ -168,9 +170,13 @@ class SourceRules(NamedTuple):
         return _is_below(path, self.static) and not _is_below(path, self.excluded_static)
 
     def list_paths(self, files: tuple[str, ...]) -> dict[str, str]:
-        """Return the path on the site of each of `files`."""
+        """Return the path on the site of each of `files`; a HEIC is published as a JPEG."""
         moved = dict(self.moved)
-        return {file: moved.get(file, file) for file in files}
+        return {
+            # Behind its own suffix: a camera may write `oak.jpg` beside `oak.heic`.
+            file: moved.get(file, f"{file}.jpg" if file.lower().endswith(CONVERTED) else file)
+            for file in files
+        }
 
 
 def _is_below(path: str, folders: tuple[str, ...]) -> bool:

@@ -30,7 +30,8 @@ from site_build import addresses, site
 from site_build.cache import make_key
 from site_build.content.document import NOT_PROSE
 from site_build.content.sources import Texts
-from site_build.images.responsive import ImageSet
+from site_build.images.encode import WIDEST
+from site_build.images.responsive import COLUMN, ImageSet
 from site_build.markup.sidenotes import add_sidenotes
 from site_build.site import UNDATED, Document, Part, split_authors
 
@@ -198,19 +199,21 @@ class _Light:
         """The same for a theme that has styles for sidenotes and for pictures that open."""
         if "own_content" in self.__dict__:
             return Markup(add_sidenotes(self._content))  # noqa: S704
-        return Markup(add_sidenotes(self._dress(enlarges=True)))  # noqa: S704
+        return Markup(add_sidenotes(self._dress(opens=True)))  # noqa: S704
 
-    def _dress(self, *, enlarges: bool) -> str:
+    def _dress(self, *, opens: bool) -> str:
+        """Return the text with dressed images, of which wide ones may open at a press."""
         html = self._texts.read(self.document).conversion.html
         address, path = self.document.address, self.source_path
-        return self._gallery.make_responsive(html, address, path, enlarges=enlarges)
+        column = WIDEST if dict(self.document.extra).get("layout") == "pictures" else COLUMN
+        return self._gallery.make_responsive(html, address, path, column=column if opens else 0)
 
     @property
     def _content(self) -> str:
         """The same as plugins know it, who may set it."""
         if "own_content" in self.__dict__:
             return str(self.__dict__["own_content"])
-        return self._dress(enlarges=False)
+        return self._dress(opens=False)
 
     @_content.setter
     def _content(self, html: str) -> None:

@@ -7,7 +7,7 @@ names. It knows nothing of pages.
 import hashlib
 import os
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from functools import partial
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
@@ -22,6 +22,7 @@ from site_build.checks.facts import list_uses
 from site_build.content.sources import Content, read_bytes, show_path
 from site_build.errors import BuildError
 from site_build.images.card import (
+    PHOTOGRAPH,
     Card,
     CardPlace,
     Font,
@@ -31,8 +32,8 @@ from site_build.images.card import (
     read_font,
 )
 from site_build.images.edge import PHOTOGRAPHS, crop, crop_key, paint
-from site_build.images.encode import Picture, encode
-from site_build.images.responsive import UNSHOWN, ImageSet, resolve
+from site_build.images.encode import Picture, cut, encode
+from site_build.images.responsive import UNSHOWN, ImageSet, Lead
 from site_build.progress import Request
 from site_build.site import Document, Identity, Site
 from site_build.text import make_slug
@@ -47,25 +48,42 @@ def find_font(theme: Path) -> Font | None:
     return read_font(path) if path.is_file() else None
 
 
-def find_card(font: Font | None, slug: str = "") -> CardPlace | None:
+def find_leads(site: Site, images: ImageSet) -> dict[str, Lead]:
+    """Return the pictures that can stand for posts, by the slugs of these."""
+    posts = (each for each in site.documents if each.kind == "post")
+    return {post.slug: lead for post in posts if (lead := images.find_lead(post))}
+
+
+def find_card(font: Font | None, leads: Mapping[str, Lead], slug: str = "") -> CardPlace | None:
     """Return where a post's card stands, or the site's; None where the theme has none."""
-    path = addresses.locate_card(slug) if slug else addresses.SITE_CARD
-    return CardPlace(quote(path)) if font else None
+    kind = "jpeg" if slug in leads else "png"
+    path = addresses.locate_card(slug, kind) if slug else addresses.SITE_CARD
+    return CardPlace(quote(path), kind=kind) if font else None
 
 
-def design_card(identity: Identity, post: Document) -> Card:
-    """Return what the card of a post shows."""
+def design_card(identity: Identity, post: Document, picture: Picture | None = None) -> Card:
+    """Return what the card of a post shows, beside its `picture`."""
     hues = tuple(choose_hue(make_slug(tag)) for tag in post.tags)
-    return Card(identity.name, post.title, f"{post.published.day} {post.published:%B %Y}", hues)
+    day = f"{post.published.day} {post.published:%B %Y}"
+    return Card(identity.name, post.title, day, hues, picture.folder if picture else "")
 
 
-def list_cards(site: Site, font: Font) -> Iterator[Target]:
+def list_cards(folder: Path, content: Content, site: Site, font: Font) -> Iterator[Target]:
     """Yield a task for the card of each post and for that of the site."""
     tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
     hues = tuple(choose_hue(tag.slug) for tag in tags[:7])  # those that most posts carry
     cards = {addresses.SITE_CARD: Card(site.identity.name, hues=hues)}
+    leads = find_leads(site, content.image_set)
     for post in (each for each in site.documents if each.kind == "post"):
+        # A post with a picture has this one too: its address may be kept somewhere.
         cards[addresses.locate_card(post.slug)] = design_card(site.identity, post)
+        if post.slug in leads:
+            picture = leads[post.slug].picture
+            card = design_card(site.identity, post, picture)
+            file = content.former.get(picture.path, folder / picture.path)
+            draw = partial(draw_card, card, font, partial(cut, file, picture, PHOTOGRAPH, "white"))
+            path = addresses.locate_card(post.slug, "jpeg")
+            yield ImageTarget(path, digest_card(card, font), draw, picture.folder)
     for path, card in cards.items():
         yield ImageTarget(path, digest_card(card, font), partial(draw_card, card, font))
 
@@ -74,9 +92,9 @@ def find_edge_picture(site: Site, images: ImageSet) -> Picture | None:
     """Return the picture on the fore-edge: that of the settings, or the newest photograph."""
     if site.identity.edge_image:
         return images.pictures.get(site.identity.edge_image)
-    paths = (resolve(post.path, post.image) for post in site.posts if post.image)
-    found = (images.pictures.get(path) for path in paths)
-    return next((each for each in found if each and each.kind in PHOTOGRAPHS and each.still), None)
+    leads = find_leads(site, images)
+    found = (leads[post.slug].picture for post in site.posts if post.slug in leads)
+    return next((each for each in found if each.kind in PHOTOGRAPHS), None)
 
 
 def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target]:
@@ -109,11 +127,16 @@ def list_files(folder: Path, content: Content, withheld: Container[str]) -> Iter
             continue
         if former := content.former.get(source):
             yield TextTarget(path, former.read_bytes)
+        elif source.lower().endswith(addresses.CONVERTED) and (
+            picture is None or f"{source}.jpg" in content.files
+        ):
+            continue  # a damaged one, or one that its author has converted
         elif picture and picture.is_reduced:
             yield ImageTarget(
                 path,
                 make_key(picture.reduced_key),
                 partial(encode, folder / picture.path, picture),
+                picture.folder,
             )
         else:
             yield FileTarget(path, folder / source)

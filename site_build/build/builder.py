@@ -67,7 +67,7 @@ from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
 from site_build.content.sources import TEXTS, Content, Texts
 from site_build.errors import BuildError, ContentError, Diagnostic
-from site_build.images.encode import develop
+from site_build.images.encode import free_pictures
 from site_build.parallel import map_unordered
 from site_build.progress import Report, Request
 from site_build.related import Related, relating
@@ -79,8 +79,8 @@ _FEW = 100
 
 
 def free_memory() -> None:
-    """Let go of the last picture, up to 240 megabytes, and of the last feed's posts."""
-    develop.cache_clear()
+    """Let go of the last picture and of the last feed's posts."""
+    free_pictures()
     read_records.cache_clear()
 
 
@@ -262,9 +262,10 @@ class SiteBuild:
         """Write what builds on pages; files of plugins, in `folder`, replace the build's own."""
         lines = [self._lines[post.slug] for post in self.site.posts]
         with self._cache:
-            full_texts = list_full_texts(self.site, self._lines, has_cards=bool(self.font))
+            images, has_cards = self.content.image_set, bool(self.font)
+            full = list_full_texts(self.site, self._lines, images, has_cards=has_cards)
             # A setting of Pelican's may put a feed of its own there.
-            self._run(self._recall(e for e in full_texts if e.path not in self._targets))
+            self._run(self._recall(e for e in full if e.path not in self._targets))
             self._take_in(folder)
             build_id = self._name(lines)
             self._write_index(build_id, lines)
@@ -317,7 +318,7 @@ class SiteBuild:
             yield TextTarget(asset.path, asset.data)
         # Pictures first, since they take longest.
         yield from list_pictures(folder, content, site)
-        yield from list_cards(site, self.font) if self.font else ()
+        yield from list_cards(folder, content, site, self.font) if self.font else ()
         yield from list_painting(folder, content, site)
         yield from list_records(site, content.minutes)
         size = (site.identity.addresses.has_leaves and self._leaf_size) or len(site.posts)

@@ -110,7 +110,9 @@ class PreviewBuild(SiteBuild):
     def _others(self) -> Mapping[str, Target]:
         # The first of a path is that of the content folder.
         lines = _Lines(self._context, list_records(self.site, self.content.minutes))
-        full_texts = list_full_texts(self.site, lines, has_cards=bool(self.font))
+        full_texts = list_full_texts(
+            self.site, lines, self.content.image_set, has_cards=bool(self.font)
+        )
         found = [*self._list_others(datetime.now(UTC)), *full_texts]
         return {target.path: target for target in reversed(found)}
 

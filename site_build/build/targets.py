@@ -272,6 +272,8 @@ class ImageTarget(Target):
 
     key: bytes
     build: Callable[[], bytes]
+    folder: str = ""
+    """Whose files one process makes together with this one, unless it is the file's own."""
 
     def find_key(self, _context: TargetContext, _names: str, _texts: str) -> str:
         """Return the key."""
@@ -367,7 +369,8 @@ def group_targets(targets: Iterable[Target]) -> list[list[Target]]:
     groups: dict[str, list[Target]] = defaultdict(list)
     for target in targets:
         page = _PAGE.sub("", target.path)
-        folder = target.path.rpartition("/")[0]
+        with_others = target.folder if isinstance(target, ImageTarget) else ""
+        folder = with_others or target.path.rpartition("/")[0]
         is_apart = page != target.path or f"{folder}/" == addresses.CARDS
         groups[page if is_apart else folder].append(target)
     return list(groups.values())

@@ -16,7 +16,7 @@ from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget, r
 from site_build.cache import make_key
 from site_build.content.sources import Texts
 from site_build.errors import Diagnostic
-from site_build.images.responsive import ImageSet, link_markdown
+from site_build.images.responsive import ImageSet, Lead, link_markdown
 from site_build.outputs import agents, markdown
 from site_build.outputs.feed import (
     Channel,
@@ -157,6 +157,7 @@ class _Selection(NamedTuple):
     """By slug."""
     lang: str
     """Of a post that names none."""
+    images: ImageSet
 
     def make_key(self, *more: object) -> bytes:
         """Return the digest of all that the posts say, and of `more`."""
@@ -167,19 +168,28 @@ class _Selection(NamedTuple):
         records = read_records(tuple(self.lines[post.slug] for post in self.posts))
         return [Item(record, *more) for record, more in zip(records, self._tell(), strict=True)]
 
-    def _tell(self) -> list[tuple[str, str, str]]:
+    def _tell(self) -> list[tuple[str, str, str, Lead | None]]:
         return [
-            (post.lang or self.lang, post.author, next(iter(list_former_slugs(post)), ""))
+            (
+                post.lang or self.lang,
+                post.author,
+                next(iter(list_former_slugs(post)), ""),
+                self.images.find_lead(post),
+            )
             for post in self.posts
         ]
 
 
 def list_full_texts(
-    site: Site, lines: Mapping[str, Line], *, has_cards: bool
+    site: Site,
+    lines: Mapping[str, Line],
+    images: ImageSet,
+    *,
+    has_cards: bool,
 ) -> Iterator[TextTarget]:
     """Yield a task for each such file; `lines` has the line of every post by its slug."""
     identity, count = site.identity, len(site.posts)
-    select = partial(_Selection, lines=lines, lang=identity.lang)
+    select = partial(_Selection, lines=lines, lang=identity.lang, images=images)
     newest = select(site.posts[: agents.NEWEST])
     yield TextTarget(
         addresses.LLMS_FULL,

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urljoin
 
 from edge_api.schema import paths
 from site_build import addresses
-from site_build.addresses import SUFFIXES, SourceRules
+from site_build.addresses import CONVERTED, SUFFIXES, SourceRules
 from site_build.errors import Diagnostic
 from site_build.images.responsive import MeasuredImages, resolve
 from site_build.site import Document
@@ -63,6 +63,7 @@ _FIXED = frozenset(
     }
 )
 _SOURCE = re.compile(rf"(?:{'|'.join(map(re.escape, SUFFIXES))})(?=[?#]|$)")
+_CONVERTED = re.compile(rf"(?:{'|'.join(map(re.escape, CONVERTED))})(?=[?#]|$)", re.IGNORECASE)
 _BEYOND = tuple(path.removeprefix("/") for path in paths.EDGE_FOLDERS)
 """Folders that are the edge's, but for a few files that the build makes."""
 
@@ -166,14 +167,15 @@ def resolve_source(base: str, reference: Reference, paths: Mapping[str, str]) ->
     """
     address = re.sub(r"^\|(\w+)\|", r"{\1}", reference.address)
     is_page = bool(_SOURCE.search(address)) and not reference.shown
+    is_named = is_page or bool(_CONVERTED.search(address))  # its own address gives nothing
     if (named := paths.get(unquote(address)) if address.startswith("{") else None) is not None:
         return f"/{named}"
-    if address.startswith(("/", "#", "?")) and not is_page:
+    if address.startswith(("/", "#", "?")) and not is_named:
         return None
     source = find_source(base, address)
     # A file beside the source, or above it, is what a code host shows.
     is_file = not address.startswith(("/", "#", "?")) and not source.endswith(SUFFIXES)
-    names_source = is_page or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
+    names_source = is_named or is_file or address.startswith(("{filename}", "{static}", "{attach}"))
     if not names_source or source not in paths:
         return None
     end = re.search("[?#].*", address, re.DOTALL)
@@ -197,8 +199,9 @@ def list_shown(
 ) -> dict[str, tuple[str, ...]]:
     """Return the paths of the pictures that each document shows, by the document's path."""
     used = {each.path: _list_used(each, facts[each.path], paths) for each in documents}
+    sources = {paths.get(path, path): path for path in album}
     shown = {
-        at: tuple(dict.fromkeys(path for path, e in found if e.shown and path in album))
+        at: tuple(dict.fromkeys(sources[path] for path, e in found if e.shown and path in sources))
         for at, found in used.items()
     }
     return {path: pictures for path, pictures in shown.items() if pictures}
@@ -217,11 +220,12 @@ def judge_pictures(
     """
     used: set[str] = set()
     findings = []
+    sources = {paths.get(path, path): path for path in album}
     for document in documents:
-        for path, reference in _list_used(document, facts[document.path], paths):
-            if not reference.shown or path not in album:
+        for public, reference in _list_used(document, facts[document.path], paths):
+            if not reference.shown or public not in sources:
                 continue
-            used.add(path)
+            used.add(path := sources[public])
             if fault := album[path].fault:
                 message = f"the picture {path} {fault}"
                 findings.append(Diagnostic(document.path, *reference[:2], "error", message))

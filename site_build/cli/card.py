@@ -1,6 +1,7 @@
 """`card`: a post's card as a file, and what search engines and feeds will show of the post."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -9,19 +10,23 @@ from click import Argument, Option
 from edge_api.schema.commands import Arguments, reading
 from site_build import addresses
 from site_build.build.assets import FONT, design_card, find_font
+from site_build.checks.facts import find_source
 from site_build.cli.post import find_post
 from site_build.cli.terminal import open_console, print_findings
 from site_build.errors import BuildError
-from site_build.images.card import SIZE, draw_card, has_title
+from site_build.images.card import PHOTOGRAPH, SIZE, draw_card, has_title
+from site_build.images.encode import Picture, cut
+from site_build.images.responsive import measure
 from site_build.options import CONTENT, SITE_URL
 from site_build.pelican_plugin.settings import identify, load_settings
+from site_build.site import Document
 from site_build.text import shorten, write_instant
 
 
 def _read_target(text: str) -> Path:
     """Return where a picture goes: never over something else by a slip."""
-    if not text.lower().endswith(".png"):
-        raise ValueError(f"a card is a PNG; end {text!r} in .png")
+    if not text.lower().endswith((".png", ".jpeg")):
+        raise ValueError(f"a card is a PNG or a JPEG; end {text!r} in .png or .jpeg")
     return Path(text)
 
 
@@ -33,9 +38,17 @@ PARAMS: Final = (
         ["--output"],
         type=reading(_read_target),
         metavar="FILE",
-        help="PNG file (default: SLUG.png)",
+        help="PNG file, or JPEG for a post with a picture (default: SLUG.png or SLUG.jpeg)",
     ),
 )
+
+
+def _find_picture(content: Path, post: Document) -> tuple[Path, Picture | None]:
+    """Return the file that a post names as its picture, and what stands for the post elsewhere."""
+    source = find_source(post.path, post.image)
+    file = content / source
+    picture = measure(source, file.read_bytes()).picture if file.is_file() else None
+    return file, picture if picture and picture.can_lead else None
 
 
 def run(arguments: Arguments) -> int:
@@ -50,21 +63,25 @@ def run(arguments: Arguments) -> int:
     font = find_font(theme)
     if font is None:
         raise BuildError(f"the theme has no font for cards; put {theme / FONT} there")
-    card = design_card(identity, post)
-    output = arguments.output or Path(f"{post.slug}.png")
+    file, picture = _find_picture(arguments.content, post)
+    card, kind = design_card(identity, post, picture), "jpeg" if picture else "png"
+    output = arguments.output or Path(f"{post.slug}.{kind}")
+    if output.suffix.lower() != f".{kind}":
+        raise BuildError(f"the card of this post is a {kind.upper()}; end {output} in .{kind}")
+    photograph = partial(cut, file, picture, PHOTOGRAPH, "white") if picture else None
     try:
-        output.write_bytes(draw_card(card, font))
+        output.write_bytes(draw_card(card, font, photograph))
     except OSError as refusal:
         raise BuildError(f"{output} cannot be written: {refusal.strerror}") from refusal
     kilobytes = output.stat().st_size / 1000
     console.print(f"{output} is drawn: {SIZE[0]} by {SIZE[1]} pixels, {kilobytes:.0f} kB")
     url, state = identity.absolute(post.address), "  (a draft)" if post.draft else ""
     in_lists = f"{write_instant(post.published)}  {', '.join(post.tags)}"
-    picture = identity.absolute(addresses.locate_card(post.slug))
+    card_url = identity.absolute(addresses.locate_card(post.slug, kind))
     views = {
         "In search results": [f"{post.title} · {identity.name}{state}", url, post.description],
         "In feeds and lists": [post.title, in_lists, post.excerpt],
-        "Where it is shared": [post.title, post.description, picture],
+        "Where it is shared": [post.title, post.description, card_url],
     }
     for heading, lines in views.items():
         console.print(f"\n{heading}")

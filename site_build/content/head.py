@@ -273,6 +273,8 @@ _WITHOUT_EFFECT = {
     **dict.fromkeys(("url", "save_as"), "the settings say addresses; `slug` is the last part"),
 }
 """Keys of Pelican that a text may keep."""
+LAYOUTS = ("pictures",)
+"""Of pages and posts, as the theme has them besides the usual one."""
 DRAFT_KEYS = frozenset({"draft", "hidden", "private", "publish", "published", "unlisted"})
 
 
@@ -304,6 +306,12 @@ def read_head(
         head = model.model_validate(values, context=ZoneInfo(rules.timezone))
     except ValidationError as refusal:
         return None, faults + _explain_refusal(refusal, known, fence_at)
+    layout = next((e for e in entries if e.key == "layout" and e.value), None)
+    # A journal whose own theme has layouts declares the key itself.
+    if layout and layout.value not in LAYOUTS and rules.extra.count(layout.key) == 1:
+        given, fix = shorten(str(layout.value)), f"write one of these: {', '.join(LAYOUTS)}"
+        message = f"`layout` is {given!r}, which the theme does not have; {fix}"
+        faults.append(Fault(layout.value_at, message, "warning"))
     forms, usual = (
         (each.post, each.page, each.list_overviews()) for each in (rules.addresses, addresses.HOUSE)
     )

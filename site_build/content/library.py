@@ -225,6 +225,8 @@ class ContentLibrary:
                 self._links[document.path] = own, link_sources(document, own, paths)
         links = {each.path: self._links[each.path][1] for each in documents}
         pictures = {path: each.picture for path, each in album.items() if each.picture}
+        # Settings name a picture by its file, pages by its address.
+        pictures |= {paths[path]: each for path, each in pictures.items()}
         return Content(
             tuple(documents),
             {path: each.minutes for path, each in choice.shown.items()},

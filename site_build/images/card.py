@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -57,8 +57,12 @@ _SOFT = 22
 _COMPRESS_LEVEL = 3
 """Of zlib: a third more bytes than its level 6, in half the time."""
 _TITLE_SIZES = (112, 100, 90, 80, 72, 64, 58)
-_TITLE_TOP = 162
-_TITLE_BOX = (SIZE[0] - _EDGE - 2 * _MARGIN, 360)
+_TITLE_TOP, _TITLE_HEIGHT = 162, 360
+
+PHOTOGRAPH = (560, SIZE[1])
+"""Pixels of a photograph; it stands beside the title, so that neither covers the other."""
+_BESIDE_SIZES = (80, 72, 64, 58, 52, 46)
+_QUALITY = 86
 
 LONGEST = 400
 """Code points of a title that are looked at; no card holds more."""
@@ -113,6 +117,8 @@ class CardPlace:
     width: int = SIZE[0]
     """Pixels."""
     height: int = SIZE[1]
+    kind: str = "png"
+    """`jpeg` with a photograph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +131,8 @@ class Card:
     day: str = ""
     hues: tuple[int, ...] = ()
     """Of the tags, in their order."""
+    photograph: str = ""
+    """Stands for the one beside the title; empty: none."""
 
 
 def digest_card(card: Card, font: Font) -> bytes:
@@ -137,26 +145,39 @@ def has_title(card: Card, font: Font) -> bool:
     return choose_font(card.title, font) is not None
 
 
-def draw_card(card: Card, font: Font) -> bytes:
-    """Return the card as PNG; the same card gives the same bytes."""
+def draw_card(card: Card, font: Font, photograph: Callable[[], Image.Image] | None = None) -> bytes:
+    """Return the card as PNG, or as JPEG with what gives its photograph, of PHOTOGRAPH pixels.
+
+    The same card gives the same bytes.
+    """
     sheet = Image.new("L", SIZE, 0)  # numbers of the palette, the ramp first
-    _write(sheet, card, font)
-    _paint_edge(sheet, card.hues[:_BANDS])
     sheet.putpalette(_make_palette(card.hues[:_BANDS]))
     file = io.BytesIO()
-    sheet.save(file, "PNG", compress_level=_COMPRESS_LEVEL)
+    if photograph is None:
+        _write(sheet, card, font, SIZE[0] - _EDGE, _TITLE_SIZES)
+        _paint_edge(sheet, card.hues[:_BANDS])
+        sheet.save(file, "PNG", compress_level=_COMPRESS_LEVEL)
+    else:
+        _write(sheet, card, font, SIZE[0] - PHOTOGRAPH[0], _BESIDE_SIZES)
+        page = sheet.convert("RGB")
+        page.paste(photograph(), (SIZE[0] - PHOTOGRAPH[0], 0))
+        page.save(file, "JPEG", quality=_QUALITY, optimize=True, progressive=True)
     return file.getvalue()
 
 
-def _write(sheet: Image.Image, card: Card, font: Font) -> None:
-    """Write all that the card says, the title from the top of its box."""
+def _write(
+    sheet: Image.Image, card: Card, font: Font, right: int, title_sizes: tuple[int, ...]
+) -> None:
+    """Write all that the card says up to `right`, the title from the top of its box."""
+    width = right - 2 * _MARGIN
     site = keep_writable(card.site, font) or ""
     chosen = choose_font(card.title, font)
     day = (SIZE[1] - _MARGIN + 20, card.day)
     for height, text in ((_MARGIN, site), day) if chosen else (day,):
-        write_line(sheet, (_MARGIN, height), text, _SOFT, (font, _SMALL))
+        _, lines = fit(text, font, (_SMALL,), (width, line_height(_SMALL)))
+        write_line(sheet, (_MARGIN, height), "".join(lines), _SOFT, (font, _SMALL))
     title_font, title = chosen or (font, site)
-    size, lines = fit(title, title_font, _TITLE_SIZES, _TITLE_BOX)
+    size, lines = fit(title, title_font, title_sizes, (width, _TITLE_HEIGHT))
     top = _TITLE_TOP + round(size * 0.74)
     for number, line in enumerate(lines):
         place = (_MARGIN, top + number * line_height(size))

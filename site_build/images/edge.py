@@ -3,16 +3,13 @@
 import io
 import math
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 from random import Random
 from typing import Final
 
-from PIL import ImageOps
-
 from site_build.cache import make_key
 from site_build.images.card import blend, mix_paint
-from site_build.images.encode import Picture, develop
+from site_build.images.encode import Picture, cut
 
 SIZE: Final = (480, 1200)
 """Pixels of a photograph: twice the width that pages show, as high as the leaves of a page."""
@@ -28,14 +25,13 @@ _UNPAINTED: Final = (20, 28, 13)
 
 def crop_key(picture: Picture) -> bytes:
     """Stand for what `crop` makes of a picture."""
-    return make_key("edge", picture.digest, version("pillow"), Path(__file__).read_bytes())
+    return make_key("edge", picture.folder, Path(__file__).read_bytes())
 
 
 def crop(source: Path, picture: Picture) -> bytes:
     """Return the middle of a photograph as WebP. Raises BuildError and OSError."""
     file = io.BytesIO()
-    image = ImageOps.fit(develop(source, picture), SIZE, centering=(0.5, 0.4))
-    image.convert("RGB").save(file, "WEBP", quality=_QUALITY, method=4)
+    cut(source, picture, SIZE, "white").save(file, "WEBP", quality=_QUALITY, method=4)
     return file.getvalue()
 
 

@@ -15,6 +15,7 @@ from importlib.metadata import version
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
+import pi_heif
 from PIL import Image, ImageCms, ImageOps, ImageSequence, features
 
 from site_build import addresses
@@ -30,6 +31,8 @@ WIDEST = 1920
 LONGEST_SIDE = 2560
 """Pixels of a published original: a large screen shows no more."""
 
+_LEAST_SIDE = 200
+"""Pixels; places where people share links take no smaller picture."""
 _NEAR = 0.85
 """A form this close to the largest would save nobody anything."""
 _WORTHWHILE = 8_000
@@ -59,7 +62,17 @@ class Picture:
     """False for what moves or is drawn by lines: no forms are made of it."""
     moves: bool = False
     is_reduced: bool = False
-    """True where the file is encoded anew: one that is too large, and every AVIF."""
+    """True where the file is encoded anew: one that is too large, and every AVIF and HEIC."""
+
+    @property
+    def can_lead(self) -> bool:
+        """Whether it can stand for a post elsewhere: still, and not tiny."""
+        return self.still and min(self.width, self.height) >= _LEAST_SIDE
+
+    @property
+    def folder(self) -> str:
+        """Where its forms stand; it changes with the file and with the way they are made."""
+        return f"{addresses.PICTURES}{_digest(self)}"
 
     @property
     def reduced_key(self) -> bytes:
@@ -79,17 +92,16 @@ class Form:
 
 @cache
 def list_forms(picture: Picture) -> tuple[Form, ...]:
-    """Return the forms that are made of a picture, by kind and width; none for most drawings."""
+    """Return the forms that are made of a picture, by width and kind; none for most drawings."""
     if not picture.still or picture.size < _WORTHWHILE:
         return ()
-    folder = f"{addresses.PICTURES}{_digest(picture)}"
     name = make_slug(PurePosixPath(picture.path).stem) or "picture"
     largest = min(picture.width, WIDEST)
     widths = [*(width for width in WIDTHS if width < largest * _NEAR), largest]
     return tuple(
-        Form(f"{folder}/{name}-{width}.{kind}", kind, width, scale_height(picture, width))
-        for kind in KINDS
+        Form(f"{picture.folder}/{name}-{width}.{kind}", kind, width, scale_height(picture, width))
         for width in widths
+        for kind in KINDS
     )
 
 
@@ -106,27 +118,36 @@ def _digest(picture: Picture) -> str:
 def _fingerprint() -> str:
     """Return the digest of the way forms are made: the code and the libraries."""
     codecs = [features.version(codec) for codec in KINDS]
-    return make_key(version("pillow"), codecs, Path(__file__).read_bytes()).hex()
+    libraries = version("pillow"), version("pi-heif")
+    return make_key(libraries, codecs, Path(__file__).read_bytes()).hex()
 
 
 _QUALITY = {"avif": {"jpeg": 60, "other": 68}, "webp": {"jpeg": 80, "other": 86}}
 """Drawings and screens show faults that photographs hide."""
 
-_SLOW_UP_TO = 960
-"""Pixels: wider forms take an AVIF encoder's quicker way, which costs a few percent of size."""
-_THOROUGH, _QUICK = 6, 8
-_WEBP_METHOD = 4
+_AVIF_SPEED = 9
+"""Three times as quick as 8 and ten times as quick as 6, for hardly more bytes."""
+_WEBP_METHOD = 2
+"""Twice as quick as the usual 4, for a few percent of size: browsers without AVIF are few."""
 
 _ORIGINAL: dict[str, dict[str, object]] = {
-    "avif": {"quality": 80, "speed": _QUICK, "max_threads": 1},
+    "avif": {"quality": 80, "speed": _AVIF_SPEED, "max_threads": 1},
     "gif": {},
     "jpeg": {"quality": 90, "optimize": True, "progressive": True},
     "png": {},
     "webp": {"quality": 90, "method": _WEBP_METHOD},
 }
 """How a reduced original is encoded: it may be looked at for its details."""
+_TOLD = frozenset({"duration", "icc_profile", "loop"})
+"""What a published original says of itself."""
+_REDUCING_GAP = 2.0
+"""Down to so many times the new size whole pixels are averaged: nobody sees the difference."""
 _COLOURS = frozenset({"RGB", "RGBA", "CMYK", "L"})
 """Modes that colour profiles are made for."""
+
+
+# One thread, as for the encoders. libheif turns a picture upright by itself.
+pi_heif.register_heif_opener(decode_threads=1)
 
 
 def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
@@ -136,17 +157,16 @@ def encode(source: Path, picture: Picture, form: Form | None = None) -> bytes:
     BuildError and OSError.
     """
     if form is None:
-        return _encode_original(_read(source, picture), picture)
-    image = _resize(develop(source, picture), (form.width, form.height))
+        return _encode_original(_unpack(source, picture), picture)
+    image = _shrink(source, picture, (form.width, form.height))
     sort = "jpeg" if picture.kind == "jpeg" else "other"
     quality = _QUALITY[form.kind][sort]
     file = io.BytesIO()
     if form.kind == "webp":
         image.save(file, "WEBP", quality=quality, method=_WEBP_METHOD)
     else:
-        speed = _THOROUGH if form.width <= _SLOW_UP_TO else _QUICK
         sampling = "4:2:0" if sort == "jpeg" else "4:4:4"
-        options = {"speed": speed, "subsampling": sampling, "max_threads": 1}
+        options = {"speed": _AVIF_SPEED, "subsampling": sampling, "max_threads": 1}
         image.save(file, "AVIF", quality=quality, **options)
     return file.getvalue()
 
@@ -159,24 +179,32 @@ def clean(data: bytes, picture: Picture | None) -> bytes:
     try:
         return strip_metadata(data)
     except (OSError, ValueError, RecursionError):
-        return b"" if picture is None else _encode_original(data, picture)
+        return b"" if picture is None else _encode_original(_read_frames(data, picture), picture)
 
 
-def _encode_original(data: bytes, picture: Picture) -> bytes:
-    size, file = (picture.width, picture.height), io.BytesIO()
+def _read_frames(data: bytes, picture: Picture) -> list[Image.Image]:
+    """Return a picture upright and as large as it is published, in a mode that profiles are for.
+
+    Of what moves that are all frames. What they tell of themselves is what `_TOLD` names.
+    """
+    frames = []
     with Image.open(io.BytesIO(data)) as image:
-        options = {**_ORIGINAL[picture.kind], "icc_profile": image.info.get("icc_profile")}
-        frames, times = [], []
         for frame in ImageSequence.Iterator(image) if picture.moves else [image]:
             plain = ImageOps.exif_transpose(_deepen(frame))
-            if plain.mode not in _COLOURS:
-                plain = plain.convert("RGBA" if plain.has_transparency_data else "RGB")
-            times.append(frame.info.get("duration", 0))
-            frames.append(_resize(plain, size))
-            frames[-1].info.clear()
-        if picture.moves:
-            options |= {"save_all": True, "append_images": frames[1:], "duration": times}
-            options |= {"loop": image.info["loop"]} if "loop" in image.info else {}
+            mode = "RGBA" if plain.has_transparency_data else plain.mode
+            bare = plain.convert(mode if mode in _COLOURS else "RGB")
+            bare.info = {name: plain.info[name] for name in _TOLD & plain.info.keys()}
+            frames.append(_resize(bare, (picture.width, picture.height)))
+    return frames
+
+
+def _encode_original(frames: list[Image.Image], picture: Picture) -> bytes:
+    file, told = io.BytesIO(), frames[0].info
+    options = {**_ORIGINAL[picture.kind], "icc_profile": told.get("icc_profile")}
+    if picture.moves:
+        times = [frame.info.get("duration", 0) for frame in frames]
+        options |= {"save_all": True, "append_images": frames[1:], "duration": times}
+        options |= {"loop": told["loop"]} if "loop" in told else {}
     frames[0].save(file, picture.kind.upper(), **options)
     return file.getvalue()
 
@@ -189,14 +217,45 @@ def _read(source: Path, picture: Picture) -> bytes:
     return data
 
 
+# The original, the forms and the card of a picture are made one after the other.
+@lru_cache(maxsize=1)
+def _unpack(source: Path, picture: Picture) -> list[Image.Image]:
+    return _read_frames(_read(source, picture), picture)
+
+
 @lru_cache(maxsize=1)
 def develop(source: Path, picture: Picture) -> Image.Image:
-    """Return the picture ready to be resized; its forms are made one after the other."""
-    with Image.open(io.BytesIO(_read(source, picture))) as image:
-        upright = ImageOps.exif_transpose(_deepen(image))
-    plain = _convert_colours(upright)
+    """Return the picture ready to be resized, in sRGB and not larger than its original.
+
+    Raises BuildError and OSError.
+    """
+    plain = _convert_colours(_unpack(source, picture)[0])
     plain.info.clear()  # Encoders would copy profiles and notes from here.
     return plain
+
+
+def cut(
+    source: Path, picture: Picture, size: tuple[int, int], ground: str | tuple[int, int, int]
+) -> Image.Image:
+    """Return the middle of a picture in that size and in sRGB, its holes filled with `ground`.
+
+    Less is cut off above than below: faces are there. Raises BuildError and OSError.
+    """
+    image = ImageOps.fit(develop(source, picture), size, centering=(0.5, 0.4))
+    filled = Image.new("RGB", size, ground)
+    filled.paste(image, mask=image if image.mode == "RGBA" else None)
+    return filled
+
+
+@lru_cache(maxsize=1)
+def _shrink(source: Path, picture: Picture, size: tuple[int, int]) -> Image.Image:
+    return _resize(develop(source, picture), size)
+
+
+def free_pictures() -> None:
+    """Let go of the picture that was made last, up to 240 megabytes."""
+    for remembered in (_unpack, develop, _shrink):
+        remembered.cache_clear()
 
 
 def _deepen(image: Image.Image) -> Image.Image:
@@ -225,6 +284,7 @@ def _convert_colours(image: Image.Image) -> Image.Image:
 def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     if image.size == size:
         return image
-    if image.mode == "RGBA":  # Weighted by opacity, so that what is unseen does not bleed in.
-        return image.convert("RGBa").resize(size, Image.Resampling.LANCZOS).convert("RGBA")
-    return image.resize(size, Image.Resampling.LANCZOS)
+    # Weighted by opacity, so that what is unseen does not bleed in.
+    mode = "RGBa" if image.mode == "RGBA" else image.mode
+    small = image.convert(mode).resize(size, Image.Resampling.LANCZOS, reducing_gap=_REDUCING_GAP)
+    return small.convert(image.mode)

@@ -14,19 +14,21 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape, unescape
 from pathlib import PurePosixPath
+from typing import NamedTuple
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from PIL import ExifTags, Image, UnidentifiedImageError
 from selectolax.lexbor import LexborHTMLParser
 
+from site_build.addresses import CONVERTED
 from site_build.images.encode import KINDS, LONGEST_SIDE, Form, Picture, list_forms, scale_height
+from site_build.site import Document
 from site_build.text import shorten
 
-UNSHOWN = (".heic", ".heif", ".tif", ".tiff")
+UNSHOWN = (".tif", ".tiff")
 """Suffixes of pictures that most browsers do not show; their metadata cannot be removed here."""
-SUFFIXES = frozenset(
-    {".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp", *UNSHOWN}
-)
+_SHOWN = (".apng", ".avif", ".gif", ".jfif", ".jpe", ".jpeg", ".jpg", ".png", ".svg", ".webp")
+SUFFIXES = frozenset({*_SHOWN, *CONVERTED, *UNSHOWN})
 
 LARGEST_PICTURE = 40_000_000
 """Bytes; no camera's picture for a page is larger."""
@@ -36,8 +38,9 @@ MOST_PIXELS = 60_000_000
 HEAVY = 2_000_000
 """Bytes above which a picture asks its author to save it smaller."""
 
-_SEVERAL = "MPO"
-"""What the library calls a JPEG with further pictures behind it, which no browser shows."""
+_FORMATS = ("AVIF", "GIF", "HEIF", "JPEG", "PNG", "WEBP")
+_SEVERAL = ("MPO", "HEIF")
+"""What the library calls a JPEG, or a HEIC, that may have further pictures behind the first."""
 _NOTED_DRAWING = "the drawing has `<metadata>`, which is published; take it out, or save plain SVG"
 
 
@@ -90,19 +93,23 @@ def measure(path: str, data: bytes) -> Measured:
 def _measure_raster(path: str, data: bytes, digest: str) -> Measured:
     if len(data) > LARGEST_PICTURE:
         return Measured(None, f"has more than {LARGEST_PICTURE // 1_000_000} MB; save it smaller")
-    with Image.open(io.BytesIO(data), formats=("AVIF", "GIF", "JPEG", "PNG", "WEBP")) as image:
+    with Image.open(io.BytesIO(data), formats=_FORMATS) as image:
         if image.width * image.height > MOST_PIXELS:
             return Measured(None, _explain_size(f"{image.width:,} × {image.height:,}"))  # noqa: RUF001
-        kind = "jpeg" if image.format == _SEVERAL else str(image.format).lower()
+        is_several = image.format in _SEVERAL
+        # A HEIC may have holes, which a JPEG has not.
+        converted = "webp" if image.has_transparency_data else "jpeg"
+        kind = converted if is_several else str(image.format).lower()
+        moves = getattr(image, "is_animated", False) and not is_several
         image.load()
-        moves = getattr(image, "is_animated", False) and image.format != _SEVERAL
         lies = image.getexif().get(ExifTags.Base.Orientation) in range(5, 9)  # on its side
         width, height = (image.height, image.width) if lies else image.size
     share = min(1, LONGEST_SIDE / max(width, height))
     size = (max(1, round(width * share)), max(1, round(height * share)), len(data))
     still = not moves and kind != "gif"
-    # The parts of an AVIF name each other by their offsets, so its metadata cannot be cut out.
-    is_reduced = share < 1 or kind == "avif"
+    # The parts of an AVIF and of a HEIC name each other by their offsets, so that metadata cannot
+    # be cut out.
+    is_reduced = share < 1 or data[4:8] == b"ftyp"
     picture = Picture(path, digest, kind, *size, still, moves, is_reduced)
     if len(data) <= HEAVY or picture.is_reduced:
         return Measured(picture)
@@ -141,6 +148,8 @@ def _read_length(text: str) -> float:
 
 COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
+_SHAPES, _NARROWEST, _WIDEST = 20, 8, 60
+"""The style sheet knows in twentieths how much wider than high the pictures of a row are."""
 _IMAGE = re.compile("<img", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)|(?P<link></?a\b)"""
@@ -148,6 +157,14 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTE = re.compile(r"""([^\s"'<>/=]+)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'<>]+))?""")
+
+
+class Lead(NamedTuple):
+    """The picture that stands for a post elsewhere."""
+
+    path: str
+    """Where it is on the site, percent-encoded."""
+    picture: Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +177,13 @@ class ImageSet:
     """Paths of the pictures that a document shows, by the document's path."""
     links: Mapping[str, Mapping[str, str]]
     """The address for each link of a document to a source file, by the document's path."""
+
+    def find_lead(self, post: Document) -> Lead | None:
+        """Return a post's `image` if it can stand for the post: of ours, still, and not tiny."""
+        address = self.links.get(post.path, {}).get(post.image, post.image)
+        path = resolve(post.address, address)
+        picture = self.pictures.get(path) if post.image else None
+        return Lead(quote(path), picture) if picture and picture.can_lead else None
 
     def list_digests(self, document: str) -> list[tuple[str, str]]:
         """Return what stands for the links of a document, and for the pictures that it shows."""
@@ -174,13 +198,13 @@ class ImageSet:
         document: str,
         *,
         offers_forms: bool = True,
-        enlarges: bool = False,
+        column: int = 0,
     ) -> str:
         """Return a document's HTML with its links and images; dimensions alone without forms.
 
-        With `enlarges` a picture wider than the column opens at a press, without a script.
+        With a `column`, in CSS pixels, a picture that is wider opens at a press, without a script.
         """
-        images = _Images(page, self.pictures, offers_forms, enlarges)
+        images = _Images(page, self.pictures, offers_forms, column)
         for written, address in self.links.get(document, {}).items():
             for name in ("href", "src"):
                 html = html.replace(f'{name}="{escape(written)}"', f'{name}="{escape(address)}"')
@@ -220,7 +244,8 @@ class _Images:
     pictures: Mapping[str, Picture]
     offers_forms: bool
     """Whether images get lighter forms and say when to load, besides their dimensions."""
-    enlarges: bool
+    column: int
+    """Widest column in CSS pixels, beyond which a picture opens at a press; 0: none does."""
     seen: int = 0
     """Images so far."""
     in_comment: bool = False
@@ -245,18 +270,25 @@ class _Images:
         if not self.offers_forms:
             return _write(token, added)
         self.seen += 1
+        count = _count_row(token)
+        if count > 1 and picture and "class" not in image:
+            shape = round(picture.width / picture.height * _SHAPES)
+            added["class"] = f"shape-{min(max(shape, _NARROWEST), _WIDEST)}"
         written = _write(token, {**added, **self._load(image)})
         forms = () if self.in_picture or "srcset" in image or not picture else list_forms(picture)
         if not forms or picture is None:
             return written
-        width = min(_read_width(image) or picture.width, COLUMN)
-        shown = f"<picture>{_offer(forms, width)}{written}</picture>"
-        if not self.enlarges or self.in_link or picture.width <= COLUMN:
+        width = min(_read_width(image) or picture.width, self.column or COLUMN)
+        # The widest of a row has more than its share; in a narrow window none is in a row.
+        share = 1 if count == 1 else 1.4 / count
+        sizes = f"(min-width: 41em) min({94 * share:.0f}vw, {width * share:.0f}px), 88vw"
+        shown = f"<picture>{_offer(forms, sizes)}{written}</picture>"
+        if not self.column or self.in_link or picture.width <= self.column:
             return shown
         name, source = f"picture-{self.seen}", escape(image["src"])
         said = "" if image.get("alt") else ' aria-label="Larger picture"'
         large = (
-            f'<picture>{_offer(forms, picture.width)}<img src="{source}" alt="" loading="lazy" '
+            f'<picture>{_offer(forms, "96vw")}<img src="{source}" alt="" loading="lazy" '
             f'width="{picture.width}" height="{picture.height}"></picture>'
         )
         return (
@@ -275,6 +307,14 @@ class _Images:
         return {name: value for name, value in wanted.items() if name not in image}
 
 
+def _count_row(token: re.Match[str]) -> int:
+    """Return how many images the row has that an image stands in; 1 outside rows."""
+    html, at = token.string, token.start()
+    begin = html.rfind('<p class="pictures">', 0, at)
+    is_inside = begin > html.rfind("</p>", 0, at)
+    return html.count("<img", begin, html.find("</p>", at)) if is_inside else 1
+
+
 def _add_dimensions(image: dict[str, str], picture: Picture | None) -> dict[str, str]:
     """Return the dimensions that the image lacks; one that its author set gives the other."""
     if picture is None or "height" in image:
@@ -291,10 +331,8 @@ def _read_width(image: dict[str, str]) -> int:
     return int(text) if re.fullmatch("[0-9]{1,5}", text) else 0
 
 
-def _offer(forms: tuple[Form, ...], width: int) -> str:
-    """Return a source for each kind of form, for an image that is shown in that width."""
-    # In a narrower window, the column is what margins leave of it.
-    sizes = f"(min-width: 41em) {width}px, 88vw"
+def _offer(forms: tuple[Form, ...], sizes: str) -> str:
+    """Return a source for each kind of form, for an image that is shown in these `sizes`."""
     listed = {
         kind: ", ".join(f"/{quote(f.path)} {f.width}w" for f in forms if f.kind == kind)
         for kind in KINDS

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from xml.etree.ElementTree import Element, SubElement
+from xml.etree.ElementTree import Element
 
 from markdown import Markdown
 from markdown.extensions.toc import slugify_unicode
@@ -200,35 +200,47 @@ class _Text(Postprocessor):
 
 _IN_A_ROW = (2, 3)
 """Pictures of a paragraph that has nothing else."""
+_CAPTIONS = (["em"], ["br", "em"])
+"""What stands behind the pictures of a paragraph where it is their caption."""
 
 
 def frame_images(root: Element) -> None:
-    """Turn paragraphs that hold only a titled image into figures, the title into the caption.
+    """Make figures of captioned pictures, and rows of two or three that are all of a paragraph.
 
-    Two or three images that are all of a paragraph stand in a row.
-
-    A figure that the author wrote by hand stays as it is, its paragraphs too.
+    A caption is an emphasis behind the pictures, or the title of a single one. A figure that the
+    author wrote by hand stays as it is, its paragraphs too.
     """
     framed = {id(inside) for figure in root.iter("figure") for inside in figure.iter("p")}
-    for paragraph in root.iter("p"):
-        image = None if id(paragraph) in framed else _find_only_image(paragraph)
-        if image is not None and (caption := image.get("title", "").strip()):
-            del image.attrib["title"]
-            paragraph.tag = "figure"
-            SubElement(paragraph, "figcaption").text = caption
-        images = paragraph.findall("img")
-        between = [paragraph.text, *(each.tail for each in images)]
-        is_row = len(images) == len(paragraph) in _IN_A_ROW
-        if is_row and not any((text or "").strip() for text in between):
-            paragraph.set("class", "pictures")
+    for paragraph in [each for each in root.iter("p") if id(each) not in framed]:
+        images = [image for each in paragraph if (image := _find_image(each)) is not None]
+        shown, rest = paragraph[: len(images)], paragraph[len(images) :]
+        is_captioned = [each.tag for each in rest] in _CAPTIONS
+        if not images or _has_words(paragraph) or (rest and not is_captioned):
+            continue
+        caption = rest[-1] if rest else Element("em")
+        if len(images) == 1 and not rest:
+            caption.text = images[0].attrib.pop("title", "").strip()
+        if caption.text or len(caption):
+            paragraph.tag, caption.tag, caption.tail = "figure", "figcaption", None
+            paragraph[:] = [Element("p"), caption] if len(images) > 1 else [shown[0], caption]
+        row = paragraph[0] if paragraph.tag == "figure" else paragraph
+        if len(images) > 1:
+            row[:] = shown
+        if len(images) in _IN_A_ROW:
+            row.set("class", "pictures")
 
 
-def _find_only_image(parent: Element) -> Element | None:
-    """Return the image that is all a paragraph shows, by itself or as a link."""
-    if len(parent) != 1 or (parent.text or "").strip() or (parent[0].tail or "").strip():
-        return None
-    child = parent[0]
-    return _find_only_image(child) if child.tag == "a" else child if child.tag == "img" else None
+def _has_words(element: Element) -> bool:
+    """Return whether a text stands beside the elements within one."""
+    texts = [element.text, *(each.tail for each in element)]
+    return any((text or "").strip() for text in texts)
+
+
+def _find_image(element: Element) -> Element | None:
+    """Return the image that an element is, or that is all of a link."""
+    if element.tag == "a" and len(element) == 1 and not _has_words(element):
+        return _find_image(element[0])
+    return element if element.tag == "img" else None
 
 
 SCROLLER = "table-scroll"

@@ -13,6 +13,7 @@ import orjson
 
 from edge_api.schema.index import PostRecord
 from site_build import addresses
+from site_build.images.responsive import Lead
 from site_build.site import UNDATED, Identity, Site, Tag
 from site_build.text import strip_control_characters, write_instant
 
@@ -67,6 +68,8 @@ class Item:
     """Who wrote it, by name; empty: the site's author."""
     first_slug: str = ""
     """The slug under which it was published first; empty: its own."""
+    lead: Lead | None = None
+    """Its picture."""
 
     @property
     def url(self) -> str:
@@ -118,14 +121,15 @@ def render_json_feed(channel: Channel, items: Sequence[Item]) -> bytes:
 
 def _describe(channel: Channel, item: Item) -> dict[str, Any]:
     record = item.record
-    card = channel.identity.absolute(addresses.locate_card(record.slug))
+    card = addresses.locate_card(record.slug) if channel.has_cards else ""
+    image = item.lead.path if item.lead else card
     return {
         "id": item.id,
         "url": item.url,
         "title": record.title,
         "summary": record.excerpt,
         "content_html": record.content_html,
-        **({"image": card} if channel.has_cards else {}),
+        **({"image": channel.identity.absolute(image)} if image else {}),
         "date_published": write_instant(record.publishedAt),
         "date_modified": write_instant(record.updatedAt),
         **({"authors": [{"name": item.author}]} if item.author else {}),
@@ -151,12 +155,12 @@ def render_atom(channel: Channel, items: Sequence[Item]) -> bytes:
     _add(author, "name", channel.identity.author)
     _add(author, "uri", channel.identity.absolute(addresses.HOME))
     for item in items:
-        _add_entry(feed, item)
+        _add_entry(feed, item, channel.identity)
     written: bytes = ET.tostring(feed, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
 
 
-def _add_entry(feed: ET.Element, item: Item) -> None:
+def _add_entry(feed: ET.Element, item: Item, identity: Identity) -> None:
     record = item.record
     entry = _add(feed, "entry")
     entry.set(_LANG, item.lang)
@@ -167,6 +171,9 @@ def _add_entry(feed: ET.Element, item: Item) -> None:
     _add(entry, "published", write_instant(record.publishedAt))
     _add(entry, "updated", write_instant(record.updatedAt))
     _add(entry, "link", rel="alternate", type="text/html", hreflang=item.lang, href=item.url)
+    if item.lead:  # RFC 4287, section 4.2.7.2
+        url, kind = identity.absolute(item.lead.path), f"image/{item.lead.picture.kind}"
+        _add(entry, "link", rel="enclosure", type=kind, href=url)
     for tag in record.tags:
         _add(entry, "category", term=strip_control_characters(tag))
     _add(entry, "summary", record.excerpt)

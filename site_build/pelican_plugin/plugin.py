@@ -44,7 +44,7 @@ from pelican.plugins import signals  # type: ignore[import-untyped]
 from edge_api.schema.paths import SEARCH
 from edge_api.schema.unknown_names import note_unknown_names
 from site_build.addresses import CONTACT
-from site_build.build.assets import find_card, find_edge_picture
+from site_build.build.assets import find_card, find_edge_picture, find_leads
 from site_build.build.builder import KnownContent, SiteBuild
 from site_build.build.edge_templates import read_budget_tiers
 from site_build.build.fingerprint import HOUSE_THEME, Style, fingerprint_settings
@@ -108,11 +108,12 @@ def _equip(generator: Any) -> None:
     build = find_build(generator.settings)
     assets, site = build.assets, build.site
     logo = assets.locate(_LOGO) if _LOGO in assets.published else ""
-    card_finder = partial(find_card, build.font)
+    leads = find_leads(site, build.content.image_set)
+    card_finder = partial(find_card, build.font, leads)
     generator.env.globals.update(
         asset=assets.locate,
         embedded=assets.embed,
-        structured_data=StructuredData(site.identity, card_finder, logo),
+        structured_data=StructuredData(site.identity, card_finder, leads, logo),
         find_card=card_finder,
         choose_hue=choose_hue,
         addresses=site.identity.addresses,
@@ -141,7 +142,8 @@ def _show_portrait(build: SiteBuild) -> Markup:
         raise BuildError(f"AUTHOR_PICTURE is {given!r}; name a picture of the content folder")
     of_about = (resolve(e.path, e.image) for e in build.site.pages if e.slug == "about" and e.image)
     path = given or next(of_about, "")
-    image = f'<img src="/{quote(path)}" alt="" width="96">' if path in images.pictures else ""
+    address = quote(build.content.files.get(path, path))
+    image = f'<img src="/{address}" alt="" width="96">' if path in images.pictures else ""
     return Markup(images.make_responsive(image, "", ""))  # noqa: S704
 
 

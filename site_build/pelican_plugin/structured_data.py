@@ -4,7 +4,7 @@ What a call is given are values that its template has looked up, so a change of 
 any other change of a page.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -13,6 +13,7 @@ from markupsafe import Markup
 from edge_api.schema import paths
 from site_build import addresses
 from site_build.images.card import CardPlace
+from site_build.images.responsive import Lead
 from site_build.site import Identity
 from site_build.template_objects import Article, Page, Tag
 
@@ -35,13 +36,18 @@ class StructuredData:
     """The `structured_data` of templates."""
 
     def __init__(
-        self, identity: Identity, find_card: Callable[[str], CardPlace | None], logo: str = ""
+        self,
+        identity: Identity,
+        find_card: Callable[[str], CardPlace | None],
+        leads: Mapping[str, Lead],
+        logo: str = "",
     ) -> None:
         """Take who the site is, what finds a post's card by its slug, and its sign's path, if any.
 
-        Without cards in the theme, `find_card` gives None.
+        Without cards in the theme, `find_card` gives None. `leads` has the pictures of posts, by
+        their slugs.
         """
-        self._identity, self._find_card = identity, find_card
+        self._identity, self._find_card, self._leads = identity, find_card, leads
         self._home = identity.absolute(addresses.HOME)
         self._logo = f"{identity.url}{logo}" if logo else ""
         self._journal = ("Journal", identity.addresses.journal)
@@ -107,6 +113,7 @@ class StructuredData:
     def describe_post(self, post: Article) -> Json:
         """Return the node of a post."""
         url, card = self._identity.absolute(post.url), self._find_card(post.slug)
+        image, size = self._leads.get(post.slug) or (card and card.path, card)
         node = {
             "@type": "BlogPosting",
             "@id": f"{url}#post",
@@ -120,12 +127,12 @@ class StructuredData:
             "author": self._describe_author(post.byline),
             "publisher": self._describe_organization(),
         }
-        if card:
+        if image and size:
             node["image"] = {
                 "@type": "ImageObject",
-                "url": self._identity.absolute(card.path),
-                "width": card.width,
-                "height": card.height,
+                "url": self._identity.absolute(image),
+                "width": size.width,
+                "height": size.height,
             }
         if post.tags:
             node["keywords"] = [tag.name for tag in post.tags]

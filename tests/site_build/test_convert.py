@@ -135,7 +135,8 @@ def test_a_conversion_does_not_say_when_images_load() -> None:
     """That depends on the page, and is said when one is made."""
     html = convert("![a](a.png) ![b](b.png)").html
 
-    assert html == '<p><img alt="a" src="a.png"> <img alt="b" src="b.png"></p>'
+    row = '<img alt="a" src="a.png"> <img alt="b" src="b.png">'
+    assert html == f'<p class="pictures">{row}</p>'
 
 
 def test_code_is_highlighted_by_class_and_never_guessed() -> None:

@@ -1,11 +1,13 @@
 """Published originals: the pictures of the content folder without what their cameras noted."""
 
 import io
+import re
 import struct
 import zlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pillow_heif
 import pytest
 from PIL import Image, ImageCms, ImageSequence, PngImagePlugin
 
@@ -22,7 +24,7 @@ from tests.site_build.test_pictures import (
     put,
     read_page,
 )
-from tests.site_build.workbench import Desk, list_inodes, take
+from tests.site_build.workbench import Desk, find, list_inodes, take
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -243,7 +245,7 @@ def test_a_large_picture_is_published_smaller(desk: Desk, kind: str) -> None:
         assert found.info.get("icc_profile") == more.get("icc_profile")
         assert not found.getexif()
     assert SECRET not in (build / "site" / "images" / name).read_bytes()
-    [image] = read_page("shown", build).css(".prose img")
+    image = find(read_page("shown", build), ".prose img")
     assert (image.attributes["width"], image.attributes["height"]) == tuple(map(str, size))
 
 
@@ -307,7 +309,120 @@ def test_an_editor_need_not_take_notes_out(desk: Desk) -> None:
     assert measure("images/large.jpg", pack(draw(4000, 300), exif=note(1))).remarks == ()
 
 
-@pytest.mark.parametrize("name", ["a.heic", "a.HEIF", "a.tif", "a.tiff"])
+def make_heic(image: Image.Image | None = None) -> bytes:
+    """Return what a telephone writes: on its side, with notes, and with a second picture."""
+    file, given = io.BytesIO(), image or draw(300, 200)
+    heif = pillow_heif.from_pillow(given)
+    heif.add_from_pillow(draw(60, 40))
+    heif.save(file, exif=note().tobytes(), icc_profile=PROFILE, xmp=XMP, primary_index=0)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("link", ["/images/IMG_1.HEIC", "../images/IMG_1.HEIC"])
+def test_a_heic_is_published_as_a_jpeg(desk: Desk, link: str) -> None:
+    """It stands upright, in its own colours and without notes; pages, feeds and links name it."""
+    put(desk, "IMG_1.HEIC", make_heic())
+    desk.post("shown", text=f"![Two colours]({link})\n\n[the file]({link})", image=link)
+    build = desk.build()
+
+    published = build / "site" / "images" / "IMG_1.HEIC.jpg"
+
+    assert sorted(each.name for each in published.parent.glob("IMG*")) == [published.name]
+    assert SECRET not in published.read_bytes()
+    with Image.open(published) as image:
+        assert (image.format, image.size) == ("JPEG", (200, 300))
+        assert image.info["icc_profile"] == PROFILE
+        assert not image.getexif()
+        red, _, blue = image.getpixel((100, 30))  # type: ignore[misc]
+        assert red > blue  # what was on the left is on top
+    page = read_page("shown", build)
+    image_tag = find(page, ".prose img").attributes
+    assert image_tag["src"] == "/images/IMG_1.HEIC.jpg"
+    assert (image_tag["width"], image_tag["height"]) == ("200", "300")
+    assert len(page.css(".prose picture")) == 2
+    assert page.css_matches(".prose a[href='/images/IMG_1.HEIC.jpg']")
+    assert "/images/IMG_1.HEIC.jpg" in (build / "site" / "feed.xml").read_text("utf-8")
+    assert ".HEIC)" not in (build / "site/journal/shown/index.md").read_text("utf-8")
+
+
+def test_a_heic_may_be_the_face_and_the_edge_of_a_journal(desk: Desk) -> None:
+    """A draft's does not get out, that of a page `about` is its face."""
+    put(desk, "face.heic", make_heic())
+    put(desk, "secret.heic", make_heic(draw(400, 200)))
+    desk.post("kept", status="draft", image="../images/secret.heic")
+    head = "title: About\nslug: about\nimage: /images/face.heic"
+    desk.write("pages/about.md", f"---\n{head}\n---\n\nWords.\n")
+
+    build = desk.build()
+
+    home = (build / "site" / "index.html").read_text("utf-8")
+    assert 'src="/images/face.heic.jpg"' in home
+    assert [e for e in take(build / "site") if "secret" in e] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "published"),
+    [("a.jpg", make_heic, "a.jpg"), ("a.heic", make_jpeg, "a.heic.jpg")],
+)
+def test_a_heic_is_known_by_its_bytes(
+    desk: Desk, name: str, make: Callable[[], bytes], published: str
+) -> None:
+    """A file whose name says another kind is a JPEG in the end, without notes."""
+    put(desk, name, make())
+    desk.post("shown", text=f"![A](/images/{name})")
+
+    found = desk.build() / "site" / "images" / published
+
+    assert look(found).format == "JPEG"
+    assert SECRET not in found.read_bytes()
+
+
+def test_an_author_may_have_converted_a_heic(desk: Desk) -> None:
+    """Some programs write `a.heic.jpg` beside `a.heic`: that one is published."""
+    put(desk, "a.heic", make_heic())
+    put(desk, "a.heic.jpg", pack(draw(400, 300)))
+    desk.post("shown", text="![A](/images/a.heic)")
+    build = desk.build()
+
+    image = find(read_page("shown", build), ".prose img").attributes
+
+    assert (image["src"], image["width"]) == ("/images/a.heic.jpg", "400")
+    assert look(build / "site" / "images" / "a.heic.jpg").size == (400, 300)
+
+
+def test_holes_of_a_heic_stay(desk: Desk) -> None:
+    """A cut-out that a telephone made has no black ground."""
+    cut = draw(300, 200).convert("RGBA")
+    cut.paste((0, 0, 0, 0), (0, 0, 300, 80))
+    put(desk, "cut.heic", make_heic(cut))
+
+    found = look(desk.build() / "site" / "images" / "cut.heic.jpg")
+
+    assert found.getchannel("A").getpixel((190, 150)) == 0
+
+
+@pytest.mark.parametrize("keep", [9, 500, 0.5])
+def test_a_damaged_heic_holds_up_no_other_post(desk: Desk, keep: float) -> None:
+    """The post that shows it waits, with one sentence; the file is not published."""
+    data = make_heic()
+    put(desk, "half.heic", data[: int(keep if keep > 1 else keep * len(data))])
+    desk.post("shown", text="![A](/images/half.heic)")
+    desk.post("other")
+
+    (held,) = build(desk.order()).held
+
+    assert held.path == "posts/shown.md"
+    assert re.fullmatch(
+        r"the picture images/half\.heic (is no picture that can be read|cannot be read \(.*\)); "
+        "save it anew",
+        held.finding.message,
+    )
+    site = (desk.output / "current" / "site").resolve()
+    assert (site / "journal" / "other" / "index.html").is_file()
+    assert not list((site / "images").glob("half*"))
+
+
+@pytest.mark.parametrize("name", ["a.tif", "a.tiff"])
 def test_a_kind_that_no_browser_shows_is_told(desk: Desk, name: str) -> None:
     """Its metadata cannot be removed: it is not published, and an error where a post shows it."""
     put(desk, name, b"II*\0")

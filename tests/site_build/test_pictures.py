@@ -263,7 +263,7 @@ def test_an_image_may_stand_in_a_link_or_a_figure(desk: Desk) -> None:
     page = read_page("shown", build)
 
     assert len(page.css("p > a > picture > img")) == 1
-    assert len(page.css("figure > picture > img")) == 1
+    assert len(page.css("figure > button > picture > img")) == 1
     for number in (0, 1):
         for forms in read_offer(page, number).sources.values():
             assert [look(build / "site" / a[1:]).width for a in forms.values()] == [480, 700]

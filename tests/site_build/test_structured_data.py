@@ -189,7 +189,9 @@ class Post:
 
 def describe(identity: Identity, byline: str = "") -> dict[str, Any]:
     """Return the node of a post on a site without cards."""
-    return StructuredData(identity, lambda _: None).describe_post(cast("Any", Post(byline=byline)))
+    return StructuredData(identity, lambda _: None, {}).describe_post(
+        cast("Any", Post(byline=byline))
+    )
 
 
 @pytest.mark.parametrize(("author", "kind"), [("Ann", "Person"), (ME.name, "Organization")])

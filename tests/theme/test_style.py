@@ -16,7 +16,8 @@ MADE_ELSEWHERE = re.compile(
     r"hue-\d+|heading-anchor|align-\w+|plate|footnote\S*|highlight|linenos"
     r"|admonition\S*|note|info|seealso|tip|hint|success|warning|caution|attention|important|danger"
     r"|task-list-item|error|bug|err|hll|[a-z]{1,2}\d?|cpf|table-scroll"
-    r"|code|copy|unseen|series|related|search-\w+|snippet|minutes-\d+|part-\d|pictures|enlarged?|sidenote|beside|amount|day|night"
+    r"|code|copy|unseen|series|related|search-\w+|snippet|minutes-\d+|part-\d|shape-\d+"
+    r"|pictures|enlarged?|sidenote|beside|amount|day|night"
 )
 """Classes that the conversion of texts, Pygments, scripts and the tags' hues bring."""
 

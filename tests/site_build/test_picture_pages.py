@@ -1,0 +1,134 @@
+"""Pictures in rows, with captions, and on pages of pictures."""
+
+import re
+
+import pytest
+from selectolax.lexbor import LexborHTMLParser
+
+from site_build.addresses import SourceRules
+from site_build.content.document import read_document
+from site_build.releases.release import build
+from tests.site_build.test_convert import convert
+from tests.site_build.test_pictures import draw, pack, put, read_page
+from tests.site_build.workbench import ROOT, Desk, find
+
+pytestmark = pytest.mark.size("test")
+
+A, B = '<img alt="a" src="/a.jpg">', '<img alt="b" src="/b.jpg">'
+LINK = '<a href="/d/">c</a>'
+ROW = '<p class="pictures">'
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("![a](/a.jpg)", f"<p>{A}</p>"),
+        ('![a](/a.jpg "T")', f"<figure>{A}<figcaption>T</figcaption></figure>"),
+        ('![a](/a.jpg "  ")', f"<p>{A}</p>"),
+        (
+            "![a](/a.jpg)\n*A **b**, [c](/d/)*",
+            f"<figure>{A}<figcaption>A <strong>b</strong>, {LINK}</figcaption></figure>",
+        ),
+        ("![a](/a.jpg)  \n_Cap_", f"<figure>{A}<figcaption>Cap</figcaption></figure>"),
+        ("![a](/a.jpg) ![b](/b.jpg)", f"{ROW}{A}{B}</p>"),
+        (
+            "![a](/a.jpg)\n![b](/b.jpg)\n*Both*",
+            f"<figure>{ROW}{A}{B}</p><figcaption>Both</figcaption></figure>",
+        ),
+        (
+            "[![a](/a.jpg)](/x/)\n![b](/b.jpg)",
+            f'{ROW}<a href="/x/">{A}</a>{B}</p>',
+        ),
+        (
+            "![a](/a.jpg)\n" * 4 + "*Four*",
+            f"<figure><p>{A * 4}</p><figcaption>Four</figcaption></figure>",
+        ),
+        ("word ![a](/a.jpg)\n*x*", f"<p>word {A}<em>x</em></p>"),
+        ("*x*\n![a](/a.jpg)", f"<p><em>x</em>{A}</p>"),
+        ("![a](/a.jpg)\n*x* and", f"<p>{A}<em>x</em> and</p>"),
+        ("![a](/a.jpg)\n**x**", f"<p>{A}<strong>x</strong></p>"),
+        ("*x*", "<p><em>x</em></p>"),
+    ],
+)
+def test_captions_and_rows_are_plain_markdown(text: str, html: str) -> None:
+    """An emphasis behind pictures is their caption, as on GitHub it stands below them."""
+    made = convert(text).html.replace("\n", "").replace("> <", "><")
+
+    assert made == html
+
+
+def test_pictures_of_a_row_know_their_shapes(desk: Desk) -> None:
+    """So they are equally high without being cut, and small screens load no more than they show."""
+    put(desk, "a.jpg", pack(draw(900, 600)))
+    put(desk, "b.jpg", pack(draw(600, 900)))
+    put(desk, "c.jpg", pack(draw(4000, 400)))
+    row = "![a](/images/a.jpg)\n![b](/images/b.jpg)\n![c](/images/c.jpg)"
+    desk.post("shown", text=f"{row}\n*Three*\n\n![alone](/images/a.jpg)")
+
+    page = read_page("shown", desk.build())
+
+    shown = page.css(".pictures > .enlarge img, .pictures > picture img")
+    assert [each.attributes["class"] for each in shown] == ["shape-30", "shape-13", "shape-60"]
+    sizes = {each.attributes["sizes"] for each in page.css(".pictures > .enlarge source")}
+    assert sizes == {"(min-width: 41em) min(44vw, 289px), 88vw"}
+    assert "class" not in find(page, ".prose > p .enlarge img").attributes
+
+
+def test_the_style_sheet_knows_every_shape() -> None:
+    """A picture of a shape without a rule would take an equal part of its row."""
+    sheet = (ROOT / "theme" / "static" / "style.css").read_text("utf-8")
+
+    named = re.findall(r"\.shape-(\d+), \.pictures > :has\(\.shape-\1\) \{ --shape: \1; \}", sheet)
+
+    assert [int(each) for each in named] == list(range(8, 61))
+
+
+@pytest.mark.parametrize("kind", ["post", "page"])
+def test_a_page_of_pictures_shows_them_as_wide_as_itself(desk: Desk, kind: str) -> None:
+    """Its class says so to the style sheet, and its images offer forms for that width."""
+    put(desk, "a.jpg", pack(draw(1800, 1200)))
+    text = "Words.\n\n![a](/images/a.jpg)\n*The tide*"
+    if kind == "post":
+        desk.post("shown", text=text, layout="pictures")
+    desk.write("pages/wide.md", f"---\ntitle: W\nslug: wide\nlayout: pictures\n---\n\n{text}\n")
+    desk.write("pages/usual.md", f"---\ntitle: U\nslug: usual\n---\n\n{text}\n")
+    site = desk.build() / "site"
+
+    path = "journal/shown/" if kind == "post" else "wide/"
+    page, usual = (
+        LexborHTMLParser((site / each / "index.html").read_text("utf-8"))
+        for each in (path, "usual")
+    )
+
+    assert len(page.css("[data-layout='pictures'] > .prose > figure > picture")) == 1
+    source = find(page, ".prose source").attributes
+    assert source["sizes"] == "(min-width: 41em) min(94vw, 1800px), 88vw"
+    assert not usual.css("[data-layout='pictures']")
+    assert find(usual, ".prose source").attributes["sizes"] == (
+        "(min-width: 41em) min(94vw, 620px), 88vw"
+    )
+
+
+def test_a_layout_that_is_unknown_is_told_once(desk: Desk) -> None:
+    """The finding names those that there are, and the post is published as usual."""
+    desk.post("odd", layout="galery")
+    desk.post("known", layout="pictures")
+    desk.post("empty", layout="")
+
+    said = [str(each) for each in build(desk.order()).findings if "layout" in each.message]
+
+    what = "`layout` is 'galery', which the theme does not have; write one of these: pictures"
+    assert said == [f"posts/odd.md:5:9  warning  {what}"]
+    page = read_page("odd", (desk.output / "current").resolve())
+    assert not page.css("[data-layout='pictures']")
+
+
+def test_a_journal_may_have_layouts_of_its_own() -> None:
+    """Who declares the key in the settings has a theme that knows what it means."""
+    rules = SourceRules(extra=("featured", "layout", "layout"))
+    text = b"---\ntitle: A\nslug: a\ndate: 2026-03-01\nlayout: wide\n---\n\nWords.\n"
+
+    document, findings = read_document("posts/a.md", text, rules)
+
+    assert document
+    assert findings == []
