@@ -221,7 +221,7 @@ def test_a_journal_is_made_and_served(installed: Installation, tmp_path: Path) -
     assert "0 errors, 0 warnings" in installed.do(folder, "check", "--strict")
     with installed.running(folder, port, "run") as process:
         home = await_page(port, "/", "The first post")
-        assert "<h1>My site</h1>" in home
+        assert '<h1 class="wordmark"><a href="/" aria-current="page">My site</a></h1>' in home
         assert "<title>My site</title>" in home
         assert '<meta name="description" content="My site">' in home
         assert "<p></p>" not in home

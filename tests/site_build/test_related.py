@@ -185,7 +185,7 @@ def test_only_pages_whose_list_changed_are_made_again(shelf: Desk, tmp_path: Pat
     one, other = tmp_path / "one", tmp_path / "other"
     run_journal(shelf.content, one, ROOT / "theme", BUILD_JOBS=1)
     before = list_inodes(one)
-    shelf.post("dill", "2026-03-05", "Words of another kind.", tags="[birds]")
+    shelf.post("dill", "2026-03-05", "Words of another kind.", title="Birds")
 
     run_journal(shelf.content, one, ROOT / "theme")
 
