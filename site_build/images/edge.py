@@ -38,7 +38,8 @@ def crop(source: Path, picture: Picture) -> bytes:
 def paint(seed: str, hues: Sequence[int], *, night: bool = False) -> str:
     """Return a landscape as SVG: the same hills for the same seed, by day and by night."""
     random, colours, height = Random(seed), list(hues) or list(_UNPAINTED), SIZE[1]  # noqa: S311
-    random.shuffle(colours)
+    # Of its own, so that the hills are the same whatever number of tags there is.
+    Random(seed).shuffle(colours)  # noqa: S311
     sky, horizon, light = (
         ("#1b2330", "#3b3a46", "#d9d4c8") if night else ("#cddee4", "#f4e8d0", "#f2bd73")
     )

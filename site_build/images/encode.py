@@ -49,7 +49,7 @@ class Picture:
     """A picture as it is published: turned upright, its longer side within the bound."""
 
     path: str
-    """Relative to the content folder and to the site alike: `images/shelf.jpg`."""
+    """Relative to the content folder: `images/shelf.jpg`."""
     digest: str
     """SHA-256 of the file, hexadecimal."""
     kind: str
@@ -253,7 +253,7 @@ def _shrink(source: Path, picture: Picture, size: tuple[int, int]) -> Image.Imag
 
 
 def free_pictures() -> None:
-    """Let go of the picture that was made last, up to 240 megabytes."""
+    """Let go of the picture that was made last."""
     for remembered in (_unpack, develop, _shrink):
         remembered.cache_clear()
 

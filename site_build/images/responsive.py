@@ -150,6 +150,8 @@ COLUMN = 620
 """Widest column of text in CSS pixels: the theme's measure of 31rem at its largest font size."""
 _SHAPES, _NARROWEST, _WIDEST = 20, 8, 60
 """The style sheet knows in twentieths how much wider than high the pictures of a row are."""
+_ICON = 200
+"""Widest picture that stays in its line, as badges do."""
 _IMAGE = re.compile("<img", re.IGNORECASE)
 _TOKEN = re.compile(
     r"""(?P<comment><!--)|(?P<end>-->)|(?P<picture></?picture\b)|(?P<link></?a\b)"""
@@ -271,7 +273,7 @@ class _Images:
             return _write(token, added)
         self.seen += 1
         count = _count_row(token)
-        if count > 1 and picture and "class" not in image:
+        if count > 1 and picture and picture.width > _ICON and "class" not in image:
             shape = round(picture.width / picture.height * _SHAPES)
             added["class"] = f"shape-{min(max(shape, _NARROWEST), _WIDEST)}"
         written = _write(token, {**added, **self._load(image)})
@@ -281,11 +283,13 @@ class _Images:
         width = min(_read_width(image) or picture.width, self.column or COLUMN)
         # The widest of a row has more than its share; in a narrow window none is in a row.
         share = 1 if count == 1 else 1.4 / count
-        sizes = f"(min-width: 41em) min({94 * share:.0f}vw, {width * share:.0f}px), 88vw"
+        sizes = f"min({94 * share:.0f}vw, {width * share:.0f}px), min(88vw, {width}px)"
+        sizes = f"(min-width: 41em) {sizes}"
         shown = f"<picture>{_offer(forms, sizes)}{written}</picture>"
-        if not self.column or self.in_link or picture.width <= self.column:
+        if not self.column or self.in_link or picture.width <= COLUMN * share:
             return shown
-        name, source = f"picture-{self.seen}", escape(image["src"])
+        # No heading has such an id, since anchors have no dots.
+        name, source = f"picture.{self.seen}", escape(image["src"])
         said = "" if image.get("alt") else ' aria-label="Larger picture"'
         large = (
             f'<picture>{_offer(forms, "96vw")}<img src="{source}" alt="" loading="lazy" '

@@ -7,7 +7,7 @@ _NOTE = re.compile(
     r'<li id="fn-([^"]+)" value="(\d+)">\s*<p>((?:(?!<p\b).){1,800}?)</p>\s*</li>', re.DOTALL
 )
 """A footnote of one paragraph. A longer one would push those after it far away from their marks."""
-_ONCE = re.compile(r' id="[^"]*"|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>')
+_ONCE = re.compile(r' id="[^"]*"(?=[^<>]*>)|(?:\s|&#160;)*<a [^>]*class="footnote-backref".*?</a>')
 """What a note has once in a page."""
 _MARK = re.compile(
     r'<(h[1-6]|table|summary|figcaption)\b.*?</\1>|<div [^>]*class="footnote".*'

@@ -150,8 +150,9 @@ def _show_portrait(build: SiteBuild) -> Markup:
 def _show_painting(build: SiteBuild) -> Markup:
     """Return the image on the fore-edge, or two: for the day and the night. Raises BuildError."""
     given, images = build.site.identity.edge_image, build.content.image_set
-    if given and given not in images.pictures:
-        raise BuildError(f"EDGE_IMAGE is {given!r}; name a picture of the content folder")
+    if given and not (given in images.pictures and images.pictures[given].still):
+        message = "name a picture of the content folder, no drawing and nothing that moves"
+        raise BuildError(f"EDGE_IMAGE is {given!r}; {message}")
     image = '<img{} src="/edge/{}" alt="" width="{}" height="1200">'.format
     if find_edge_picture(build.site, images):
         return Markup(image("", "picture.webp", 480))  # noqa: S704

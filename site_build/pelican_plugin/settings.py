@@ -268,7 +268,7 @@ def identify(settings: Mapping[str, Any]) -> Identity:
         settings["DEFAULT_LANG"],
         _read_addresses(settings),
         settings.get("AUTHOR_PICTURE") or "",
-        settings.get("EDGE_IMAGE") or "",
+        str(settings.get("EDGE_IMAGE") or "").removeprefix("/"),
     )
 
 

@@ -157,8 +157,12 @@ def test_a_large_picture_opens_without_a_script(desk: Desk) -> None:
     desk.post("seen", day="2026-04-01", text=text)
     page = read(desk.build(), "journal/seen")
     opened = [each.attributes["popovertarget"] for each in page.css("button.enlarge")]
-    assert opened == ["picture-1", "picture-4", "picture-6"]
-    assert [find(page, f"#{each}").attributes["popover"] for each in opened] == [None, None, None]
+    assert opened == ["picture.1", "picture.4", "picture.6"]
+    assert [find(page, f"[id='{each}']").attributes["popover"] for each in opened] == [
+        None,
+        None,
+        None,
+    ]
     assert len(page.css("p.pictures")) == 1
 
 

@@ -70,7 +70,10 @@ def test_pictures_of_a_row_know_their_shapes(desk: Desk) -> None:
     shown = page.css(".pictures > .enlarge img, .pictures > picture img")
     assert [each.attributes["class"] for each in shown] == ["shape-30", "shape-13", "shape-60"]
     sizes = {each.attributes["sizes"] for each in page.css(".pictures > .enlarge source")}
-    assert sizes == {"(min-width: 41em) min(44vw, 289px), 88vw"}
+    assert sizes == {
+        "(min-width: 41em) min(44vw, 289px), min(88vw, 620px)",
+        "(min-width: 41em) min(44vw, 280px), min(88vw, 600px)",
+    }
     assert "class" not in find(page, ".prose > p .enlarge img").attributes
 
 
@@ -100,12 +103,12 @@ def test_a_page_of_pictures_shows_them_as_wide_as_itself(desk: Desk, kind: str) 
         for each in (path, "usual")
     )
 
-    assert len(page.css("[data-layout='pictures'] > .prose > figure > picture")) == 1
+    assert len(page.css("[data-layout='pictures'] > .prose > figure > .enlarge > picture")) == 1
     source = find(page, ".prose source").attributes
-    assert source["sizes"] == "(min-width: 41em) min(94vw, 1800px), 88vw"
+    assert source["sizes"] == "(min-width: 41em) min(94vw, 1800px), min(88vw, 1800px)"
     assert not usual.css("[data-layout='pictures']")
     assert find(usual, ".prose source").attributes["sizes"] == (
-        "(min-width: 41em) min(94vw, 620px), 88vw"
+        "(min-width: 41em) min(94vw, 620px), min(88vw, 620px)"
     )
 
 
@@ -132,3 +135,25 @@ def test_a_journal_may_have_layouts_of_its_own() -> None:
 
     assert document
     assert findings == []
+
+
+def test_badges_stay_in_their_line(desk: Desk) -> None:
+    """A paragraph of small pictures, or of pictures elsewhere, has no shapes to be a row by."""
+    put(desk, "icon.jpg", pack(draw(88, 31)))
+    icon = "![i](/images/icon.jpg)"
+    desk.post("shown", text=f"{icon} {icon}\n\n![e](https://e.example/1.svg) {icon}")
+
+    images = read_page("shown", desk.build()).css(".prose img")
+
+    assert ["class" in each.attributes for each in images] == [False, False, False, False]
+
+
+def test_a_heading_and_a_picture_have_different_ids(desk: Desk) -> None:
+    """What a press opens is the picture, even below a heading that has its number as its name."""
+    put(desk, "a.jpg", pack(draw(1800, 1200)))
+    desk.post("shown", text="## Picture 1\n\n![a](/images/a.jpg)")
+
+    page = read_page("shown", desk.build())
+
+    ids = [each.attributes["id"] for each in page.css(".prose [id]")]
+    assert len(ids) == len(set(ids)) == 2
