@@ -197,9 +197,9 @@ class _Light:
     @property
     def page_content(self) -> Markup:
         """The same for a theme that has styles for sidenotes and for pictures that open."""
-        if "own_content" in self.__dict__:
-            return Markup(add_sidenotes(self._content))  # noqa: S704
-        return Markup(add_sidenotes(self._dress(opens=True)))  # noqa: S704
+        is_own = "own_content" in self.__dict__
+        html = self._content if is_own else self._dress(opens=True)
+        return Markup(add_sidenotes(html))  # noqa: S704
 
     def _dress(self, *, opens: bool) -> str:
         """Return the text with dressed images, of which wide ones may open at a press."""

@@ -70,9 +70,7 @@ def design_card(identity: Identity, post: Document, picture: Picture | None = No
 
 def list_cards(folder: Path, content: Content, site: Site, font: Font) -> Iterator[Target]:
     """Yield a task for the card of each post and for that of the site."""
-    tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
-    hues = tuple(choose_hue(tag.slug) for tag in tags[:7])  # those that most posts carry
-    cards = {addresses.SITE_CARD: Card(site.identity.name, hues=hues)}
+    cards = {addresses.SITE_CARD: Card(site.identity.name, hues=_choose_hues(site))}
     leads = find_leads(site, content.image_set)
     for post in (each for each in site.documents if each.kind == "post"):
         # A post with a picture has this one too: its address may be kept somewhere.
@@ -92,9 +90,8 @@ def find_edge_picture(site: Site, images: ImageSet) -> Picture | None:
     """Return the picture on the fore-edge: that of the settings, or the newest photograph."""
     if site.identity.edge_image:
         return images.pictures.get(site.identity.edge_image)
-    leads = find_leads(site, images)
-    found = (leads[post.slug].picture for post in site.posts if post.slug in leads)
-    return next((each for each in found if each.kind in PHOTOGRAPHS), None)
+    leads = (images.find_lead(post) for post in site.posts)
+    return next((e.picture for e in leads if e and e.picture.kind in PHOTOGRAPHS), None)
 
 
 def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target]:
@@ -104,11 +101,15 @@ def list_painting(folder: Path, content: Content, site: Site) -> Iterator[Target
         path = f"{addresses.EDGE}picture.webp"
         yield ImageTarget(path, crop_key(picture), partial(crop, file, picture))
         return
-    tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
-    hues = [choose_hue(tag.slug) for tag in tags[:7]]
     for name, night in (("day", False), ("night", True)):
-        drawn = paint(site.identity.name, hues, night=night)
+        drawn = paint(site.identity.name, _choose_hues(site), night=night)
         yield TextTarget(f"{addresses.EDGE}{name}.svg", drawn.encode())
+
+
+def _choose_hues(site: Site) -> tuple[int, ...]:
+    """Return the hues of the seven tags that most posts carry."""
+    tags = sorted(site.tags, key=lambda tag: (-len(tag.posts), tag.slug))
+    return tuple(choose_hue(tag.slug) for tag in tags[:7])
 
 
 def list_pictures(folder: Path, content: Content, site: Site) -> Iterator[Target]:

@@ -273,7 +273,7 @@ class ImageTarget(Target):
     key: bytes
     build: Callable[[], bytes]
     folder: str = ""
-    """Whose files one process makes together with this one, unless it is the file's own."""
+    """One process makes all files of a folder, so it unpacks a picture once; empty: the path's."""
 
     def find_key(self, _context: TargetContext, _names: str, _texts: str) -> str:
         """Return the key."""

@@ -272,7 +272,7 @@ class _Images:
         if not self.offers_forms:
             return _write(token, added)
         self.seen += 1
-        count = _count_row(token)
+        count = _count_in_row(token)
         if count > 1 and picture and picture.width > _ICON and "class" not in image:
             shape = round(picture.width / picture.height * _SHAPES)
             added["class"] = f"shape-{min(max(shape, _NARROWEST), _WIDEST)}"
@@ -311,7 +311,7 @@ class _Images:
         return {name: value for name, value in wanted.items() if name not in image}
 
 
-def _count_row(token: re.Match[str]) -> int:
+def _count_in_row(token: re.Match[str]) -> int:
     """Return how many images the row has that an image stands in; 1 outside rows."""
     html, at = token.string, token.start()
     begin = html.rfind('<p class="pictures">', 0, at)

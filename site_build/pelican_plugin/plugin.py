@@ -153,11 +153,13 @@ def _show_painting(build: SiteBuild) -> Markup:
     if given and not (given in images.pictures and images.pictures[given].still):
         message = "name a picture of the content folder, no drawing and nothing that moves"
         raise BuildError(f"EDGE_IMAGE is {given!r}; {message}")
-    image = '<img{} src="/edge/{}" alt="" width="{}" height="1200">'.format
+    image = '<img{} src="/edge/{}"{} alt="" width="{}" height="1200">'.format
     if find_edge_picture(build.site, images):
-        return Markup(image("", "picture.webp", 480))  # noqa: S704
-    day, night = image(' class="day"', "day.svg", 224), image(' class="night"', "night.svg", 224)
-    return Markup(day + night.replace("alt", 'loading="lazy" alt'))  # noqa: S704
+        return Markup(image("", "picture.webp", "", 480))  # noqa: S704
+    day = image(' class="day"', "day.svg", "", 224)
+    # Loaded when it is shown, which by day it is not.
+    night = image(' class="night"', "night.svg", ' loading="lazy"', 224)
+    return Markup(day + night)  # noqa: S704
 
 
 def _make_menu(site: Site, settings: dict[str, Any]) -> list[tuple[str, str]]:

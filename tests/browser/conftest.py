@@ -5,6 +5,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -49,25 +50,30 @@ class Journal:
         return list(json.loads(body))
 
 
-@pytest.fixture(scope="session")
-def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
-    """Return the journal, served by a process of its own."""
-    folder, port = tmp_path_factory.mktemp("browser"), free_port()
+@contextmanager
+def serve(folder: Path, content: Path, **settings: str) -> Iterator[Journal]:
+    """Build a journal in a folder, and serve it by a process of its own with further settings."""
+    port = free_port()
     url = f"http://127.0.0.1:{port}"
-    run_build(CONTENT, folder / "build", site_url=url)
-    settings = {
+    run_build(content, folder / "build", site_url=url)
+    settings |= {
         "PORT": str(port),
         "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
         "BUILD_DIR": str(folder / "build"),
-        "ACCESS_REQUESTS": "on",
-        "RATE_LEADS": "0",
-        "RATE_TOKEN": "0",
     }
     installation = Installation(folder, settings)
     with installation.serving() as edge:
         assert edge.process.stdout is not None
         key = edge.process.stdout.readline().split()[-1]
         yield Journal(url, edge, key, installation)
+
+
+@pytest.fixture(scope="session")
+def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
+    """Return the small journal, served without limits."""
+    limits = {"ACCESS_REQUESTS": "on", "RATE_LEADS": "0", "RATE_TOKEN": "0"}
+    with serve(tmp_path_factory.mktemp("browser"), CONTENT, **limits) as served:
+        yield served
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,7 @@ import brotli
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import Journal, settle
-from tests.edge.conftest import run_build
+from tests.browser.conftest import Journal, serve, settle
 from tests.edge.edge_process import ROOT, Installation, free_port
 from tests.sizes import in_ci
 
@@ -317,19 +316,14 @@ def test_the_limit_is_told_as_it_is(journal: Journal, page: Page) -> None:
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Return the address of a journal whose one post means harm wherever it can."""
-    folder, port = tmp_path_factory.mktemp("hostile"), free_port()
+    folder = tmp_path_factory.mktemp("hostile")
     (folder / "content" / "posts").mkdir(parents=True)
     quoted = json.dumps(HOSTILE)
     head = f"title: {quoted}\ndate: 2026-01-05T09:00:00Z\nslug: bad\ntags: [{quoted}]\n"
     text = f"---\n{head}description: {quoted}\n---\n\nText `{HOSTILE}` \ufdd0x\ufdd1.\n"
     (folder / "content" / "posts" / "bad.md").write_text(text, encoding="utf-8")
-    url = f"http://127.0.0.1:{port}"
-    run_build(folder / "content", folder / "build", site_url=url)
-    settings = {"PORT": str(port), "SITE_URL": url, "BUILD_DIR": str(folder / "build")}
-    store = {"DATABASE_URL": f"sqlite:///{folder}/var/edge.db"}
-    installation = Installation(folder, {**settings, **store})
-    with installation.serving():
-        yield url
+    with serve(folder, folder / "content") as served:
+        yield served.url
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["typed", "loaded"])

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.browser.conftest import ARGUMENTS, Journal, settle
+from tests.browser.conftest import ARGUMENTS, Journal, serve, settle
 from tests.browser.watching import OVERFLOW
-from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import Installation, free_port
+from tests.edge.conftest import CONTENT
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -91,20 +90,12 @@ _CHARACTERS_A_LINE = """() => {
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
     """Return the small journal with a long post more, served by a process of its own."""
-    folder, port = tmp_path_factory.mktemp("theme"), free_port()
+    folder = tmp_path_factory.mktemp("theme")
     shutil.copytree(CONTENT, folder / "content")
     more = Path(__file__).resolve().parent / "content"
     shutil.copytree(more, folder / "content", dirs_exist_ok=True)
-    url = f"http://127.0.0.1:{port}"
-    run_build(folder / "content", folder / "build", site_url=url)
-    settings = {
-        "PORT": str(port),
-        "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
-        "BUILD_DIR": str(folder / "build"),
-    }
-    installation = Installation(folder, settings)
-    with installation.serving() as edge:
-        yield Journal(url, edge, "", installation)
+    with serve(folder, folder / "content") as served:
+        yield served
 
 
 @pytest.fixture

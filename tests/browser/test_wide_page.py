@@ -9,10 +9,9 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.conftest import Journal
+from tests.browser.conftest import Journal, serve
 from tests.browser.watching import OVERFLOW
-from tests.edge.conftest import CONTENT, run_build
-from tests.edge.edge_process import Installation, free_port
+from tests.edge.conftest import CONTENT
 from tests.sizes import in_ci
 
 pytestmark = pytest.mark.size("test")
@@ -43,7 +42,7 @@ _READ = """() => [...document.querySelectorAll(".sidenote > sup, .footnote li")]
 @pytest.fixture(scope="module")
 def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
     """Return the small journal with a post of notes and a dozen short ones, served."""
-    folder, port = tmp_path_factory.mktemp("wide"), free_port()
+    folder = tmp_path_factory.mktemp("wide")
     content = folder / "content"
     shutil.copytree(CONTENT, content)
     shutil.copytree(Path(__file__).resolve().parent / "wide", content, dirs_exist_ok=True)
@@ -57,16 +56,8 @@ def journal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Journal]:
         (content / "posts" / f"leaf-{day}.md").write_text(
             f"---\n{head}\ndescription: A leaf.\n---\n\nA leaf.\n", encoding="utf-8"
         )
-    url = f"http://127.0.0.1:{port}"
-    run_build(content, folder / "build", site_url=url)
-    settings = {
-        "PORT": str(port),
-        "DATABASE_URL": f"sqlite:///{folder}/var/edge.db",
-        "BUILD_DIR": str(folder / "build"),
-    }
-    installation = Installation(folder, settings)
-    with installation.serving() as edge:
-        yield Journal(url, edge, "", installation)
+    with serve(folder, content) as served:
+        yield served
 
 
 @pytest.fixture
