@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from edge_api.analysis import analyst
 from edge_api.analysis.analyst import Analyst, WorkerPool
 from tests.edge.edge_process import until
 from tests.sizes import in_ci
@@ -117,9 +118,11 @@ async def test_a_warming_that_fails_is_logged(
     assert "what agents need cannot be loaded" in caplog.text
 
 
-async def test_a_pool_is_warmed_once() -> None:
+async def test_a_pool_is_warmed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """One process is started, however often, and a job that waited for it gets it."""
-    pool = WorkerPool(size=1)
+    # A process takes longer to start on a loaded machine than a job waits for one.
+    monkeypatch.setattr(analyst, "WAIT_SECONDS", analyst.STARTUP_TIMEOUT_SECONDS)
+    pool = WorkerPool(size=1, seconds=2 * analyst.STARTUP_TIMEOUT_SECONDS)
     try:
         job = b'{"kind": "text", "text": "Once upon a time."}'
         *_, answer = await asyncio.gather(pool.warm(), pool.warm(), pool.run(job))

@@ -24,6 +24,8 @@ from tools.judges import MODULES
 AT_ONCE = 3
 """Pages that are looked at side by side."""
 HEIGHT = 800
+MOST_MILLISECONDS = 120_000
+"""For a step. An operation of "Try the API" takes over 30 s to open beside other workers."""
 _AXE = MODULES / "axe-core" / "axe.min.js"
 # What is laid out only as it comes near is judged too.
 _RUN_AXE = """() => {
@@ -126,6 +128,7 @@ async def look(browser: Browser, served: Served, place: Place, variant: Variant)
         reduced_motion="reduce",
     )
     async with context:
+        context.set_default_timeout(MOST_MILLISECONDS)
         await context.add_init_script(REPORT_VIOLATIONS)
         page = await context.new_page()
         watch = VersionPoller(page, visit)
