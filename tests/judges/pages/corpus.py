@@ -34,7 +34,7 @@ def named_sources(content: Path) -> set[str]:
 
     Half of the corpus names addresses in a form that is no definition; what comes of that is text.
     """
-    command = [sys.executable, "-m", "site_build", "check", "--content", str(content)]
+    command = [sys.executable, "-m", "site_build", "check", "--all", "--content", str(content)]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=600
     )
