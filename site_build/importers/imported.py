@@ -1,0 +1,142 @@
+"""What an importer reads out of another system's journal, before anything is written.
+
+An importer is a function `read_NAME(root: Path) -> Imported`: it opens files below `root`, runs
+nothing of it, reaches no network and writes nothing. `writer.py` makes the journal of the result.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Literal
+
+SOURCE = "source:"
+"""Begins a link to a text or a file of the old journal by its path below the root."""
+
+
+class UnreadableJournal(Exception):
+    """A journal that cannot be read as a whole; the message is a sentence that says what to do."""
+
+
+@dataclass
+class Finding:
+    """Something that was left out or changed, and what its owner can do about it."""
+
+    source: str
+    """Path below the root; empty where it is about the journal as a whole."""
+    line: int
+    """From 1; 0 where it is about the whole file."""
+    what: str
+    """A sentence without its full stop, such as `the shortcode gist is not known`."""
+    fix: str
+    """A command, such as `write a link in its place`."""
+    kind: Literal["left out", "changed"] = "changed"
+    """Whether the text itself is missing from the new journal."""
+
+
+@dataclass
+class Text:
+    """A post or a page."""
+
+    source: str
+    """Path below the root; for an export, the file's name and what names the item in it."""
+    body: str
+    """Markdown as this journal reads it.
+
+    A link is absolute (`/2020/01/post/`, or with the old journal's host), relative to the
+    address or to the source, or `source:PATH#fragment` where the importer knows which file it
+    means. The writer makes them links of the new journal.
+    """
+    title: str
+    address: str = ""
+    """The public path at the old journal, percent-decoded, with its query; empty for none."""
+    kind: Literal["post", "page"] = "post"
+    status: Literal["published", "hidden", "draft"] = "published"
+    date: datetime | None = None
+    updated: datetime | None = None
+    slug: str = ""
+    """The slug that its owner chose; made of the address or the title where it is empty."""
+    tags: list[str] = field(default_factory=list)
+    """Tags, then categories: this journal's theme has pages of tags alone."""
+    category: str = ""
+    author: str = ""
+    lang: str = ""
+    description: str = ""
+    series: str = ""
+    image: str = ""
+    """A link like those of the body."""
+    image_alt: str = ""
+    aliases: list[str] = field(default_factory=list)
+    """Further old paths."""
+    first_line: int = 1
+    """Line of the source at which the body begins."""
+
+
+@dataclass
+class Imported:
+    """A journal of another system."""
+
+    system: str
+    """Its name, as people write it: `Hugo`."""
+    texts: list[Text] = field(default_factory=list)
+    files: dict[str, Path | bytes] = field(default_factory=dict)
+    """Pictures and attachments by old public path, without the leading slash."""
+    file_sources: dict[str, str] = field(default_factory=dict)
+    """Old public paths of files by path below the root, where the two differ."""
+    redirects: dict[str, str] = field(default_factory=dict)
+    """Old paths of what is no text, with query: to an address of the new journal, to `source:PATH`,
+    or to one of `home:`, `posts:`, `archive:`, `tags:`, `tag:NAME`, `feed:` and `feed:NAME` of a
+    tag."""
+    title: str = ""
+    description: str = ""
+    author: str = ""
+    lang: str = ""
+    timezone: str = ""
+    origin: str = ""
+    """Scheme and host of the old journal, without a trailing slash."""
+    settings: Mapping[str, object] = field(default_factory=dict)
+    """Settings of Pelican that stay as they are; only importers of Pelican have any."""
+    menu: list[tuple[str, str]] = field(default_factory=list)
+    """Names and links of the old journal's menu."""
+    members: list[dict[str, str]] = field(default_factory=list)
+    """Subscribers, never users: `email`, `name`, `created_at`, `note`."""
+    comments: list[dict[str, str]] = field(default_factory=list)
+    """`post`, `author`, `date`, `text`; no addresses of mail or of the network."""
+    findings: list[Finding] = field(default_factory=list)
+
+    def find(
+        self,
+        source: str,
+        line: int,
+        what: str,
+        fix: str,
+        kind: Literal["left out", "changed"] = "changed",
+    ) -> None:
+        """Note a finding."""
+        self.findings.append(Finding(source, line, what, fix, kind))
+
+
+def walk(root: Path) -> Iterator[tuple[str, Path]]:
+    """Yield regular files below a folder with their path there, sorted.
+
+    Names that begin with a dot, `node_modules` and links that lead out of the folder are left out.
+    """
+    top = root.resolve()
+    for path in sorted(top.rglob("*")):
+        parts = path.relative_to(top).parts
+        if any(part.startswith(".") or part == "node_modules" for part in parts):
+            continue
+        if path.is_file() and path.resolve().is_relative_to(top):
+            yield path.relative_to(top).as_posix(), path
+
+
+def read_text(path: Path) -> str:
+    """Return a file's text in UTF-8, or in Windows-1252 where it is not; no byte order mark."""
+    data = path.read_bytes()
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace").replace("\r\n", "\n")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("cp1252", "replace")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
