@@ -20,7 +20,7 @@ from site_build.importers.heads import (
         "---\ntitle: A\ndate: 2020-01-02\n---\nBody\n",
         "---\ntitle: A\ndate: 2020-01-02\n...\nBody\n",
         '+++\ntitle = "A"\ndate = 2020-01-02\n+++\nBody\n',
-        '{"title": "A",\n"date": "2020-01-02"}\n\nBody\n',
+        '{"title": "A",\n"date": "2020-01-02"\n}\nBody\n',
         ';;;\n"title": "A",\n"date": "2020-01-02"\n;;;\nBody\n',
         '---json\n{"title": "A",\n"date": "2020-01-02"}\n---\nBody\n',
     ],
@@ -66,11 +66,12 @@ def test_tabs_and_duplicates() -> None:
     [
         ("---\ntitle: A\nnonsense\nb: c\n---\n", 3),
         ("+++\na = 1\nb = \n+++\n", 3),
-        ('{"a": 1,\n"b": }\n', 2),
+        ('{"a": 1,\n"b": \n}\n', 3),
+        ('{"a": 1,\n"b": 2', 1),
         ("---\ntitle: A\n\nThe body\n", 1),
         ("---\na: " + "[" * 100_000 + "\n---\n", 2),
         ("+++\na = " + "[" * 100_000 + "\n+++\n", 2),
-        ("---\na: &a [x]\n" + "".join(f"b{n}: [*a, *a]\n" for n in range(40)) + "---\n", 11),
+        ("---\na: &a [x]\n" + "".join(f"b{n}: [*a, *a]\n" for n in range(40)) + "---\n", 2),
         ("---\n" + "a: 1\n" * 200_000 + "---\n", 2),
     ],
 )
