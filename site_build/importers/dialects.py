@@ -20,8 +20,8 @@ _PIECES = {
     "mark": r"==(?=[^\s=])(?P<marked>[^=\n]*[^\s=])==",
     "callout": r"^(?P<quote>[ \t]*(?:>[ \t]?)+)\[!(?P<kind>[\w-]+)(?:\|[^]\n]*)?\][+-]?[ \t]*"
     r"(?P<heading>[^\n]*)",
-    "wiki": r"(?P<embed>!?)\[\[(?=[^\s\]])(?P<note>[^\[\]|#\n]*?)\\?(?:\#(?P<part>[^\[\]|\n]*?)\\?)?"
-    r"(?:\|(?P<text>[^\[\]\n]*))?\]\](?![(\[:])",
+    "wiki": r"(?P<embed>!?)\[\[(?=[^\s\]])(?P<note>[^\[\]|#\n]*?)\\?"
+    r"(?:\#(?P<part>[^\[\]|\n]*?)\\?)?(?:\|(?P<text>[^\[\]\n]*))?\]\](?![(\[:])",
     "loose": r"(?<=\]\()(?P<loose>[^)#:\s<>]+)",
     "rooted": r"(?<=\]\()@/|(?<=\]:\s)@/",
     "filter": r"\{\{-?\s*[\"'](?P<literal>[^\"'\n]*)[\"'][^}\n]*\}\}",
@@ -66,9 +66,9 @@ _ALERTS = {
     for kind in kinds.split()
 }
 _PICTURE = re.compile(r".+\.(?:png|jpe?g|gif|svg|webp|avif|bmp)", re.IGNORECASE)
-
 _VALUE = re.compile(
-    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']))(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))"
+    r"(?:([\w-]+)\s*=\s*\{?\s*|^[\s(]*(?=[\"']))"
+    r"(?:\"([^\"]*)\"|'([^']*)'|`([^`]*)`|([^\s\"'`{},)]+))"
 )
 
 
@@ -100,8 +100,7 @@ class Converter:
         kind = str(found.lastgroup).removesuffix("_")
         if kind in _CHANGED:
             return found.expand(_CHANGED[kind])
-        changed: str = getattr(self, f"_change_{kind}")(found)
-        return changed
+        return str(getattr(self, f"_change_{kind}")(found))
 
     def _leave_out(self, found: re.Match[str], what: str, shown: str = "") -> str:
         self.left_out.setdefault(what, found.string.count("\n", 0, found.start()))

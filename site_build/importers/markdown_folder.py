@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from site_build.importers.dialects import Converter, slugify
 from site_build.importers.heads import HeadError, read_date, read_flag, read_tags, split_head
-from site_build.importers.imported import Imported, Text, UnreadableJournal, read_text, walk
+from site_build.importers.imported import SOURCE, Imported, Text, UnreadableJournal, read_text, walk
 from site_build.text import fold, make_slug
 
 _SUFFIX = re.compile(r"\.(?:md|mdx|markdown|mkd|mdown)\Z", re.IGNORECASE)
@@ -91,7 +91,7 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """Marks of each system, then patterns of its sources with their addresses; the first counts."""
 
 _GENERAL = re.compile(
-    r"_?(?:articles|blog|content|docs|drafts|notes|pages|posts|source)", re.IGNORECASE
+    r"|_?(?:articles|blog|content|docs|drafts|notes|pages|posts|source)", re.IGNORECASE
 )
 """Folders that are no subject, and tags by which Eleventy collects texts."""
 _POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
@@ -103,7 +103,8 @@ _PAGES = re.compile(
 """Undated sources that are pages."""
 _NO_TEXT = re.compile(
     r"(?:changelog|license|licence|contributing|code_of_conduct|security|agents|claude)"
-    r"|(?:.*/)?(?:templates?|archetypes|layouts|_(?!posts/|drafts/|releases/|index)[^/]*)(?:/.*)?",
+    r"|(?!src/data/)(?:.*/)?(?:templates?|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)"
+    r"(?:/.*)?",
     re.IGNORECASE,
 )
 _DAY = re.compile(r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)[-_ ]*")
@@ -123,7 +124,6 @@ _KEYS = {
     "aliases": "aliases redirect_from",
 }
 """Keys of heads, in small letters, by what they say."""
-_SAME = ("slug", "category", "author", "description", "series", "image", "image_alt")
 _SETTINGS = {
     "title": r"(?:site|page)?_?title\W{1,4}([^\"`$\n]+)[\"'`]",
     "description": r"(?:site)?_?desc(?:ription)?\W{1,4}([^\"`$\n]+)[\"'`]",
@@ -169,17 +169,20 @@ def read_markdown_folder(root: Path) -> Imported:
     mentioned: set[str] = set()
     for source in filter(_SUFFIX.search, files):
         raw = read_text(files[source])
-        names = (unquote(name).strip() for name in _MEDIA.findall(raw))
-        mentioned.update(part for name in names for part in (name, name.rpartition(" ")[2]))
+        # Names may hold blanks, and other words may stand before those that do not.
+        for name in map(unquote, _MEDIA.findall(raw)):
+            mentioned.update((name.strip(), name.rpartition(" ")[2]))
         day = commits.get(source) or datetime.fromtimestamp(files[source].stat().st_mtime, UTC)
         _add_text(journal, source, raw, known, day)
     if not journal.texts:
         raise UnreadableJournal(f"{root} has no Markdown; name the folder that has the texts")
-    for source, path in files.items():
-        public = _PUBLIC.sub("", source, count=1) if _SYSTEMS[journal.system][1] else source
-        if _MEDIA.fullmatch(path.name) and path.name in mentioned and public not in journal.files:
-            journal.files[public] = path
-            journal.file_sources[source] = public
+    outside = _PUBLIC if _SYSTEMS[journal.system][1] else ""
+    journal.file_sources = {
+        source: re.sub(outside, "", source, count=1)
+        for source, path in files.items()
+        if path.name in mentioned and _MEDIA.fullmatch(path.name)
+    }
+    journal.files = {public: files[source] for source, public in journal.file_sources.items()}
     settings = (path for source, path in files.items() if _SETTING_FILES.fullmatch(source))
     _add_settings(journal, "\n".join(map(read_text, settings)))
     return journal
@@ -205,43 +208,45 @@ def _add_text(
     body = converter.convert(body)
     for what, below in converter.left_out.items():
         journal.find(source, line + below, what, "write what a reader can use in its place")
-    inner = [each for key in ("taxonomies", "extra") if isinstance(each := head.get(key), dict)]
-    said = {key.lower(): value for part in (*inner, head) for key, value in part.items()}
+    said = {
+        key.lower(): value
+        for part in (head.get("taxonomies"), head.get("extra"), head)
+        if isinstance(part, dict)
+        for key, value in part.items()
+    }
     title, heading = _pick(said, "title"), _HEADING.match(body)
     if heading and title in {"", heading[2]}:
         body = heading[1] + heading[3] + body[heading.end() :]
         title = re.sub(r"`|!?\[([^\]]*)\]\([^)]*\)", r"\1", heading[2])
     name = re.sub("(?i)/(?:index|readme)$", "", stem).rpartition("/")[2]
-    title = title or re.sub("[-_]+", " ", name).strip().capitalize()
+    words = _DAY.sub("", name) or name
+    if re.search(r"\s|^\d+-", words) is None:
+        words = re.sub("[-_]+", " ", words)
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_apart = _PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem))
     is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (is_apart and not date)
     tags = [
         tag
-        for key in ("tags", "category")
-        for tag in read_tags(
-            next((said[each] for each in _KEYS[key].split() if said.get(each)), "")
-        )
+        for keys in (("tags", "tag"), ("categories", "category"))
+        for tag in read_tags(next((said[key] for key in keys if said.get(key)), ""))
         if not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    if folder and not tags and not _GENERAL.fullmatch(folder):
-        tags = [folder]
     answers = {str(said.get(key)).lower() for key in ("published", "publish", "permalink")}
-    is_draft = read_flag(said.get("draft")) or "false" in answers
-    address, lang = _locate(system, stem, said, title, date or day)
+    is_draft = read_flag(said.get("draft")) or re.search("(?:^|/)_?drafts?/", stem)
+    address, lang = _locate(system, stem, said, title or words, date or day)
     journal.texts.append(
         Text(
             source,
             body,
-            title,
+            title or words[:1].upper() + words[1:],
             address,
             "page" if is_page else "post",
-            "draft" if is_draft or re.search("(?:^|/)_?drafts?/", stem) else "published",
+            "draft" if is_draft or "false" in answers else "published",
             date or day,
             read_date(_pick(said, "updated")),
-            tags=tags,
+            tags=tags or [folder] * (not _GENERAL.fullmatch(folder)),
             lang=lang or _pick(said, "lang"),
             # Aliases of Obsidian are names.
             aliases=[
@@ -250,7 +255,13 @@ def _add_text(
                 if is_site or path.startswith("/")
             ],
             first_line=line,
-            **{key: _pick(said, key) for key in _SAME},
+            slug=_pick(said, "slug").strip("/").rpartition("/")[2],
+            category=_pick(said, "category"),
+            author=_pick(said, "author"),
+            description=_pick(said, "description"),
+            series=_pick(said, "series"),
+            image=_pick(said, "image"),
+            image_alt=_pick(said, "image_alt"),
         )
     )
 
@@ -295,19 +306,15 @@ def _locate(
         f"/{template}",
     )
     address = re.sub("(?:/index)?(?:/+|/index[.]html)$", "/", re.sub("/+", "/", address))
-    return ("" if "{" in address else address), values["lang"]
+    return "" if "{" in address else address, values["lang"]
 
 
 def _pick(said: Mapping[str, Any], key: str) -> str:
     """Return the first value that a head has under one of several names, as text."""
     value = next((said[name] for name in _KEYS.get(key, key).split() if said.get(name)), "")
-    if isinstance(value, list):
-        value = value[0]
-    if isinstance(value, dict):
-        value = next(
-            (value[name] for name in ("name", "src", "url", "path", "image") if name in value), ""
-        )
-    return "" if isinstance(value, bool) else str(value).strip()
+    while value and isinstance(value, list | dict):
+        value = next(iter(value.values() if isinstance(value, dict) else value))
+    return "" if isinstance(value, bool) or value is None else str(value).strip()
 
 
 def _add_settings(journal: Imported, settings: str) -> None:
@@ -315,43 +322,42 @@ def _add_settings(journal: Imported, settings: str) -> None:
     for key, pattern in _SETTINGS.items():
         if found := re.search(rf"(?im)^\W*(?:export const )?{pattern}", settings):
             setattr(journal, key, found[1])
-    by_address = {text.address.strip("/"): text for text in journal.texts if text.address}
-    for groups in _REDIRECT.findall(settings):
-        old, new = filter(None, groups)
-        if text := by_address.get(new.strip("/")):
-            text.aliases.append(old)
-        else:
-            what = f"the redirect from {old} to {new} is not kept"
-            journal.find("", 0, what, "write it into `content/redirects.txt`")
-    if by_address:
+    sources = {text.address.strip("/"): text.source for text in journal.texts if text.address}
+    if sources:
         tags = {tag for text in journal.texts for tag in text.tags}
         journal.redirects = _LISTS | {f"/tags/{slugify(tag)}/": f"tag:{tag}" for tag in tags}
+    for groups in _REDIRECT.findall(settings):
+        old, new = filter(None, groups)
+        if source := sources.get(new.strip("/")):
+            journal.redirects[old] = SOURCE + source
+        else:
+            fix = "write it into `content/redirects.txt`"
+            journal.find("", 0, f"the redirect from {old} to {new} is not kept", fix)
 
 
 def _read_first_commits(root: Path) -> dict[str, datetime]:
     """Return when Git first had each file, by its path below the root, if there is Git."""
-    words = "git --no-pager -c log.showSignature=false -c core.fsmonitor=false log -z --no-renames"
-    more = "--diff-filter=A --name-only --relative --no-ext-diff --no-textconv --format=%x01%aI"
     # Settings of the folder may name programs: none of these runs, and nothing is fetched.
-    settings = {
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "GIT_CONFIG_GLOBAL": os.devnull,
-        "GIT_ALLOW_PROTOCOL": "",
-    }
+    words = (
+        "git --no-pager -c log.showSignature=false -c core.fsmonitor=false log -z --no-renames "
+        "--diff-filter=A --name-only --relative --no-ext-diff --no-textconv --format=%x01%aI"
+    )
+    own = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ALLOW_PROTOCOL": ""}
     try:
         done = subprocess.run(  # noqa: S603 - our own words
-            f"{words} {more}".split(),
+            words.split(),
             cwd=root,
-            env=settings | {"PATH": os.environ.get("PATH", os.defpath)},
+            env=os.environ | own,
             capture_output=True,
             timeout=60,
             check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return {}
-    commits = re.findall("\x01([^\0\n]+)([^\x01]*)", done.stdout.decode("utf-8", "replace"))
     return {
         name: datetime.fromisoformat(day)
-        for day, names in commits
+        for day, names in re.findall(
+            "\x01([^\0\n]+)([^\x01]*)", done.stdout.decode(errors="replace")
+        )
         for name in re.split("[\0\n]+", names)
     }
