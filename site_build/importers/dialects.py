@@ -156,6 +156,7 @@ class Converter:
         if "youtube" in name.lower() and "/" not in link:
             link = f"https://www.youtube.com/watch?v={values.get('id', link)}"
         if _PICTURE.fullmatch(link):
-            return f"![{text}]({link})"
+            caption = " ".join(values.get("caption", "").replace('"', "\u201d").split())
+            return f"![{text}]({link}" + (f' "{caption}")' if caption else ")")
         shown = f"[{text or name}]({link})" if link else text and f"**{text}**\n"
         return self._leave_out(found, f"the component {shorten(name)} is not known", shown)

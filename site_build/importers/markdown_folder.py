@@ -31,9 +31,9 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
     "Astro": (
         ("astro.config.*", "src/content/*/", "src/data/blog"),
         {
-            r"src/pages/(?P<rest>.+)": "/:rest/",
-            r"src/content/docs/(?P<rest>.+)": "/:slug/",
-            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:slug/",
+            r"src/(?:content/)?pages/(?P<rest>.+)": "/:rest/",
+            r"src/content/docs/(?P<rest>.+)": "/:ids/",
+            r"(?:src/)?(?:content|data)/(?P<collection>[^/]+)/(?P<rest>.+)": "/:collection/:ids/",
         },
     ),
     "Eleventy": (
@@ -103,8 +103,8 @@ _PAGES = re.compile(
 """Undated sources that are pages."""
 _NO_TEXT = re.compile(
     r"(?:changelog|license|licence|contributing|code_of_conduct|security|agents|claude)"
-    r"|(?!src/data/)(?:.*/)?(?:templates?|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)"
-    r"(?:/.*)?",
+    r"|(?!src/(?:data|content)/\w+/_\w+/[^_])(?:.*/)?"
+    r"(?:templates?|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)(?:/.*)?",
     re.IGNORECASE,
 )
 _DAY = re.compile(r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)[-_ ]*")
@@ -142,6 +142,7 @@ _REDIRECT = re.compile(
     r"[\"']?(?:destination|to)[\"']?\s*[:=]\s*[\"']([^\"']+)[\"']|^(/\w\S*)[ \t]+(/\S*|http\S+)",
     re.MULTILINE,
 )
+_FORMS = {"date": "%Y/%m/%d", "year": "%Y", "month": "%m", "day": "%d"}
 _LISTS = {"/blog/": "posts:", "/posts/": "posts:", "/archives/": "archive:", "/tags/": "tags:"} | {
     f"/{path}.xml": "feed:" for path in ("rss", "feed", "atom", "index", "feed/feed", "blog/rss")
 }
@@ -165,18 +166,29 @@ def read_markdown_folder(root: Path) -> Imported:
         for parts in [fold(_SUFFIX.sub("", source)).split("/")]
         for start in range(len(parts))
     }
-    commits = _read_first_commits(root)
+    # Eleventy has the address of a folder's texts in a file beside them.
+    rules = {
+        rf"{re.escape(source.rpartition('/')[0])}/(?P<rest>.+)": found[1]
+        for source, path in files.items()
+        if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
+        if (found := re.search(r"(?s)permalink\b.*?[\"'`]([^\"'`]*/[^\"'`]*)", read_text(path)))
+    }
+    rules |= _SYSTEMS[journal.system][1]
     mentioned: set[str] = set()
     for source in filter(_SUFFIX.search, files):
         raw = read_text(files[source])
         # Names may hold blanks, and other words may stand before those that do not.
         for name in map(unquote, _MEDIA.findall(raw)):
             mentioned.update((name.strip(), name.rpartition(" ")[2]))
-        day = commits.get(source) or datetime.fromtimestamp(files[source].stat().st_mtime, UTC)
-        _add_text(journal, source, raw, known, day)
+        _add_text(journal, source, raw, known, rules)
     if not journal.texts:
         raise UnreadableJournal(f"{root} has no Markdown; name the folder that has the texts")
-    outside = _PUBLIC if _SYSTEMS[journal.system][1] else ""
+    commits = _read_first_commits(root)
+    for text in journal.texts:
+        if text.kind == "post" and not text.date:
+            changed = datetime.fromtimestamp(files[text.source].stat().st_mtime, UTC)
+            text.date = commits.get(text.source, changed)
+    outside = _PUBLIC if rules else ""
     journal.file_sources = {
         source: re.sub(outside, "", source, count=1)
         for source, path in files.items()
@@ -189,22 +201,22 @@ def read_markdown_folder(root: Path) -> Imported:
 
 
 def _add_text(
-    journal: Imported, source: str, raw: str, known: Mapping[str, str], day: datetime
+    journal: Imported, source: str, raw: str, known: Mapping[str, str], rules: Mapping[str, str]
 ) -> None:
-    """Add a text, or a finding; `day` is the date where neither its head nor its name has one."""
-    system, stem = journal.system, _SUFFIX.sub("", source)
-    is_site = bool(_SYSTEMS[system][1])
+    """Add a text, or a finding; a date is what its head or its name says."""
+    stem, is_site = _SUFFIX.sub("", source), bool(rules)
     try:
         head, body, line = split_head(raw)
     except HeadError as fault:
         journal.find(source, fault.line, str(fault), "fix the head", "left out")
         return
-    is_of_project = _NO_TEXT.fullmatch(stem) or (is_site and stem.lower() == "readme")
+    is_apart = is_site and not head and not any(re.fullmatch(rule, stem) for rule in rules)
+    is_of_project = _NO_TEXT.fullmatch(stem) or is_apart or (is_site and stem.lower() == "readme")
     if not body.strip() or "\0" in body or is_of_project:
         what = "it is no text of the journal" if body.strip() else "it is empty"
         journal.find(source, 0, what, "copy it if you want it", "left out")
         return
-    converter = Converter(system, known, is_mdx=source.endswith(".mdx"))
+    converter = Converter(journal.system, known, is_mdx=source.endswith(".mdx"))
     body = converter.convert(body)
     for what, below in converter.left_out.items():
         journal.find(source, line + below, what, "write what a reader can use in its place")
@@ -224,8 +236,8 @@ def _add_text(
         words = re.sub("[-_]+", " ", words)
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
-    is_apart = _PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem))
-    is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (is_apart and not date)
+    is_timeless = _PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem))
+    is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (is_timeless and not date)
     tags = [
         tag
         for keys in (("tags", "tag"), ("categories", "category"))
@@ -235,7 +247,7 @@ def _add_text(
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
     answers = {str(said.get(key)).lower() for key in ("published", "publish", "permalink")}
     is_draft = read_flag(said.get("draft")) or re.search("(?:^|/)_?drafts?/", stem)
-    address, lang = _locate(system, stem, said, title or words, date or day)
+    address, lang = _locate(rules, stem, said, title or words, date)
     journal.texts.append(
         Text(
             source,
@@ -244,7 +256,7 @@ def _add_text(
             address,
             "page" if is_page else "post",
             "draft" if is_draft or "false" in answers else "published",
-            date or day,
+            date,
             read_date(_pick(said, "updated")),
             tags=tags or [folder] * (not _GENERAL.fullmatch(folder)),
             lang=lang or _pick(said, "lang"),
@@ -267,10 +279,9 @@ def _add_text(
 
 
 def _locate(
-    system: str, stem: str, said: Mapping[str, Any], title: str, day: datetime
+    rules: Mapping[str, str], stem: str, said: Mapping[str, Any], title: str, day: datetime | None
 ) -> tuple[str, str]:
     """Return a source's old address, which may be empty, and the language that its name says."""
-    rules = _SYSTEMS[system][1]
     found = next((found for rule in rules if (found := re.fullmatch(rule, stem))), None)
     template = _pick(said, "address") or (rules[found.re.pattern] if found else "")
     if not template or "://" in template:
@@ -285,20 +296,19 @@ def _locate(
     name = _DAY.sub("", last) or last
     values = {
         "rest": rest,
-        "slug": "/".join(map(slugify, rest.split("/"))),
+        "ids": "/".join(map(slugify, rest.split("/"))),
         "ascii": "/".join(map(make_slug, [*folder.split("/"), name])),
         "dashed": rest.replace(" ", "-"),
         "name": name,
+        "slug": name,
         "fileSlug": name,
         "filePathStem": f"{folder}/{name}",
         "title": make_slug(title),
         "collection": "posts" if "pubdatetime" in said else groups.get("collection", ""),
         "lang": groups.get("lang", ""),
-        "date": f"{day:%Y/%m/%d}",
-        "year": f"{day:%Y}",
-        "month": f"{day:%m}",
-        "day": f"{day:%d}",
+        **{key: f"{day:{form}}" if day else "{" for key, form in _FORMS.items()},
     }
+    # A brace is what nobody could fill in.
     names = "|".join(values)
     address = re.sub(
         rf":({names})\b|(?:\{{\{{|\$\{{)[^}}]*?\b({names})\b[^}}]*\}}+",

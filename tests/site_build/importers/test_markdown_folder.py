@@ -209,13 +209,15 @@ def test_shortcodes(tmp_path: Path) -> None:
         tmp_path,
         "+++\ntitle = 'T'\ndate = 2024-01-01\n+++\n"
         "[a](@/blog/b.md#c) {{ youtube(id='xyz') }} {% quote(author='me') %}Words{% end %}\n"
-        "[i]({{ '/img/a.png' | url }}) {% image '/img/b.png', 'B' %}{{ page.title }}\n",
+        "[i]({{ '/img/a.png' | url }}) {% image '/img/b.png', 'B' %}{{ page.title }}\n"
+        '{{ figure(\n  src="c.png",\n  alt="C",\n  caption="A \'c\',\n  indeed"\n) }}\n',
         "content/blog/t.md",
         **{"content/_index.md": "+++\n+++\n", "zola.toml": 'base_url = "https://x.example/"\n'},
     )
     assert body == (
         "[a](source:content/blog/b.md#c) [youtube](https://www.youtube.com/watch?v=xyz) Words\n"
         "[i](/img/a.png) ![](/img/b.png)\n"
+        "![C](c.png \"A 'c', indeed\")\n"
     )
     assert found == [
         "5: the component youtube is not known",
@@ -283,6 +285,23 @@ def test_addresses(  # noqa: PLR0913, PLR0917 - a row of the table
     assert texts[source].kind == "post"
 
 
+def test_folder_data_of_eleventy(tmp_path: Path) -> None:
+    """The address that a folder's data file gives to its texts is read, whatever its form."""
+    _, texts = read(
+        tmp_path,
+        {
+            ".eleventy.js": "",
+            "src/posts/posts.json": '{"tags": "post", "permalink": "/w/{{ page.fileSlug }}/"}',
+            "src/posts/2020/2020-01-02-a.md": HEAD.format(""),
+            "src/log/log.11tydata.js": "module.exports = { layout: 'log', eleventyComputed: {\n"
+            "  permalink: (data) => `/l/${data.slug || this.slug(data.page.fileSlug)}/` } }",
+            "src/log/b.md": HEAD.format("slug: bee\n"),
+        },
+    )
+    assert texts["src/posts/2020/2020-01-02-a.md"].address == "/w/a/"
+    assert texts["src/log/b.md"].address == "/l/bee/"
+
+
 def test_settings(tmp_path: Path) -> None:
     """Names of the journal and its redirects are read from settings as they are written."""
     journal, texts = read(
@@ -295,6 +314,7 @@ def test_settings(tmp_path: Path) -> None:
             "data/siteMetadata.js": "const siteMetadata = {\n  title: 'Next & me',\n"
             "  author: 'Ann',\n  siteUrl: 'https://ann.example',\n  language: 'en-us',\n}\n",
             "data/blog/a.mdx": HEAD.format("tags: [Two Words]\nsummary: S\n"),
+            "docs/how.md": "# How this works\n",
             "data/authors/default.md": "---\nname: Ann\n---\nI am.\n",
             "README.md": "# Template\n\nRun npm.\n",
         },
@@ -309,7 +329,7 @@ def test_settings(tmp_path: Path) -> None:
     assert journal.redirects["/feed.xml"] == "feed:"
     assert texts["data/blog/a.mdx"].description == "S"
     assert texts["data/authors/default.md"].kind == "page"
-    assert "README.md" not in texts
+    assert not {"README.md", "docs/how.md"} & set(texts)
 
 
 def test_media(tmp_path: Path) -> None:
