@@ -102,7 +102,7 @@ _PAGES = re.compile(
 )
 """Undated sources that are pages."""
 _NO_TEXT = re.compile(
-    r"(?:changelog|license|licence|contributing|code_of_conduct|security|agents|claude)"
+    r"(?-i:CHANGELOG|LICEN[CS]E|CONTRIBUTING|CODE_OF_CONDUCT|SECURITY|AGENTS|CLAUDE)"
     r"|(?!src/(?:data|content)/\w+/_\w+/[^_])(?:.*/)?"
     r"(?:templates?|archetypes|layouts|_(?!posts/|drafts/|index)[^/]*)(?:/.*)?",
     re.IGNORECASE,
@@ -125,15 +125,15 @@ _KEYS = {
 }
 """Keys of heads, in small letters, by what they say."""
 _SETTINGS = {
-    "title": r"(?:site|page)?_?title\W{1,4}([^\"`$\n]+)[\"'`]",
-    "description": r"(?:site)?_?desc(?:ription)?\W{1,4}([^\"`$\n]+)[\"'`]",
-    "author": r"author\W{1,4}([^\"`$\n]+)[\"'`]",
-    "lang": r"(?:lang|language|locale|default_?(?:locale|language))\W{1,4}([A-Za-z-]{2,6})[\"'`]",
-    "origin": r"(?:site|website|site_?url|base_?url|url)\W{1,4}(https?://[^/\"'`]+)",
+    "title": r"(?:site|page)?_?title=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
+    "description": r"(?:site)?_?desc(?:ription)?=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
+    "author": r"author=([^\"`$\n]+?)[\"'`]\s*(?:[,;)}]|$)",
+    "lang": r"(?:lang|language|locale|default_?(?:locale|language))=([A-Za-z-]{2,10})[\"'`]",
+    "origin": r"(?:site|website|site_?url|base_?url|url)=(https?://[^/\"'`]+)",
 }
 """What a journal says of itself in its settings."""
 _SETTING_FILES = re.compile(
-    r"(?:\.?eleventy(?:\.config)?|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
+    r"(?:eleventy\.config|(?:astro|next|gatsby|docusaurus|quartz)[.-]config|zola|config"
     r"|vercel|netlify|(?:src/)?_data/\w+|src/(?:config|consts|site\.config)|data/siteMetadata"
     r"|(?:(?:public|static)/)?_redirects)(?:\.(?:m?[jt]s|cjs|json|toml))?"
 )
@@ -172,8 +172,7 @@ def read_markdown_folder(root: Path) -> Imported:
         for source, path in files.items()
         if re.search(r"\.11tydata\.\w+$|(?:^|/)([^/]+)/\1\.json$", source)
         if (found := re.search(r"(?s)permalink\b.*?[\"'`]([^\"'`]*/[^\"'`]*)", read_text(path)))
-    }
-    rules |= _SYSTEMS[journal.system][1]
+    } | _SYSTEMS[journal.system][1]
     mentioned: set[str] = set()
     for source in filter(_SUFFIX.search, files):
         raw = read_text(files[source])
@@ -186,17 +185,16 @@ def read_markdown_folder(root: Path) -> Imported:
     commits = _read_first_commits(root)
     for text in journal.texts:
         if text.kind == "post" and not text.date:
-            changed = datetime.fromtimestamp(files[text.source].stat().st_mtime, UTC)
-            text.date = commits.get(text.source, changed)
-    outside = _PUBLIC if rules else ""
+            changed = files[text.source].stat().st_mtime
+            text.date = commits.get(text.source) or datetime.fromtimestamp(changed, UTC)
     journal.file_sources = {
-        source: re.sub(outside, "", source, count=1)
+        source: _PUBLIC.sub("", source, count=1) if rules else source
         for source, path in files.items()
         if path.name in mentioned and _MEDIA.fullmatch(path.name)
     }
     journal.files = {public: files[source] for source, public in journal.file_sources.items()}
-    settings = (path for source, path in files.items() if _SETTING_FILES.fullmatch(source))
-    _add_settings(journal, "\n".join(map(read_text, settings)))
+    settings = [read_text(files[source]) for source in files if _SETTING_FILES.fullmatch(source)]
+    _add_settings(journal, "\n".join(settings))
     return journal
 
 
@@ -210,8 +208,13 @@ def _add_text(
     except HeadError as fault:
         journal.find(source, fault.line, str(fault), "fix the head", "left out")
         return
-    is_apart = is_site and not head and not any(re.fullmatch(rule, stem) for rule in rules)
-    is_of_project = _NO_TEXT.fullmatch(stem) or is_apart or (is_site and stem.lower() == "readme")
+    is_of_project = _NO_TEXT.fullmatch(stem) or (
+        is_site
+        and (
+            stem.lower() == "readme"
+            or not (head or any(re.fullmatch(rule, stem) for rule in rules))
+        )
+    )
     if not body.strip() or "\0" in body or is_of_project:
         what = "it is no text of the journal" if body.strip() else "it is empty"
         journal.find(source, 0, what, "copy it if you want it", "left out")
@@ -232,8 +235,7 @@ def _add_text(
         title = re.sub(r"`|!?\[([^\]]*)\]\([^)]*\)", r"\1", heading[2])
     name = re.sub("(?i)/(?:index|readme)$", "", stem).rpartition("/")[2]
     words = _DAY.sub("", name) or name
-    if re.search(r"\s|^\d+-", words) is None:
-        words = re.sub("[-_]+", " ", words)
+    words = words if re.search(r"\s|^\d+-", words) else re.sub("[-_]+", " ", words)
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
     is_timeless = _PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem))
@@ -330,7 +332,8 @@ def _pick(said: Mapping[str, Any], key: str) -> str:
 def _add_settings(journal: Imported, settings: str) -> None:
     """Add what settings say: the journal's names, redirects, and the addresses of lists."""
     for key, pattern in _SETTINGS.items():
-        if found := re.search(rf"(?im)^\W*(?:export const )?{pattern}", settings):
+        named = pattern.replace("=", r"[\"']?\s*[:=]\s*[\"'`]")
+        if found := re.search(rf"(?im)(?:^|[{{,])\W*(?:export const )?{named}", settings):
             setattr(journal, key, found[1])
     sources = {text.address.strip("/"): text.source for text in journal.texts if text.address}
     if sources:

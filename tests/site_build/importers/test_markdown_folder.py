@@ -311,7 +311,7 @@ def test_settings(tmp_path: Path) -> None:
             "  { source: '/older', destination: '/blog/a', permanent: true },\n"
             "  { source: '/away', destination: 'https://example.com/' } ] }\n",
             "public/_redirects": "/old/ /blog/a/ 301\n",
-            "data/siteMetadata.js": "const siteMetadata = {\n  title: 'Next & me',\n"
+            "data/siteMetadata.js": "const siteMetadata = { title: 'Next & me', header: 'H',\n"
             "  author: 'Ann',\n  siteUrl: 'https://ann.example',\n  language: 'en-us',\n}\n",
             "data/blog/a.mdx": HEAD.format("tags: [Two Words]\nsummary: S\n"),
             "docs/how.md": "# How this works\n",
