@@ -45,10 +45,9 @@ _CHANGED = {
     "string": r"\g<string>",
 } | dict.fromkeys(("box", "comment", "label", "end", "module", "remark"), "")
 """What becomes of the simple ones; each other has a method."""
-_NOTES = "comment callout label mark wiki loose tag"
 _USED = {
-    "Obsidian": _NOTES,
-    "Quartz": _NOTES,
+    "Obsidian": "comment callout label mark wiki loose tag",
+    "Quartz": "comment callout label mark wiki loose tag",
     "Zola": "callout wiki rooted tag filter end template",
     "Eleventy": "callout wiki tag filter end template",
 }

@@ -14,7 +14,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from site_build.importers.dialects import Converter, slugify
-from site_build.importers.heads import HeadError, read_date, read_flag, read_tags, split_head
+from site_build.importers.heads import HeadError, read_date, read_tags, split_head
 from site_build.importers.imported import SOURCE, Imported, Text, UnreadableJournal, read_text, walk
 from site_build.text import fold, make_slug
 
@@ -91,7 +91,7 @@ _SYSTEMS: dict[str, tuple[tuple[str, ...], dict[str, str]]] = {
 """Marks of each system, then patterns of its sources with their addresses; the first counts."""
 
 _GENERAL = re.compile(
-    r"|_?(?:articles|blog|content|docs|drafts|notes|pages|posts|source)", re.IGNORECASE
+    r"|_?(?:all|articles|blog|content|docs|drafts|notes|pages?|posts?|source)", re.IGNORECASE
 )
 """Folders that are no subject, and tags by which Eleventy collects texts."""
 _POSTS = re.compile(r"(?:^|/)_?(?:blog|posts?|articles?|notes?|til|writing|essays?|journal)/")
@@ -109,6 +109,10 @@ _NO_TEXT = re.compile(
 )
 _DAY = re.compile(r"(?<![^/])((?:19|20)\d\d)([-/_])(\d\d)\2(\d\d)(?=[-_ /T]|$)[-_ ]*")
 _HEADING = re.compile(r"\A((?:(?!```|~~~|#)[^\n]*\n)*?)#[ \t]+(\S[^\n]*?)[ \t]*#*[ \t]*(\n|\Z)")
+_DRAFT = {"draft true", "draft yes", "private true", "status draft", "status private"} | {
+    f"{key} false" for key in ("published", "publish", "permalink", "dg-publish")
+}
+"""Lines of heads that keep a text from the public."""
 _KEYS = {
     "date": "date pubdate pubdatetime publishdate publisheddate publishedat published_at "
     "date_published created created_at createdat date_created published",
@@ -238,17 +242,18 @@ def _add_text(
     words = words if re.search(r"\s|^\d+-", words) else re.sub("[-_]+", " ", words)
     named = _DAY.search(stem)
     date = read_date(_pick(said, "date")) or (named and read_date("-".join(named.group(1, 3, 4))))
-    is_timeless = _PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem))
-    is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (is_timeless and not date)
+    is_page = "page" in {_pick(said, "layout"), _pick(said, "type")} or (
+        not date and (_PAGES.fullmatch(stem) or (is_site and not _POSTS.search(stem)))
+    )
     tags = [
         tag
         for keys in (("tags", "tag"), ("categories", "category"))
         for tag in read_tags(next((said[key] for key in keys if said.get(key)), ""))
-        if not _GENERAL.fullmatch(tag)
+        if journal.system != "Eleventy" or not _GENERAL.fullmatch(tag)
     ]
     folder = "" if is_site else source.rpartition("/")[0].partition("/")[0]
-    answers = {str(said.get(key)).lower() for key in ("published", "publish", "permalink")}
-    is_draft = read_flag(said.get("draft")) or re.search("(?:^|/)_?drafts?/", stem)
+    answers = {f"{key} {said.get(key)}".lower() for key in said}
+    is_draft = answers & _DRAFT or re.search("(?:^|/)_?drafts?/", stem)
     address, lang = _locate(rules, stem, said, title or words, date)
     journal.texts.append(
         Text(
@@ -257,7 +262,7 @@ def _add_text(
             title or words[:1].upper() + words[1:],
             address,
             "page" if is_page else "post",
-            "draft" if is_draft or "false" in answers else "published",
+            "draft" if is_draft else "published",
             date,
             read_date(_pick(said, "updated")),
             tags=tags or [folder] * (not _GENERAL.fullmatch(folder)),
@@ -291,10 +296,9 @@ def _locate(
     groups = found.groupdict() if found else {"rest": stem}
     # Names of routes that are in no address: `(group)/` and `_group/`.
     rest = re.sub(r"(?:^|/)(?:_?index|\+?page)$|(?<![^/])(?:\(.*?\)|_[^/]+)/", "", groups["rest"])
-    slug = _pick(said, "slug").strip("/")
-    if slug:
-        rest = slug if "/" in slug else re.sub("[^/]*$", slug, rest, count=1)
     folder, _, last = rest.rpartition("/")
+    if slug := _pick(said, "slug").strip("/"):
+        last, rest = slug, slug if "/" in slug else f"{folder}/{slug}"
     name = _DAY.sub("", last) or last
     values = {
         "rest": rest,
@@ -310,7 +314,6 @@ def _locate(
         "lang": groups.get("lang", ""),
         **{key: f"{day:{form}}" if day else "{" for key, form in _FORMS.items()},
     }
-    # A brace is what nobody could fill in.
     names = "|".join(values)
     address = re.sub(
         rf":({names})\b|(?:\{{\{{|\$\{{)[^}}]*?\b({names})\b[^}}]*\}}+",
@@ -318,6 +321,7 @@ def _locate(
         f"/{template}",
     )
     address = re.sub("(?:/index)?(?:/+|/index[.]html)$", "/", re.sub("/+", "/", address))
+    # A brace is left where nobody knows what stood there.
     return "" if "{" in address else address, values["lang"]
 
 
@@ -344,8 +348,8 @@ def _add_settings(journal: Imported, settings: str) -> None:
         if source := sources.get(new.strip("/")):
             journal.redirects[old] = SOURCE + source
         else:
-            fix = "write it into `content/redirects.txt`"
-            journal.find("", 0, f"the redirect from {old} to {new} is not kept", fix)
+            what = f"the redirect from {old} to {new} is not kept"
+            journal.find("", 0, what, "write it into `content/redirects.txt`")
 
 
 def _read_first_commits(root: Path) -> dict[str, datetime]:

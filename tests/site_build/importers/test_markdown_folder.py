@@ -68,6 +68,25 @@ def test_a_plain_folder(tmp_path: Path) -> None:
     assert left_out == {"LICENSE.md", "empty.md", "broken.md"}
 
 
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("draft: true", "draft"),
+        ("draft: false", "published"),
+        ("published: false", "draft"),
+        ("published: true", "published"),
+        ("publish: False", "draft"),
+        ("permalink: false", "draft"),
+        ("status: draft", "draft"),
+        ("private: true", "draft"),
+    ],
+)
+def test_drafts(tmp_path: Path, line: str, status: str) -> None:
+    """What its head keeps from the public comes as a draft."""
+    _, texts = read(tmp_path, {"a.md": f"---\ntitle: A\n{line}\n---\nText.\n"})
+    assert texts["a.md"].status == status
+
+
 def test_dates_of_git(tmp_path: Path) -> None:
     """A note without a date has the one of its first commit; no program that settings name runs."""
     read(tmp_path, {"a b/é.md": "# One\n\nText.\n"})
@@ -263,6 +282,7 @@ HEAD = "---\ntitle: A Title\ndate: 2024-03-04\n{}---\nText.\n"
         ("Zola", "content/_index.md", "content/blog/2024-03-04_A b.md", "", "/blog/a-b/"),
         ("Zola", "content/_index.md", "content/blog/a.fr.md", "", "/fr/blog/a/"),
         ("Zola", "content/_index.md", "content/blog/a.md", "path: x/y\n", "/x/y"),
+        ("Zola", "content/_index.md", "content/blog/a.md", "slug: 'b\\1'\n", "/blog/b-1/"),
         ("Next.js", "next.config.js", "public/a/index.md", "", "/a/"),
         ("Next.js", "next.config.js", "data/blog/a.mdx", "", "/blog/a/"),
         ("Next.js", "next.config.mjs", "_posts/a.md", "", "/posts/a/"),
