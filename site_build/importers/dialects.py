@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from html import escape
 from urllib.parse import quote, unquote
 
 from site_build.importers.imported import SOURCE
@@ -155,6 +156,9 @@ class Converter:
         if "youtube" in name.lower() and "/" not in link:
             link = f"https://www.youtube.com/watch?v={values.get('id', link)}"
         if _PICTURE.fullmatch(link):
+            # Within a block of HTML, Markdown is not read.
+            if re.search(r"(?m)^\s*<[a-z]", found.string[: found.start()].rpartition("\n\n")[2]):
+                return f'<img src="{link}" alt="{escape(text)}">'
             caption = " ".join(values.get("caption", "").replace('"', "\u201d").split())
             return f"![{text}]({link}" + (f' "{caption}")' if caption else ")")
         shown = f"[{text or name}]({link})" if link else text and f"**{text}**\n"

@@ -191,6 +191,7 @@ def test_components_of_mdx(tmp_path: Path) -> None:
         "</Box>\n"
         "\n"
         '<Image src={pic} alt="A pic" /> <Image src="@/assets/two.png" alt="Two" />\n'
+        '<figure>\n<Image src={pic} alt="Ours" />\n</figure>\n\n'
         '<YouTube id="abc" />\n'
         "<Chart data={[{ a: 1 }]}\n  onClick={() => go()} />\n"
         '<span style={{ color: "red" }} title="t">red</span>\n'
@@ -206,6 +207,7 @@ def test_components_of_mdx(tmp_path: Path) -> None:
         "**It's here**\n\n"
         "Inner **text**,   x.\n\n\n"
         "![A pic](../assets/pic.png) ![Two](source:src/assets/two.png)\n"
+        '<figure>\n<img src="../assets/pic.png" alt="Ours">\n</figure>\n\n'
         "[YouTube](https://www.youtube.com/watch?v=abc)\n"
         "\n"
         '<span title="t">red</span>\n'
@@ -217,8 +219,8 @@ def test_components_of_mdx(tmp_path: Path) -> None:
     assert found == [
         "8: the component Box is not known",
         "9: the expression {count} is not known",
-        "13: the component YouTube is not known",
-        "14: the component Chart is not known",
+        "17: the component YouTube is not known",
+        "18: the component Chart is not known",
     ]
 
 
