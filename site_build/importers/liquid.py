@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from functools import reduce
+from operator import methodcaller
 from typing import Any
 
 from site_build.text import shorten
@@ -97,10 +97,10 @@ def convert_liquid(
             return f"{fence}{lang[1] if lang else ''}\n{inner}\n{fence}"
         said = found["raw"]
         if value := _VALUE.fullmatch(found["value"] or ""):
-            steps = (value["name"] or "").split(".")
-            said = value["text"] or reduce(
-                lambda at, step: at.get(step) if isinstance(at, Mapping) else None, steps, values
-            )
+            at: Any = values
+            for step in (value["name"] or "").split("."):
+                at = at.get(step) if isinstance(at, Mapping) else None
+            said = value["text"] or at
         for pattern, form in _TAGS.items():
             if tag := re.fullmatch(pattern, found["tag"] or "", re.DOTALL):
                 said = re.sub(r"(?<=source:)[^)#]+", lambda name: find(name[0]), tag.expand(form))
@@ -117,9 +117,8 @@ def convert_liquid(
 def convert_kramdown(body: str) -> str:
     """Return a text whose alerts, attributes, contents and formulas are written as on GitHub."""
     for pattern, form in _KRAMDOWN:
-        body = _replace_outside_code(
-            pattern, form if callable(form) else lambda found, form=form: found.expand(form), body
-        )
+        replace = form if callable(form) else methodcaller("expand", form)
+        body = _replace_outside_code(pattern, replace, body)
     return body
 
 
