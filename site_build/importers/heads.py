@@ -132,7 +132,8 @@ _READERS: dict[str, Callable[[str, int], Any]] = {
 def read_tags(value: object, separator: str | None = ",") -> list[str]:
     """Return the names that a list or a text holds, each once; None separates at blanks."""
     parts = value if isinstance(value, list) else str(value or "").split(separator)
-    names = (str(part).strip(" \t\n\"'[]").lstrip("#") for part in parts if part is not None)
+    flat = (each for part in parts for each in (part if isinstance(part, list) else [part]))
+    names = (str(part).strip(" \t\n\"'[]").lstrip("#") for part in flat if part is not None)
     return list(dict.fromkeys(name for name in names if name))
 
 

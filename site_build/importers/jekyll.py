@@ -47,7 +47,8 @@ _NO_READERS = re.compile(
     r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
 )
 """Files of a theme, a tool or a host."""
-_LIST = re.compile(r"\{%-?\s*(?:for|include)\b|\bpaginator\.")
+_LIST = re.compile(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b")
+"""What a page of HTML has that is made anew for each post."""
 _LEADS = {
     r"feed|atom|rss": "feed:",
     r"tag|categor|topic": "tags:",
@@ -68,16 +69,15 @@ def read_jekyll(root: Path) -> Imported:
     settings = root / "_config.yml"
     try:
         config = _mapping(heads.read_yaml(read_text(settings))) if settings.is_file() else {}
-    except heads.HeadError as error:
+        site = _Site(root, config)
+    except (heads.HeadError, AttributeError, TypeError) as error:
         raise UnreadableJournal(f"_config.yml: {error}; correct it and try again") from error
-    site = _Site(root, config)
     for name, path in site.paths.items():
         try:
             site.add(name, path)
-        except heads.HeadError as error:
-            site.imported.find(
-                site.prefix + name, error.line, str(error), "correct that line", "left out"
-            )
+        except (heads.HeadError, OSError, ValueError, OverflowError) as error:
+            place = (site.prefix + name, getattr(error, "line", 0))
+            site.imported.find(*place, str(error), "correct it and try again", "left out")
     archives = {"tag": "/tags/:name/", "category": "/categories/:name/"} if site.hexo else {}
     archives |= _mapping(_mapping(config.get("jekyll-archives")).get("permalinks"))
     pages = re.sub("/*$", "/", _name(config, "paginate_path") or "/page:num")
@@ -99,13 +99,15 @@ class _Site:
         self.hexo = (root / "source/_posts").is_dir() and "source" not in config
         source = "source" if self.hexo else _name(config, "source").strip("./")
         self.prefix = f"{source}/".lstrip("/")
-        excluded = [pattern.strip("/") for pattern in heads.read_tags(config.get("exclude"))]
+        excluded = ["vendor", *heads.read_tags(config.get("exclude"))]
         self.paths = {
             name: path
             for full, path in walk(root)
             if (name := full.removeprefix(self.prefix)) != full or not self.prefix
             if not _NO_READERS.fullmatch(name)
-            if not any(fnmatch(name, each) or name.startswith(f"{each}/") for each in excluded)
+            if not any(
+                fnmatch(name, each) or fnmatch(name, f"{each.strip('/')}/*") for each in excluded
+            )
         }
         self.by_last_part = {
             part: name
@@ -132,7 +134,7 @@ class _Site:
         self.defaults = sorted(
             (
                 (_name(_mapping(each.get("scope")), "path").strip("/").split("*")[0], each)
-                for each in config.get("defaults") or []
+                for each in map(_mapping, config.get("defaults") or [])
             ),
             key=lambda default: default[0],
         )
@@ -181,15 +183,8 @@ class _Site:
         picture = next(pictures, "")
         inside = picture and "//" not in picture
         post.image = f"source:{self.find_path(picture, name)}" if inside else picture
-        is_list = suffix not in _MARKDOWN and _LIST.search(body)
-        if post.kind == "page" and (is_list or not body.strip()):
-            words = f"{name} {values.get('layout')}"
-            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words))
-            self.imported.redirects |= dict.fromkeys((post.address, *post.aliases), goal)
-            self.imported.find(
-                source, 0, f"the page is a list or a form, and leads to {goal}", "see if that does"
-            )
-            return
+        if (suffix not in _MARKDOWN and _LIST.search(body)) or PurePosixPath(name).stem == "404":
+            body = ""
         body = convert_liquid(
             body,
             {"site": self.config, "page": values | {"title": post.title, "url": post.address}},
@@ -198,6 +193,15 @@ class _Site:
                 source, line + at, f"{tag} is taken out", "write what it showed"
             ),
         )
+        if post.kind == "page" and not re.search(r"\w", body):
+            words = f"{name} {values.get('layout')}"
+            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words))
+            own = {post.address, *post.aliases} - {"", "/"}
+            self.imported.redirects |= dict.fromkeys(own, goal)
+            self.imported.find(
+                source, 0, f"the page is a list or a form, and leads to {goal}", "see if that does"
+            )
+            return
         media = re.sub("(?<=[^/])/*$", "/", _name(values, "media_subpath", "img_path"))
         body = convert_kramdown(body) if suffix in _MARKDOWN else convert(body)
         post.body = re.sub(r"(!\[[^\]\n]*\]\()(?!\w+:|[/#])", rf"\1{media}", body)
@@ -217,12 +221,14 @@ class _Site:
             zone = date.tzinfo or (UTC if in_utc else self.zone)
             date = date.replace(tzinfo=zone).astimezone(self.zone)
         # Jekyll separates words at blanks, where Hexo has one name.
+        many = set() if self.hexo else {"tags", "categories"}
         tags, categories = (
             [
                 tag
-                for value in map(values.get, keys)
+                for key in keys
                 for tag in heads.read_tags(
-                    value, "," if "," in str(value) else "\n" if self.hexo else None
+                    values.get(key),
+                    "," if "," in str(values.get(key)) else None if key in many else "\n",
                 )
             ]
             for keys in (("tag", "tags"), ("category", "categories"))
@@ -249,15 +255,19 @@ class _Site:
         template = f"/{_STYLES.get(template, template)}"
         address = re.sub(":([a-z_]+)", lambda part: fields.get(part[1], part[0]), template)
         address = re.sub("/+", "/", address)
-        public = label != "drafts" and heads.read_flag(values.get("published", True))
+        # Jekyll shows no post without a day in its name.
+        named_well = named or self.hexo or label != "posts"
+        public = label != "drafts" and named_well and heads.read_flag(values.get("published", True))
+        address = address if public and not re.search(r":\w", address) else ""
         aliases = heads.read_tags(values.get("redirect_from")) + heads.read_tags(
             values.get("alias")
         )
         return Text(
             source=self.prefix + name,
             body="",
-            title=_name(values, "title") or slug.replace("-", " ").title(),
-            address=self.base + address if public else "",
+            title=_name(values, "title")
+            or (inner.parent.name if stem == "index" else slug).replace("-", " ").title(),
+            address=self.base + address if address else "",
             kind="post" if label in {"posts", "drafts"} else "page",
             status="published" if public else "draft",
             date=date,
@@ -270,7 +280,7 @@ class _Site:
             description=_name(values, "description", "excerpt", "subtitle"),
             series=_name(values, "series"),
             aliases=[f"{self.base}/{alias.lstrip('/')}" for alias in aliases]
-            + [address] * bool(self.base and public),
+            + [address] * bool(self.base and address),
         )
 
     def find_path(self, wanted: str, name: str) -> str:
