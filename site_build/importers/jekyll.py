@@ -80,7 +80,7 @@ def read_jekyll(root: Path) -> Imported:
             site.imported.find(*place, str(error), "correct it and try again", "left out")
     archives = {"tag": "/tags/:name/", "category": "/categories/:name/"} if site.hexo else {}
     archives |= _mapping(_mapping(config.get("jekyll-archives")).get("permalinks"))
-    pages = re.sub("/*$", "/", _name(config, "paginate_path") or "/page:num")
+    pages = f"/{_name(config, 'paginate_path').strip('/') or 'page:num'}/"
     last = len(site.imported.texts) // 5 * ("paginate" in config)
     site.imported.redirects |= {
         site.base + str(archives[kind]).replace(":name", form): f"tag:{tag}"
@@ -99,6 +99,7 @@ class _Site:
         self.hexo = (root / "source/_posts").is_dir() and "source" not in config
         source = "source" if self.hexo else _name(config, "source").strip("./")
         self.prefix = f"{source}/".lstrip("/")
+        self.included = heads.read_tags(config.get("include"))
         excluded = ["vendor", *heads.read_tags(config.get("exclude"))]
         self.paths = {
             name: path
@@ -151,12 +152,13 @@ class _Site:
 
     def add(self, name: str, path: Path) -> None:
         """Add a text, a file, or what is found in its place. Raises HeadError."""
-        kept = heads.read_tags(self.config.get("include"))
-        special = (each[1:] for each in name.split("/") if each[0] == "_" and each not in kept)
-        label = next(special, "")
+        special = (part for part in name.split("/") if part[0] == "_" and part not in self.included)
+        label = next(special, "")[1:]
         if label and label not in self.templates:
             return
         source, suffix = self.prefix + name, PurePosixPath(name).suffix.lower()
+        if suffix in {".textile", ".adoc", ".asciidoc", ".org", ".rst"}:
+            raise ValueError(f"{suffix} is not read; convert it to Markdown")
         text = read_text(path) if suffix in {*_MARKDOWN, ".html", ".htm"} else ""
         head, body, line = heads.split_head(
             f"---\n{text}" if self.hexo and _BARE.match(text) else text
@@ -178,7 +180,7 @@ class _Site:
             str(link)
             for key in _PICTURES
             for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
-            if link and part in _PARTS
+            if part in _PARTS and re.search(r"\w\.\w{3,4}\b|//", str(link))
         )
         picture = next(pictures, "")
         inside = picture and "//" not in picture
@@ -254,14 +256,13 @@ class _Site:
         }
         template = f"/{_STYLES.get(template, template)}"
         address = re.sub(":([a-z_]+)", lambda part: fields.get(part[1], part[0]), template)
-        address = re.sub("/+", "/", address)
         # Jekyll shows no post without a day in its name.
-        named_well = named or self.hexo or label != "posts"
-        public = label != "drafts" and named_well and heads.read_flag(values.get("published", True))
-        address = address if public and not re.search(r":\w", address) else ""
-        aliases = heads.read_tags(values.get("redirect_from")) + heads.read_tags(
-            values.get("alias")
+        public = (
+            label != "drafts"
+            and (named or self.hexo or label != "posts")
+            and heads.read_flag(values.get("published", True))
         )
+        address = re.sub("/+", "/", address) if public and not re.search(r":\w", address) else ""
         return Text(
             source=self.prefix + name,
             body="",
@@ -279,7 +280,12 @@ class _Site:
             lang=_name(values, "lang", "locale"),
             description=_name(values, "description", "excerpt", "subtitle"),
             series=_name(values, "series"),
-            aliases=[f"{self.base}/{alias.lstrip('/')}" for alias in aliases]
+            image_alt=_name(_mapping(values.get("image")), "alt"),
+            aliases=[
+                f"{self.base}/{alias.lstrip('/')}"
+                for key in ("redirect_from", "alias")
+                for alias in heads.read_tags(values.get(key))
+            ]
             + [address] * bool(self.base and address),
         )
 

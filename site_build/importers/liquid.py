@@ -31,7 +31,11 @@ _PICTURE = r"""(?P<src>[^"'\s]+\.(?:png|jpe?g|gif|webp|avif|svg))"""
 _ALT = r"""(?=(?:.*?\b(?:alt|caption|title|description)\s*=\s*["'](?P<alt>[^"'\]]*))?)"""
 _TAGS = {
     r"(?:end|else|elsif|when|break|continue|seo|feed_meta|toc|more|cq|centerquote)\b.*|end\w+": "",
-    r"(?:post_url|post_link|post_path|link|asset_path)\s+/?(?P<src>[^\s{]+).*": r"source:\g<src>",
+    r"(?:post_url|post_path|link|asset_path)\s+/?(?P<src>[^\s{]+).*": r"source:\g<src>",
+    r"""post_link\s+["']?(?P<src>[^\s"']+)["']?\s+["']?(?P<said>[^"'\]]+).*""": (
+        r"[\g<said>](source:\g<src>)"
+    ),
+    r"""post_link\s+["']?(?P<src>[^\s"'{]+).*""": r"[\g<src>](source:\g<src>)",
     rf"include\S*\s{_ALT}.*?{_QUOTED}(?P<host>https?:){_PICTURE}.*": (
         r"![\g<alt>](\g<host>\g<src>)"
     ),
@@ -48,6 +52,8 @@ _TAGS = {
     r"""include\S*\s.*?\b(?:content|text)\s*=\s*(?P<q>["'])(?P<said>.+?)(?P=q).*""": r"\g<said>",
 }
 """Tags by their pattern, and what a reader has of them."""
+_WITHIN_HTML = re.compile(r"^[ \t]*<[^\n]*\n[ \t]*\Z", re.MULTILINE)
+"""The end of what comes before a tag that Markdown leaves as it is."""
 _ALERTS = {"tip": "TIP", "success": "TIP", "warning": "WARNING", "danger": "CAUTION"}
 _KRAMDOWN: tuple[tuple[str, str | Callable[[re.Match[str]], str]], ...] = (
     (
@@ -103,8 +109,14 @@ def convert_liquid(
             said = value["text"] or at
         for pattern, form in _TAGS.items():
             if tag := re.fullmatch(pattern, found["tag"] or "", re.DOTALL):
-                said = re.sub(r"(?<=source:)[^)#]+", lambda name: find(name[0]), tag.expand(form))
+                said = re.sub(
+                    r"(?<=source:)[^)#]+",
+                    lambda name: find(name[0]).replace(" ", "%20"),
+                    tag.expand(form),
+                )
                 break
+        if said and _WITHIN_HTML.search(body[max(0, found.start() - 300) : found.start()]):
+            said = re.sub(r"!\[(.*?)\]\((.*?)\)", r'<img src="\2" alt="\1">', said)
         if value and "url" in value["filters"] and isinstance(said, str) and "://" not in said:
             said = f"{values['site']['baseurl']}/{said.lstrip('/')}"
         if not isinstance(said, str) and found.lastgroup != "silent":

@@ -132,11 +132,14 @@ def test_drafts(read: Read) -> None:
             "_posts/2020-01-02-b.md": "---\npublished: false\n---\nWords",
             "_posts/undated.md": "---\ntitle: C\n---\nWords",
             "_posts/2020-01-02-d.md": "---\ntitle: D\nnonsense\n---\nWords",
+            "_posts/2020-01-02-e.textile": "---\ntitle: E\n---\nWords",
         }
     )
     assert [(text.status, text.address) for text in found.texts] == [("draft", "")] * 3
-    (left,) = found.findings
-    assert (left.source, left.line, left.kind) == ("_posts/2020-01-02-d.md", 3, "left out")
+    assert [(each.source, each.line, each.kind) for each in found.findings] == [
+        ("_posts/2020-01-02-d.md", 3, "left out"),
+        ("_posts/2020-01-02-e.textile", 0, "left out"),
+    ]
 
 
 def test_lists(read: Read) -> None:
@@ -182,6 +185,12 @@ def test_lists(read: Read) -> None:
             "[YouTube](https://www.youtube.com/watch?v=abcdefghijk)",
         ),
         ("{% gist ann/1f %}", "[Gist](https://gist.github.com/ann/1f)"),
+        (
+            '<div>\n    {% include figure.liquid path="a.png" title="B" %}\n</div>',
+            '<div>\n    <img src="source:a.png" alt="B">\n</div>',
+        ),
+        ("{% post_link 2020-01-02-a 'The 1st' %}", "[The 1st](source:_posts/2020-01-02-a.md)"),
+        ("{% post_link 2020-01-02-a %}", "[2020-01-02-a](source:_posts/2020-01-02-a.md)"),
         ("* TOC\n{:toc}\n\na", "\na"),
         ("## A\n{: #b }\n", "## A {#b}\n"),
         ("a\nb\n{: .notice--warning}\n", "> [!WARNING]\n> a\n> b\n"),
@@ -251,7 +260,7 @@ def test_hexo(read: Read) -> None:
     post, page = found.texts
     assert (post.address, page.address) == ("/h/2020/01/02/你好 x/", "/h/about/")
     assert (post.tags, post.category) == (["a", "Web Dev", "b"], "Web Dev")
-    assert "![A b](source:source/_posts/你好 x/p.png)" in post.body
+    assert "![A b](source:source/_posts/你好%20x/p.png)" in post.body
     assert found.redirects["/h/tags/a/"] == "tag:a"
     assert (found.system, found.lang) == ("Hexo", "zh-CN")
 
