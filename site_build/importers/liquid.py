@@ -12,13 +12,14 @@ _CODE = (
     r"|(?<!`)(?P<tick>`+)(?!`)(?:(?!\n[ ]*\n).)+?(?<!`)(?P=tick)(?!`))"
 )
 _LIQUID = (
-    r"\{%-?\s*raw\s*-?%\}(?P<raw>.*?)\{%-?\s*endraw\s*-?%\}"
-    r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|codeblock)\b(?P<options>.*?)-?%\}\n?"
-    r"(?P<inner>.*?)\{%-?\s*end(?P=block)\s*-?%\}"
-    r"|(?P<silent>\{%-?\s*comment\b.*?\{%-?\s*endcomment\s*-?%\})"
-    r"|\{%-?\s*(?P<loop>for|tablerow)\b.*?\{%-?\s*end(?P=loop)\s*-?%\}"
-    r"|\{%-?\s*(?P<tag>\w.*?)\s*-?%\}|\{\{-?[ ]*(?P<value>[^\n]*?)[ ]*-?\}\}"
+    r"\{%-?\s*raw\s*-?%\}(?P<raw>.{0,20000}?)\{%-?\s*endraw\s*-?%\}"
+    r"|(?P<indent>^[ \t]*)?\{%-?\s*(?P<block>highlight|codeblock)\b(?P<options>[^%\n]*)%\}\n?"
+    r"(?P<inner>.{0,20000}?)\{%-?\s*end(?P=block)\s*-?%\}"
+    r"|(?P<silent>\{%-?\s*comment\b.{0,20000}?\{%-?\s*endcomment\s*-?%\})"
+    r"|\{%-?\s*(?P<loop>for|tablerow)\b.{0,20000}?\{%-?\s*end(?P=loop)\s*-?%\}"
+    r"|\{%-?\s*(?P<tag>\w.{0,2000}?)\s*-?%\}|\{\{-?\s*(?P<value>.{0,300}?)\s*-?\}\}"
 )
+"""Bounds keep what is never closed from being looked for to the end of the text each time."""
 _VALUE = re.compile(
     r"""(?:(?P<quote>["'])(?P<text>.*?)(?P=quote)|(?P<name>[\w.-]+))"""
     r"""(?P<filters>(?:\s*\|\s*(?:relative_url|absolute_url|escape|xml_escape|strip|uri_escape"""
