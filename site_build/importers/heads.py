@@ -112,8 +112,8 @@ def read_yaml(text: str, first_line: int = 1, mended: int = 0) -> Any:
 
 def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
     """Return what a text in TOML holds, with dates as text. Raises HeadError."""
-    values = _decode(tomllib.loads, text, first_line)
-    return dict(json.loads(json.dumps(values, default=str)))
+    plain = json.dumps(_decode(tomllib.loads, text, first_line), default=str)
+    return dict(json.loads(plain))
 
 
 def read_json(text: str, first_line: int = 1) -> Any:
@@ -132,7 +132,8 @@ _READERS: dict[str, Callable[[str, int], Any]] = {
 def read_tags(value: object, separator: str | None = ",") -> list[str]:
     """Return the names that a list or a text holds, each once; None separates at blanks."""
     parts = value if isinstance(value, list) else str(value or "").split(separator)
-    names = (str(part).strip(" \t\n\"'[]").lstrip("#") for part in parts if part is not None)
+    flat = (each for part in parts for each in (part if isinstance(part, list) else [part]))
+    names = (str(part).strip(" \t\n\"'[]").lstrip("#") for part in flat if part is not None)
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -154,6 +155,6 @@ def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:
     try:
         return read(text)
     except (ValueError, RecursionError) as fault:
-        within = re.search(r"line (\d+)", str(fault))
-        line = first_line - 1 + int(within[1]) if within else first_line
-        raise HeadError(line, re.split(r": line| \(at", str(fault))[0]) from fault
+        line, *_ = re.findall(r"line (\d+)", f"{fault}, line 1")
+        what = re.split(r": line| \(at", str(fault))[0]
+        raise HeadError(first_line - 1 + int(line), what) from fault

@@ -1,0 +1,314 @@
+"""Reads a journal of Jekyll, or of its kin Octopress and Hexo."""
+
+import re
+from datetime import UTC, tzinfo
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+from zoneinfo import ZoneInfo, available_timezones
+
+from site_build.importers import heads
+from site_build.importers.html_to_markdown import convert
+from site_build.importers.imported import Imported, Text, UnreadableJournal, read_text, walk
+from site_build.importers.liquid import convert_kramdown, convert_liquid
+
+_STYLES = {
+    "date": "/:categories/:year/:month/:day/:title:output_ext",
+    "pretty": "/:categories/:year/:month/:day/:title/",
+    "ordinal": "/:categories/:year/:y_day/:title:output_ext",
+    "weekdate": "/:categories/:year/W:week/:short_day/:title:output_ext",
+    "none": "/:categories/:title:output_ext",
+}
+_MOMENTS = {
+    "year": "%Y",
+    "month": "%m",
+    "day": "%d",
+    "hour": "%H",
+    "minute": "%M",
+    "second": "%S",
+    "i_month": "%-m",
+    "i_day": "%-d",
+    "short_year": "%y",
+    "y_day": "%j",
+    "week": "%V",
+    "short_month": "%b",
+    "long_month": "%B",
+    "short_day": "%a",
+    "long_day": "%A",
+}
+"""Parts of addresses that a date fills."""
+_NAME = re.compile(r"(?P<date>\d{2,4}-\d{1,2}-\d{1,2})-(?P<slug>.+)")
+_BARE = re.compile(r"\w+:[^\n]*\n(?:[^\n]+\n)*?---[ ]*\n")
+"""A head of Hexo, whose first line may be missing."""
+_MARKDOWN = {".md", ".markdown", ".mkd", ".mkdn", ".mkdown"}
+_NO_READERS = re.compile(
+    r"(?i).*\.(?:css|js|map|s[ac]ss|less|styl|coffee|rb|gemspec|lock|ya?ml|toml|sh|bat|woff2?|ttf"
+    r"|eot|otf|xml|ejs|swig|njk)|(?:Gemfile|Rakefile|Makefile|Dockerfile|CNAME|LICENSE|README"
+    r"|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT)(?:\..*)?|robots\.txt|(?:package|search).*\.json"
+)
+"""Files of a theme, a tool or a host."""
+_LIST = re.compile(r"\{%-?\s*for\b|\bpaginator\.|\bsite\.posts\b")
+"""What a page of HTML has that is made anew for each post."""
+_LEADS = {
+    r"feed|atom|rss": "feed:",
+    r"tag|categor|topic": "tags:",
+    r"archive|post|blog|news|year": "archive:",
+    r"": "home:",
+}
+"""Where a page without words of its own leads, by a word of its path or layout."""
+_PICTURES = (
+    *("image", "header", "cover", "cover-img", "thumbnail", "thumbnail-img", "img", "banner"),
+    *("feature-img", "featured_image", "featured-image", "background", "index_img", "teaser"),
+)
+_PARTS = ("path", "teaser", "feature", "image", "og_image", "overlay_image", "url")
+"""Keys of a post's picture in heads of many themes, and those within one."""
+
+
+def read_jekyll(root: Path) -> Imported:
+    """Return the journal in a folder of Jekyll, Octopress or Hexo. Raises UnreadableJournal."""
+    settings = root / "_config.yml"
+    try:
+        config = _mapping(heads.read_yaml(read_text(settings))) if settings.is_file() else {}
+        site = _Site(root, config)
+    except (heads.HeadError, AttributeError, TypeError) as error:
+        raise UnreadableJournal(f"_config.yml: {error}; correct it and try again") from error
+    for name, path in site.paths.items():
+        try:
+            site.add(name, path)
+        except (heads.HeadError, OSError, ValueError, OverflowError) as error:
+            place = (site.prefix + name, getattr(error, "line", 0))
+            site.imported.find(*place, str(error), "correct it and try again", "left out")
+    archives = {"tag": "/tags/:name/", "category": "/categories/:name/"} if site.hexo else {}
+    archives |= _mapping(_mapping(config.get("jekyll-archives")).get("permalinks"))
+    pages = f"/{_name(config, 'paginate_path').strip('/') or 'page:num'}/"
+    last = len(site.imported.texts) // 5 * ("paginate" in config)
+    site.imported.redirects |= {
+        site.base + str(archives[kind]).replace(":name", form): f"tag:{tag}"
+        for kind in archives.keys() & {"tag", "category"}
+        for text in site.imported.texts
+        for tag in text.tags
+        for form in (tag, _slug(tag))
+    } | {site.base + pages.replace(":num", str(page)): "posts:" for page in range(2, last + 2)}
+    return site.imported
+
+
+class _Site:
+    """The settings of a journal, and what is read of it."""
+
+    def __init__(self, root: Path, config: dict[str, Any]) -> None:
+        self.hexo = (root / "source/_posts").is_dir() and "source" not in config
+        source = "source" if self.hexo else _name(config, "source").strip("./")
+        self.prefix = f"{source}/".lstrip("/")
+        self.included = heads.read_tags(config.get("include"))
+        excluded = ["vendor", *heads.read_tags(config.get("exclude"))]
+        self.paths = {
+            name: path
+            for full, path in walk(root)
+            if (name := full.removeprefix(self.prefix)) != full or not self.prefix
+            if not _NO_READERS.fullmatch(name)
+            if not any(
+                fnmatch(name, each) or fnmatch(name, f"{each.strip('/')}/*") for each in excluded
+            )
+        }
+        self.by_last_part = {
+            part: name
+            for name in self.paths
+            for part in (PurePosixPath(name).stem, PurePosixPath(name).name)
+        }
+        self.base = re.sub("^/*(?=.)", "/", _name(config, "baseurl", "root").rstrip("/"))
+        origin = re.match(r"https?://[^/]+", str(config.get("url")))
+        self.config = config | {"baseurl": self.base, "url": origin[0] if origin else ""}
+        zone = str(config.get("timezone"))
+        self.zone: tzinfo = ZoneInfo(zone) if zone in available_timezones() else UTC
+        style = config.get("permalink") or (":year/:month/:day/:title/" if self.hexo else "date")
+        style = _STYLES.get(str(style), str(style))
+        # Pages end as posts do, but for Hexo.
+        self.end = ":output_ext" if self.hexo else re.sub(r".*?(/|:output_ext|)$", r"\1", style)
+        self.templates = {"posts": style, "drafts": style} | {
+            label: str(
+                _mapping(each).get("permalink")
+                or (style if label == "posts" else f"/:collection/:path{self.end}")
+            )
+            for label, each in _mapping(config.get("collections")).items()
+            if label == "posts" or heads.read_flag(_mapping(each).get("output"))
+        }
+        self.defaults = sorted(
+            (
+                (_name(_mapping(each.get("scope")), "path").strip("/").split("*")[0], each)
+                for each in map(_mapping, config.get("defaults") or [])
+            ),
+            key=lambda default: default[0],
+        )
+        self.imported = Imported(
+            "Hexo" if self.hexo else "Jekyll",
+            title=_name(config, "title", "name"),
+            description=_name(config, "description", "subtitle"),
+            author=_name(config, "author"),
+            lang=_name(config, "lang", "locale", "language").replace("_", "-"),
+            timezone=zone if self.zone is not UTC else "",
+            origin=self.config["url"],
+            redirects={f"{self.base}/{name}": "feed:" for name in ("feed.xml", "atom.xml")},
+        )
+
+    def add(self, name: str, path: Path) -> None:
+        """Add a text, a file, or what is found in its place. Raises HeadError."""
+        special = (part for part in name.split("/") if part[0] == "_" and part not in self.included)
+        label = next(special, "")[1:]
+        if label and label not in self.templates:
+            return
+        source, suffix = self.prefix + name, PurePosixPath(name).suffix.lower()
+        if suffix in {".textile", ".adoc", ".asciidoc", ".org", ".rst"}:
+            raise ValueError(f"{suffix} is not read; convert it to Markdown")
+        text = read_text(path) if suffix in {*_MARKDOWN, ".html", ".htm"} else ""
+        head, body, line = heads.split_head(
+            f"---\n{text}" if self.hexo and _BARE.match(text) else text
+        )
+        if line == 1 and suffix not in _MARKDOWN:
+            public = f"{self.base}/{name.replace('_', '', bool(label))}".lstrip("/")
+            self.imported.files[public] = path
+            self.imported.file_sources[source] = public
+            return
+        values = {
+            key: value
+            for folder, each in self.defaults
+            if name.startswith(folder)
+            if _name(_mapping(each.get("scope")), "type") in {"", label or "pages"}
+            for key, value in _mapping(each.get("values")).items()
+        } | head
+        post = self.describe(name, label, values)
+        pictures = (
+            str(link)
+            for key in _PICTURES
+            for part, link in (_mapping(head.get(key)) or {"path": head.get(key)}).items()
+            if part in _PARTS and re.search(r"\w\.\w{3,4}\b|//", str(link))
+        )
+        picture = next(pictures, "")
+        inside = picture and "//" not in picture
+        post.image = f"source:{self.find_path(picture, name)}" if inside else picture
+        if (suffix not in _MARKDOWN and _LIST.search(body)) or PurePosixPath(name).stem == "404":
+            body = ""
+        body = convert_liquid(
+            body,
+            {"site": self.config, "page": values | {"title": post.title, "url": post.address}},
+            lambda wanted: self.find_path(wanted, name),
+            lambda at, tag: self.imported.find(
+                source, line + at, f"{tag} is taken out", "write what it showed"
+            ),
+        )
+        if post.kind == "page" and not re.search(r"\w", body):
+            words = f"{name} {values.get('layout')}"
+            goal = next(goal for word, goal in _LEADS.items() if re.search(word, words))
+            own = {post.address, *post.aliases} - {"", "/"}
+            self.imported.redirects |= dict.fromkeys(own, goal)
+            self.imported.find(
+                source, 0, f"the page is a list or a form, and leads to {goal}", "see if that does"
+            )
+            return
+        media = re.sub("(?<=[^/])/*$", "/", _name(values, "media_subpath", "img_path"))
+        body = convert_kramdown(body) if suffix in _MARKDOWN else convert(body)
+        post.body = re.sub(r"(!\[[^\]\n]*\]\()(?!\w+:|[/#])", rf"\1{media}", body)
+        post.first_line = line
+        self.imported.texts.append(post)
+
+    def describe(self, name: str, label: str, values: dict[str, Any]) -> Text:
+        """Return a text without its body and picture."""
+        stem, inner = PurePosixPath(name).stem, PurePosixPath(name.rpartition(f"_{label}/")[2])
+        # Hexo takes the date for a part of the name, unless it is told otherwise.
+        dated = not self.hexo or ":year" in _name(self.config, "new_post_name")
+        named = _NAME.fullmatch(stem) if dated else None
+        said = heads.read_date(values.get("date"))
+        if date := said or heads.read_date(named and named["date"]):
+            # Ruby reads a time without a zone in UTC, but a day in the zone of the site.
+            in_utc = said and ":" in str(values.get("date")) and not self.hexo
+            zone = date.tzinfo or (UTC if in_utc else self.zone)
+            date = date.replace(tzinfo=zone).astimezone(self.zone)
+        # Jekyll separates words at blanks, where Hexo has one name.
+        many = set() if self.hexo else {"tags", "categories"}
+        tags, categories = (
+            [
+                tag
+                for key in keys
+                for tag in heads.read_tags(
+                    values.get(key),
+                    "," if "," in str(values.get(key)) else None if key in many else "\n",
+                )
+            ]
+            for keys in (("tag", "tags"), ("category", "categories"))
+        )
+        categories = [*name.rpartition("_posts/")[0].split("/")[:-1], *categories]
+        slug = _name(values, "slug") or (named["slug"] if named else stem)
+        page = "/:folder/" if stem == "index" else f"/:folder/:basename{self.end}"
+        template = _name(values, "permalink") or self.templates.get(label, page)
+        fields = {
+            "categories": "/".join(categories).lower(),
+            "slugified_categories": "/".join(map(_slug, categories)),
+            "category": "/".join(map(_slug, categories)) or "uncategorized",
+            "collection": label,
+            "path": inner.with_suffix("").as_posix(),
+            "folder": inner.parent.as_posix().strip("."),
+            "basename": stem,
+            "name": stem if self.hexo else _slug(stem),
+            "title": re.sub(r"[^\w.~!$&'()+,;=@]+", "-", slug).strip("-"),
+            "slug": _slug(slug),
+            "output_ext": ".html",
+            **({part: date.strftime(form) for part, form in _MOMENTS.items()} if date else {}),
+            **({"title": inner.with_suffix("").as_posix()} if self.hexo and label else {}),
+        }
+        template = f"/{_STYLES.get(template, template)}"
+        address = re.sub(":([a-z_]+)", lambda part: fields.get(part[1], part[0]), template)
+        # Jekyll shows no post without a day in its name.
+        public = (
+            label != "drafts"
+            and (named or self.hexo or label != "posts")
+            and heads.read_flag(values.get("published", True))
+        )
+        address = re.sub("/+", "/", address) if public and not re.search(r":\w", address) else ""
+        return Text(
+            source=self.prefix + name,
+            body="",
+            title=_name(values, "title")
+            or (inner.parent.name if stem == "index" else slug).replace("-", " ").title(),
+            address=self.base + address if address else "",
+            kind="post" if label in {"posts", "drafts"} else "page",
+            status="published" if public else "draft",
+            date=date,
+            updated=heads.read_date(_name(values, "last_modified_at", "updated", "modified")),
+            slug=_name(values, "slug"),
+            tags=list(dict.fromkeys(tags + categories)),
+            category=next(iter(categories), ""),
+            author=_name(values, "author", "authors"),
+            lang=_name(values, "lang", "locale"),
+            description=_name(values, "description", "excerpt", "subtitle"),
+            series=_name(values, "series"),
+            image_alt=_name(_mapping(values.get("image")), "alt"),
+            aliases=[
+                f"{self.base}/{alias.lstrip('/')}"
+                for key in ("redirect_from", "alias")
+                for alias in heads.read_tags(values.get(key))
+            ]
+            + [address] * bool(self.base and address),
+        )
+
+    def find_path(self, wanted: str, name: str) -> str:
+        """Return the path below the root of a file that the text `name` means by some path."""
+        wanted = wanted.strip("/")
+        beside = f"{PurePosixPath(name).with_suffix('')}/{wanted}"
+        last = self.by_last_part.get(PurePosixPath(wanted).name, wanted)
+        return self.prefix + next((each for each in (beside, wanted) if each in self.paths), last)
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    """Return a mapping as it is, names of a list without values, and of all else an empty one."""
+    named = dict.fromkeys(map(str, value)) if isinstance(value, list) else value
+    return named if isinstance(named, dict) else {}
+
+
+def _name(values: dict[str, Any], *keys: str) -> str:
+    """Return the first text that one of the keys has, in a list or as a name in a mapping, too."""
+    value = next((values[key] for key in keys if values.get(key)), "")
+    first = value[0] if isinstance(value, list) else value
+    return str((first.get("name") if isinstance(first, dict) else first) or "")
+
+
+def _slug(words: str) -> str:
+    return re.sub(r"[\W_]+", "-", words).strip("-").lower()
