@@ -1,0 +1,245 @@
+"""HTML of other systems as Markdown that this journal renders to the same text."""
+
+import re
+from collections import defaultdict
+from functools import partial
+from html import escape
+from itertools import islice
+from typing import Any, Final
+from urllib.parse import quote
+
+from bs4 import BeautifulSoup, Tag
+from markdownify import MarkdownConverter
+
+_DROPPED: Final = (
+    "head, script, style, template, noscript, svg, button, .linenos, .gutter, .footnotes hr"
+)
+"""What has no text of the author: code for browsers, and the numbers beside lines of code."""
+_BLOCKS: Final = ("p", "div", "ul", "ol", "dl", "pre", "table", "html-table", "blockquote", "h2")
+_UNWRAPPED: Final = ":is(b, strong) :is(b, strong), :is(i, em) :is(i, em), figcaption :is(i, em)"
+"""Emphasis within emphasis, as a caption is."""
+_RENAMED: Final = {
+    "table:not(:has(:is(tr, tbody, td, th):not(:first-child), caption))": "div",
+    "table:not(:has(thead)):has(:is(tr:first-child > td)):not(table table)": "html-table",
+    f"table:has([colspan], [rowspan], br, caption, {', '.join(_BLOCKS)}):not(table table)": (
+        "html-table"
+    ),
+    "kbd": "html-kbd",
+    "summary": "html-summary",
+}
+"""Elements that markdownify would take for others: pipes show tables with heads and plain cells."""
+_AROUND: Final = {
+    **dict.fromkeys(("b", "strong"), ("**", "**")),
+    **dict.fromkeys(("i", "em"), ("*", "*")),
+    **dict.fromkeys(("del", "s", "strike"), ("~~", "~~")),
+    **{
+        name: (f"<{name}>", f"</{name}>")
+        for name in ("cite", "ins", "mark", "small", "sub", "sup", "u")
+    },
+    "abbr": ('<abbr title="{title}">', "</abbr>"),
+    "html-kbd": ("<kbd>", "</kbd>"),
+    **dict.fromkeys(("p", "div", "section", "article", "aside", "header"), ("\n\n", "\n\n")),
+    **dict.fromkeys(("footer", "main", "address", "center", "form"), ("\n\n", "\n\n")),
+    "details": ("\n\n<details>\n", "\n\n</details>\n\n"),
+    "footnote-mark": ("[^", "]"),
+    "footnote-text": ("\n\n[^{number}]: ", "\n\n"),
+}
+"""What stands around the text of an element; names of attributes in braces."""
+_SPECIAL: Final = re.compile(
+    # TeX as WordPress.com and MathJax read it; between single signs there are prices more often.
+    r"(?:\$latex\s|\\\()(?P<line>.+?)(?:\$|\\\))|(?:\$\$|\\\[)(?P<block>.+?)(?:\$\$|\\\])"
+    r"|(?P<sign>[\\`*\[\]$]|(?<!\w)_|_(?!\w)|<(?=[a-zA-Z/!?])|~~|\{(?=[:#.])"
+    r"|(?<=^\d)[.)](?=\s)|(?<=^\d\d)[.)](?=\s)|(?<=^\d{4})[.)](?=\s)"
+    r"|^(?:#{1,6}(?=\s|$)|[-+](?=\s|$)|>|[-=]+\s*$|:(?=\s)|!{3}))|(?P<entity>&(?=#?\w+;))"
+)
+"""Signs with a meaning in Markdown, some only where a line begins, and formulas."""
+_LANGUAGE: Final = re.compile(
+    r"(?:^|\b(?:language|lang|highlight-source|highlight|brush:|sourceCode|hljs)[-\s]\s*)"
+    r"(?!(?:hljs|language|lang|highlight|wp|brush|sourceCode|notranslate|plain\w*|text)\b|default)"
+    r"([a-z][\w+#]*)(?![-:])"
+)
+_EMBEDDED: Final = {
+    r"(?:https?:)?//(?:www\.)?youtube(?:-nocookie)?\.com/embed/(?!videoseries)([\w-]+).*": (
+        r"https://www.youtube.com/watch?v=\1"
+    ),
+    r"(?:https?:)?//player\.vimeo\.com/video/(\d+).*": r"https://vimeo.com/\1",
+    "^//": "https://",
+}
+"""Addresses made for frames, and where people see the same."""
+
+
+def convert(html: str, **options: Any) -> str:
+    """Return Markdown for the HTML of a text.
+
+    `options` are those of markdownify's `MarkdownConverter`. Tables that pipes cannot show,
+    `<details>` and some formatting stay HTML; frames, films and sounds become links.
+    """
+    soup = BeautifulSoup(html, "html.parser", multi_valued_attributes=None)
+    for element in soup.select(_DROPPED):
+        element.decompose()
+    _take_footnotes(soup)
+    for element in soup.select(_UNWRAPPED):
+        element.unwrap()
+    for element in soup.select(":is(ul, ol) > :is(ul, ol)"):
+        if item := element.find_previous_sibling("li"):
+            item.append(element.extract())
+    for selector, name in _RENAMED.items():
+        for element in soup.select(selector):
+            element.name = name
+    rules: dict[str, Any] = {
+        "heading_style": "atx",
+        "bullets": "-",
+        "wrap": True,
+        "wrap_width": None,
+    } | options
+    return _Converter(**rules).convert_soup(soup).strip() + "\n"
+
+
+def _take_footnotes(soup: BeautifulSoup) -> None:
+    """Mark the footnotes: a link to an element of the text in which another link leads back."""
+    by_id = {str(each.get("id") or each["name"]): each for each in soup.select("[id], a[name]")}
+    notes: dict[str, Tag] = {}
+    for link in soup.select('a[href^="#"]'):
+        mark = link.parent if link.parent and link.parent.name == "sup" else link
+        names = {f"#{each.get(key)}" for each in (link, mark) for key in ("id", "name")}
+        note = notes.get(target := str(link["href"])) or by_id.get(target[1:])
+        if note and note.name == "a":
+            note = note.find_parent(["li", "p", "div"])
+        ways_back = note.find_all("a", href=[*names]) if note else []
+        if note is None or not (ways_back or target in notes) or note in link.parents:
+            continue
+        for back in ways_back:
+            (back.find_parent("sup") or back.find_parent(class_="label") or back).extract()
+        notes[target] = note
+        note.name, note["number"] = "footnote-text", str([*notes].index(target) + 1)
+        soup.append(note.extract())
+        mark.name, mark.string = "footnote-mark", str(note["number"])
+
+
+def _surround(before: str, after: str, el: Tag, text: str, *, parent_tags: set[str]) -> str:
+    """Put what `_AROUND` has around a text, where Markdown reads it."""
+    inner = text.strip()
+    is_block = before.startswith("\n")
+    if not inner or "_noformat" in parent_tags:
+        return "" if is_block else text
+    if is_block:
+        inner = inner.replace("\n", "\n    ") if el.name == "footnote-text" else inner
+        before, after = (" ", " ") if "_inline" in parent_tags else (before, after)
+        text = inner
+    elif re.search(r"\n\s*\n|^[#>|-]\s", inner):
+        return text  # no emphasis goes beyond its paragraph
+    elif "<" not in before:
+        before = "" if getattr(el.previous_sibling, "name", "") == el.name else before
+        after = "" if getattr(el.next_sibling, "name", "") == el.name else after
+    names = defaultdict(str, {key: escape(str(value)) for key, value in el.attrs.items()})
+    return text.replace(inner, before.format_map(names) + inner + after, 1)
+
+
+def write_target(address: object) -> str:
+    """Return an address as it may stand in the parentheses of a link, as people see it."""
+    target = " ".join(str(address or "").split())
+    for pattern, seen in _EMBEDDED.items():
+        target = re.sub(pattern, seen, target)
+    return quote(target, safe="!#$%&'*+,/:;=?@[]~", errors="ignore")
+
+
+class _Converter(MarkdownConverter):
+    """The rules of markdownify, and where this journal's Markdown says more."""
+
+    def escape(self, text: str, _parent_tags: object = None) -> str:
+        """Return a text in which no sign means anything in Markdown, but TeX is a formula."""
+        return _SPECIAL.sub(
+            lambda found: (
+                f"${found['line'].strip()}$"
+                if found["line"]
+                else f"\n\n$${found['block']}$$\n\n"
+                if found["block"]
+                else "&amp;"
+                if found["entity"]
+                else f"\\{found[0]}"
+            ),
+            re.sub(r"\s*\xa0\s+|\s+\xa0\s*", " ", text),
+        )
+
+    def convert_a(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        """Return a link; one that leads nowhere or runs a script is its text."""
+        target = write_target(el.get("href"))
+        inner = re.sub(r"\s*\n\s*", " ", text.strip())
+        if not target or not inner or "_noformat" in parent_tags or "javascript:" in target:
+            return text
+        is_bare = re.match("https?:", target) and el.get_text().strip() == target
+        link = f"<{target}>" if is_bare else f"[{inner}]({target})"
+        return text.replace(text.strip(), link, 1)
+
+    def convert_img(self, el: Tag, _text: str, **_: object) -> str:
+        """Return a picture; its title is left out, since it would be shown as a caption."""
+        source = write_target(el.get("data-src") or el.get("src"))
+        alt = self.escape(" ".join(str(el.get("alt") or el.get("title") or "").split()))
+        return f"![{alt}]({source})" if source else ""
+
+    def convert_iframe(self, el: Tag, _text: str, parent_tags: set[str]) -> str:
+        """Return a link to what a frame, a film or a sound shows."""
+        source = el if el.get("src") else el.find("source", src=True)
+        target = write_target(source and source["src"])
+        name = el.get("title") or re.sub(r"^https?://(?:www\.)?|\?(?!v=).*", "", target)
+        link = f"[{self.escape(str(name))}]({target})" if target else ""
+        return link if "_inline" in parent_tags else f"\n\n{link}\n\n"
+
+    convert_video = convert_audio = convert_embed = convert_iframe
+
+    def convert_figcaption(self, _el: Tag, text: str, **_: object) -> str:
+        """Return a caption: an emphasis below, as the build reads it."""
+        return f"\n\n*{' '.join(text.split())}*\n\n" if text.strip() else ""
+
+    def convert_figure(self, el: Tag, text: str, **_: object) -> str:
+        """Return a figure; a picture and its caption are one paragraph."""
+        if el.find("img") and not el.find(_BLOCKS):
+            text = re.sub(r"\n\s*\n", "\n", text.strip())
+        return f"\n\n{text.strip()}\n\n"
+
+    def convert_pre(self, el: Tag, text: str, **_: object) -> str:
+        """Return a block of code with the language that its classes name."""
+        around = [each for each in (el, el.code, *islice(el.parents, 2)) if each]
+        said = [str(each.get(key, "")) for each in around for key in ("data-lang", "lang", "class")]
+        language = next(filter(None, map(_LANGUAGE.search, said)), None)
+        code = text.replace("\xa0", " ").strip("\n").rstrip()
+        fence = "`" * max(3, *(len(run) + 1 for run in re.findall("`{3,}", code)), 3)
+        return f"\n\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n\n"
+
+    def convert_br(self, _el: Tag, text: str, parent_tags: set[str]) -> str:
+        """Return a line break; a second one right behind it begins a paragraph."""
+        return "\n" if "pre" in parent_tags else " " if "_inline" in parent_tags else f"  \n{text}"
+
+    def convert_hN(self, n: int, el: Tag, text: str, _parent_tags: object) -> str:  # noqa: N802
+        """Return a heading, with its id where a link of the text leads to it."""
+        text = " ".join(re.sub(r"(?<!\\)#+\s*$", r"\\\g<0>", text).split())
+        name, page = el.get("id"), el.find_parent("[document]")
+        is_linked = name and page and page.find("a", href=f"#{name}")
+        return f"\n\n{'#' * n} {text}{f' {{#{name}}}' if is_linked else ''}\n\n" if text else ""
+
+    def convert_td(self, _el: Tag, text: str, **_: object) -> str:
+        """Return a cell of a table that pipes can show."""
+        return " " + " ".join(text.split()).replace("|", r"\|") + " |"
+
+    convert_th = convert_td
+
+    def convert_html_table(self, el: Tag, _text: str, **_: object) -> str:
+        """Keep a table as HTML, without its looks and without the blank lines that would end it."""
+        kept = ("colspan", "rowspan", "scope", "href", "src", "alt", "title", "start")
+        for each in el.select("*"):
+            each.attrs = {key: value for key, value in each.attrs.items() if key in kept}
+        inner = re.sub(r"\s*\n\s*", "\n", el.decode_contents())
+        return f"\n\n<table>{inner}</table>\n\n"
+
+    def convert_input(self, el: Tag, _text: str, **_: object) -> str:
+        """Return the box of a task."""
+        box = f"[{'x' if el.has_attr('checked') else ' '}] "
+        return box if el.get("type") == "checkbox" else ""
+
+    def convert_html_summary(self, el: Tag, _text: str, **_: object) -> str:
+        """Return what is seen of a closed `<details>`: no Markdown is read in it."""
+        return f"<summary>{escape(' '.join(el.get_text().split()))}</summary>\n\n"
+
+
+for _name, _around in _AROUND.items():
+    setattr(_Converter, f"convert_{_name.replace('-', '_')}", partial(_surround, *_around))
