@@ -3,129 +3,123 @@
 import re
 from collections import defaultdict
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
-from docutils import nodes
-from docutils.core import publish_doctree
-from docutils.parsers.rst import Directive, directives
-from docutils.utils import SystemMessage
+from docutils import nodes  # type: ignore[import-untyped]
+from docutils.core import publish_doctree  # type: ignore[import-untyped]
+from docutils.parsers.rst import directives  # type: ignore[import-untyped]
+from docutils.parsers.rst.directives.body import CodeBlock  # type: ignore[import-untyped]
 
 _SETTINGS: dict[str, Any] = {
     # Raw HTML is text of the site, which the build sanitises; no file and no address is opened.
-    **{"file_insertion_enabled": False, "raw_enabled": True},
-    **{"report_level": 2, "halt_level": 5, "warning_stream": False, "line_length_limit": 1_000_000},
-    **{"syntax_highlight": "none", "_disable_config": True, "smart_quotes": False},
+    "file_insertion_enabled": False,
+    "raw_enabled": True,
+    "report_level": 2,
+    "halt_level": 5,
+    "warning_stream": False,
+    "line_length_limit": 1_000_000,
+    "syntax_highlight": "none",
+    "_disable_config": True,
 }
-_UNKNOWN = re.compile(r"(?:Unknown|No) .*?\"(.*?)\"|\"(.*?)\" directive disabled")
+_UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|"(.*?)" directive disabled')
+_ROLE = re.compile(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", re.DOTALL)
+_DIRECTIVE = re.compile(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)")
 _MEDIA = {
     "youtube": "https://www.youtube.com/watch?v={}",
     "vimeo": "https://vimeo.com/{}",
     "gist": "https://gist.github.com/{}",
 }
-"""Directives of plugins that show what stands elsewhere, and where that is."""
-_ESCAPED = re.compile(r"[\\`*<\[\]$]|(?<!\w)_|_(?!\w)|^(?=[#+>-])", re.M)
-
-
-class _Code(Directive):
-    """A block of code, with whatever options highlighters take."""
-
-    optional_arguments = 1
-    has_content = True
-    final_argument_whitespace = True
-    option_spec = defaultdict(lambda: directives.unchanged, linenos=directives.unchanged)
-
-    def run(self) -> list[nodes.Node]:
-        """Return the code; its language is a class."""
-        code = "\n".join(self.content)
-        return [nodes.literal_block(code, code, classes=["code", *self.arguments[:1]])]
+"""What plugins show from elsewhere, and where that is."""
+_ESCAPED = re.compile(r"[\\`*<\[\]$]|(?<!\w)_|_(?!\w)|^(?=[#+>-])", re.MULTILINE)
+_CODE = type("AnyCode", (CodeBlock,), {"option_spec": defaultdict(lambda: str, {"linenos": str})})
+"""A block of code with whatever options highlighters take."""
 
 
 def read_restructured_text(
     text: str, find: Callable[[int, str, str], None]
 ) -> tuple[dict[str, str], str, int]:
-    """Return the fields at the head of a text with its title, its body in Markdown, and 0.
+    """Return title and fields at the head of a text, its body in Markdown, and no line: 0.
 
     `find` is called with line, sentence and advice for what Markdown cannot say.
     """
-    for name in ("code", "code-block", "sourcecode", "highlight"):
-        directives.register_directive(name, _Code)  # Pelican's own write HTML.
+    for name in ("code", "code-block", "sourcecode"):
+        directives.register_directive(name, _CODE)  # Pelican's own write HTML.
     document = publish_doctree(text, settings_overrides=_SETTINGS)
     head = {"title": document.get("title", "")}
     for field in (each for info in document.findall(nodes.docinfo) for each in info):
-        if isinstance(field, nodes.field):
-            head[field[0].astext().lower()] = field[1].astext()
-        else:
-            several = isinstance(field, nodes.authors)
-            value = ", ".join(each.astext() for each in field) if several else field.astext()
-            head[field.tagname] = value
-    for message in document.findall(nodes.system_message):
-        unknown = _UNKNOWN.search(message.astext())
-        if unknown and unknown[1] != "kbd":
-            what = f"{unknown[1] or unknown[2]} of reStructuredText has no form in Markdown"
-            find(message.get("line", 0), what, "check what stands in its place")
+        is_own = isinstance(field, nodes.field)
+        values = field if isinstance(field, nodes.authors) else field[1:] if is_own else [field]
+        name = field[0].astext().lower() if is_own else field.tagname
+        head[name] = "; ".join(value.astext() for value in values)
+    unknown = {
+        (message.get("line", 0), found[1] or found[2])
+        for message in document.findall(nodes.system_message)
+        if (found := _UNKNOWN.search(message.astext()))
+    }
+    for line, name in sorted(each for each in unknown if each[1] != "kbd"):
+        find(line, f"{name} has no form in Markdown", "check what stands in its place")
     return head, f"{_render(document)}\n", 0
+
+
+def link_media(plugin: str, words: str) -> str:
+    """Return Markdown for what a plugin was to show: a link where there is one, else its words."""
+    link = _MEDIA.get(plugin, "{}").format(words.strip())
+    return f"<{link}>" if re.match(r"https?://\S+$", link) else _escape(link)
+
+
+def _render(node: Any) -> str:  # docutils says nothing of its types
+    """Return Markdown for a node of docutils' tree, and what is in it."""
+    if isinstance(node, nodes.Text):
+        return _escape(node.astext())
+    form = _FORMS.get(node.tagname, _WRAPS.get(node.tagname, "{}"))
+    if not isinstance(form, str):
+        return str(form(node))
+    text = _inline(node) if isinstance(node, nodes.TextElement) else _blocks(node)
+    return form.replace("{}", text) if text else ""
 
 
 def _escape(text: str) -> str:
     return _ESCAPED.sub(r"\\\g<0>", re.sub(r"\n(?=[-+#>=|:]|\d+[.)])", " ", text))
 
 
-def _render(node: nodes.Node) -> str:
-    """Return Markdown for a node of docutils' tree."""
-    if isinstance(node, nodes.Text):
-        return _escape(str(node))
-    kind = node.tagname
-    if kind in _FORMS:
-        return _FORMS[kind](node)
-    text = _inline(node) if isinstance(node, nodes.TextElement) else _blocks(node)
-    return _WRAPS.get(kind, "{}").replace("{}", text) if text else ""
-
-
-def _inline(node: nodes.Node) -> str:
+def _inline(node: Any) -> str:
     return "".join(map(_render, node.children))
 
 
-def _blocks(node: nodes.Node, start: int = 0) -> str:
-    return "\n\n".join(filter(None, map(_render, node.children[start:])))
+def _blocks(node: Any) -> str:
+    return "\n\n".join(filter(None, map(_render, node.children)))
 
 
-def _indent(text: str, first: str, rest: str = "") -> str:
-    """Begin the first line with one sign and the others with blanks, or with another."""
-    margin = rest or " " * len(first)
-    return first + re.sub(r"\n(?!\n|$)", f"\n{margin}", text)
+def _indent(first: str, text: str, rest: str = "") -> str:
+    """Begin the first line of a block with one sign, and the others with another or blanks."""
+    return first + re.sub(r"\n(?!\n|$)", "\n" + (rest or " " * len(first)), text)
 
 
 def _quote(text: str) -> str:
-    return re.sub("^ ?", "> ", text, flags=re.M)
+    return re.sub("^", "> ", text, flags=re.MULTILINE)
 
 
-def _alert(kind: str, node: nodes.Element) -> str:
-    return _quote(f"[!{kind}]\n{_blocks(node)}")
-
-
-def _title(node: nodes.Element) -> str:
+def _title(node: Any) -> str:
     """Return a heading; what is not the title of a section is a line in bold."""
-    if isinstance(node.parent, nodes.document):
-        return ""
-    level, parent = 1, node.parent
+    level, parent, text = 1, node.parent, " ".join(_inline(node).split())
     while isinstance(parent, nodes.section):
         level, parent = level + 1, parent.parent
-    text = " ".join(_inline(node).split())
+    if isinstance(node.parent, nodes.document):
+        return ""
     return f"{'#' * min(level, 6)} {text}" if level > 1 else f"**{text}**"
 
 
-def _list(node: nodes.Element) -> str:
-    start = node.get("start", 1) if node.tagname == "enumerated_list" else None
+def _list(node: Any) -> str:
+    """Return a list; its items are apart where one has more than a paragraph."""
+    numbered, start = node.tagname == "enumerated_list", node.get("start", 1)
     items = [
-        _indent(_blocks(item), "- " if start is None else f"{start + at}. ")
+        _indent(f"{start + at}. " if numbered else "- ", _blocks(item))
         for at, item in enumerate(node)
     ]
-    is_loose = any(len(item) > 1 for item in node)
-    return ("\n\n" if is_loose else "\n").join(items)
+    return ("\n\n" if any(len(item) > 1 for item in node) else "\n").join(items)
 
 
-def _code(node: nodes.Element) -> str:
+def _fence(node: Any) -> str:
     """Return a block of code with its language, if a class says one."""
     text = node.astext()
     fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", text))])
@@ -133,105 +127,88 @@ def _code(node: nodes.Element) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def _literal(node: nodes.Element) -> str:
-    text, tick = node.astext().replace("\n", " "), "`"
-    while tick in text:
-        tick += "`"
-    pad = " " if "`" in text else ""
-    return f"{tick}{pad}{text}{pad}{tick}"
+def _link(node: Any) -> str:
+    address = node.get("refuri") or f"#{node['refid']}"
+    is_bare = node.astext() == address
+    return f"<{address}>" if is_bare else f"[{_inline(node)}]({address.replace(' ', '%20')})"
 
 
-def _link(node: nodes.Element) -> str:
-    address = node.get("refuri") or (f"#{node['refid']}" if "refid" in node else "")
-    text = _inline(node)
-    if node.astext() == address:
-        return f"<{address}>"
-    return f"[{text}]({address.replace(' ', '%20')})" if address else text
-
-
-def _figure(node: nodes.Element) -> str:
+def _figure(node: Any) -> str:
     """Return a picture with its caption in the same paragraph, then the legend."""
-    caption = next((f"\n*{_inline(each)}*" for each in node.findall(nodes.caption)), "")
-    rest = [_render(each) for each in node[1:] if not isinstance(each, nodes.caption)]
+    captions = [_inline(each) for each in node if each.tagname == "caption"]
+    caption = "".join("\n*" + re.sub(r"(?<!\\)\*+", "", each) + "*" for each in captions)
+    rest = [_render(each) for each in node[1:] if each.tagname != "caption"]
     return "\n\n".join([_render(node[0]) + caption, *rest])
 
 
-def _table(node: nodes.Element) -> str:
-    """Return a table between pipes; the first row is its head, if there is no other."""
+def _table(node: Any) -> str:
+    """Return a table between pipes, whose first row is its head."""
     rows = [
-        [" ".join(_render(cell).split()).replace("|", r"\|") for cell in row]
+        " | ".join(" ".join(_render(cell).split()).replace("|", r"\|") for cell in row)
         for row in node.findall(nodes.row)
     ]
-    width = max(map(len, rows))
-    lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in rows]
-    title = next((f"{_title(each)}\n\n" for each in node.findall(nodes.title)), "")
-    return title + "\n".join([lines[0], "|" + " --- |" * width, *lines[1:]])
+    title = "".join(f"{_title(each)}\n\n" for each in node if each.tagname == "title")
+    rows.insert(1, " | ".join(["---"] * len(next(iter(node.findall(nodes.row))))))
+    return title + "\n".join(f"| {row} |" for row in rows)
 
 
-def _lines(node: nodes.Element) -> str:
-    return "\\\n".join(filter(None, (_render(each) or "&nbsp;" for each in node)))
-
-
-def _unknown(node: nodes.Element) -> str:
-    """Return what a role or a directive that docutils does not know was to show."""
+def _unknown(node: Any) -> str:
+    """Return what a reader can use of a role or directive that docutils does not know."""
     source = node.astext() if node.tagname == "problematic" else node[-1].astext()
-    role = re.fullmatch(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", source, re.S)
-    if role:
-        text = _escape(role[2])
-        return f"<kbd>{text}</kbd>" if role[1] == "kbd" else text
-    directive = re.match(r"\.\. ([\w:-]+)::[ ]*(.*)\n?((?:[ ]+:[\w-]+:.*\n?)*)([\s\S]*)", source)
-    if not directive:
-        return _escape(source) if node.tagname == "problematic" else ""
-    name, argument, _, content = directive.groups()
-    link = _MEDIA.get(name, "{}").format(argument.strip())
-    shown = f"<{link}>" if re.match(r"https?://\S+$", link) else _escape(argument.strip())
-    return "\n\n".join(
-        filter(None, [shown, _escape(re.sub("^ +", "", content, flags=re.M)).strip()])
-    )
+    if role := _ROLE.fullmatch(source):
+        return f"<kbd>{_escape(role[2])}</kbd>" if role[1] == "kbd" else _escape(role[2])
+    if directive := _DIRECTIVE.match(source):
+        content = _escape(re.sub("^ +", "", directive[3], flags=re.MULTILINE)).strip()
+        return f"{link_media(directive[1], directive[2])}\n\n{content}".strip()
+    return _escape(source) if node.tagname == "problematic" else ""
 
 
 _WRAPS = {
-    **dict.fromkeys(("emphasis", "title_reference"), "*{}*"),
-    **{"strong": "**{}**", "subscript": "<sub>{}</sub>", "superscript": "<sup>{}</sup>"},
-    **{"rubric": "**{}**", "attribution": "— {}", "subtitle": "## {}"},
-    **{"option_string": "`{}`", "field_name": "**{}:**"},
+    "emphasis": "*{}*",
+    "title_reference": "*{}*",
+    "strong": "**{}**",
+    "rubric": "**{}**",
+    "subscript": "<sub>{}</sub>",
+    "superscript": "<sup>{}</sup>",
+    "subtitle": "## {}",
+    "attribution": "— {}",
+    "field_name": "**{}:**",
 }
-_NOTE = "NOTE"
 _ALERTS = {
-    **{"note": _NOTE, "admonition": _NOTE, "hint": "TIP", "tip": "TIP", "important": "IMPORTANT"},
+    **dict.fromkeys(("note", "admonition"), "NOTE"),
+    **dict.fromkeys(("hint", "tip"), "TIP"),
+    "important": "IMPORTANT",
     **dict.fromkeys(("warning", "attention"), "WARNING"),
     **dict.fromkeys(("caution", "danger", "error"), "CAUTION"),
 }
+_NOTHING = (
+    "docinfo comment target substitution_definition pending label generated meta decoration colspec"
+)
 _FORMS: dict[str, Callable[[Any], str]] = {
-    **{kind: partial(_alert, name) for kind, name in _ALERTS.items()},
-    **dict.fromkeys(
-        (
-            *("docinfo", "comment", "target", "substitution_definition", "pending", "label"),
-            *("generated", "meta", "decoration", "colspec"),
-        ),
-        lambda _node: "",
-    ),
+    **dict.fromkeys(_ALERTS, lambda node: _quote(f"[!{_ALERTS[node.tagname]}]\n{_blocks(node)}")),
+    **dict.fromkeys(_NOTHING.split(), lambda _node: ""),
     **dict.fromkeys(("bullet_list", "enumerated_list"), _list),
-    **dict.fromkeys(("literal_block", "doctest_block"), _code),
+    **dict.fromkeys(("literal_block", "doctest_block"), _fence),
     **dict.fromkeys(("problematic", "system_message"), _unknown),
     **dict.fromkeys(
         ("footnote_reference", "citation_reference"), lambda node: f"[^{node['refid']}]"
     ),
     **dict.fromkeys(
         ("footnote", "citation"),
-        lambda node: _indent(_blocks(node), f"[^{node['ids'][0]}]: ", "    "),
+        lambda node: _indent(f"[^{node['ids'][0]}]: ", _blocks(node), "    "),
     ),
     "title": _title,
-    "literal": _literal,
+    "literal": lambda node: (
+        f"`{node.astext()}`" if "`" not in node.astext() else (f"`` {node.astext()} ``")
+    ),
     "math": lambda node: f"${node.astext()}$",
     "math_block": lambda node: f"$$\n{node.astext()}\n$$",
-    "definition_list": _blocks,
-    "definition_list_item": lambda node: "\n".join(
-        [_inline(node[0]), _indent(_render(node[-1]), ":   ")]
+    "definition_list_item": lambda node: (
+        f"{_inline(node[0])}\n{_indent(':   ', _render(node[-1]))}"
     ),
-    "field": lambda node: f"{_render(node[0])} {_render(node[1])}".strip(),
+    "field": lambda node: f"{_render(node[0])} {_render(node[1])}",
     "block_quote": lambda node: _quote(_blocks(node)),
-    "line_block": _lines,
+    "line_block": lambda node: "\\\n".join(_render(each) or "&nbsp;" for each in node),
     "image": lambda node: f"![{_escape(node.get('alt', ''))}]({node['uri'].replace(' ', '%20')})",
     "figure": _figure,
     "reference": _link,
