@@ -5,10 +5,9 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup
@@ -35,15 +34,18 @@ _COVERS = (
 )
 """Keys under which themes look for the picture of a post."""
 _LISTS = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
-_PUBLIC = {"published", "hidden"}
+_STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
+    "published": "published",
+    "hidden": "hidden",
+}
 _INLINE = re.compile(r"<[^>]*>|!?\[([^]]*)\]\([^)]*\)|[*`]")
 """Markup of a description, which is plain text here."""
 _SYNTAX = re.compile(
     r"""
-    (?P<code>^[ ]{0,3}(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ ]{0,3}(?P=fence)|\Z)
+    (?P<code>^[ \t>]*(?P<fence>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=fence)|\Z)
         |(?P<tick>`+)(?:(?!\n\n|(?P=tick)).)+(?P=tick))
     |(?:(?<=[(<"'=])|(?<=\]:[ ]))(?:[{|]|%7[BC])
-        (?P<kind>filename|static|attach|author|category|tag|index)(?:[}|]|%7[CD])
+        (?P<kind>filename|static|attach|author|category|tag)(?:[}|]|%7[CD])
         (?P<target>(?:[^"'<>()\n]|\([^()\n]*\))*?)(?=[ ]*(?:["')>\n]|$)|[ ]+["'(])
     |\{%-?[ ]*(?P<plugin>\w+)[ ]*(?P<words>[^\n]*?)[ ]*-?%\}
     |(?:(?<=\n\n)|\A\n*)(?P<indent>[ ]{4,}|\t+)(?::::|\#!)(?P<language>[\w+-]+)[ \t]*\n
@@ -59,11 +61,10 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     """Read a Pelican site; `trust` runs its settings. Raises UnreadableJournal and BuildError."""
     said, content, kept, findings = read_settings(root, trust=trust)
     address = urlsplit(str(said["SITEURL"]))
-    about = (said.get(name) for name in ("SITESUBTITLE", "SITE_DESCRIPTION", "DESCRIPTION"))
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
-        description=str(next(filter(None, about), "")),
+        description=str(said.get("SITESUBTITLE") or said.get("SITE_DESCRIPTION") or ""),
         author=str(said.get("AUTHOR") or ""),
         lang=str(said["DEFAULT_LANG"]),
         timezone=str(said.get("TIMEZONE") or ""),
@@ -77,8 +78,7 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     others = {str(said["OUTPUT_PATH"]).strip("./"), "output", "theme", "themes", "plugins"}
     shown = []
     for path, file in walk(content):
-        is_other = content == site.root and path.partition("/")[0] in others
-        if is_other or any(fnmatch(file.name, pattern) for pattern in said["IGNORE_FILES"]):
+        if content == site.root and path.partition("/")[0] in others:
             continue
         try:
             made = site.read_text(path, file)
@@ -88,11 +88,11 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
             continue
         if made:
             imported.texts.append(made[0])
-            shown += [made] if (made[0].kind, made[0].status) == ("post", "published") else []
+            shown += [made[1]] if made[0].status == "published" else []
         elif _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
             site.add_file(path)
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
-    lists = _find_lists(said, [made for _, made in shown])
+    lists = _find_lists(said, [each for each in shown if isinstance(each, contents.Article)])
     imported.redirects = {old: new for old, new in lists if old not in taken}
     return imported
 
@@ -119,7 +119,7 @@ class _Site(NamedTuple):
 
     def read_text(self, path: str, file: Path) -> tuple[Text, Any] | None:
         """Return a text and what Pelican makes of it; None for what is no text."""
-        said, find = self.settings, partial(self.imported.find, self.name(path))
+        said = self.settings
         kinds = {"PAGE": contents.Page, "ARTICLE": contents.Article}
         kind = next(
             (
@@ -132,33 +132,29 @@ class _Site(NamedTuple):
         suffix = file.suffix.lower().lstrip(".")
         if not kind or suffix not in _READERS or not said["READERS"].get(suffix, True):
             return None
-        head, body, line = _READERS[suffix](read_text(file), find)
+        head, body, line = _READERS[suffix](
+            read_text(file), partial(self.imported.find, self.name(path))
+        )
         process = readers.BaseReader(said).process_metadata
         metadata = {
             **readers.default_metadata(said, process),
             **readers.path_metadata(str(file), path, said),
             **readers.parse_path_metadata(path, said, process),
+            **{key: process(key, value) for key, value in head.items()},
         }
-        for key, value in head.items():
-            try:
-                metadata[key] = process(key, value)
-            except (ValueError, OverflowError):
-                find(1, f"{key} is no date: {value}", "write it as 2026-01-31")
-        missing = [f"no {name}" for name in kind.mandatory_properties if name not in metadata]
-        if missing and suffix.startswith("htm"):
+        is_whole = metadata.keys() >= set(kind.mandatory_properties)
+        if not is_whole and suffix.startswith("htm"):
             return None
         lang, subsites = str(metadata.get("lang", "")).lower(), said.get("I18N_SUBSITES") or {}
         if lang in subsites:
             said = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}
         made = kind("", metadata, said, str(file), {})
-        status = str(made.status).lower()
-        if status not in kind.allowed_statuses or (missing and status != "draft"):
-            fault = next(iter(missing), f"the unknown status {status[:40]}")
-            find(1, f"it has {fault}, so Pelican left it out", "publish the draft, or delete it")
-            status = "draft"
-        is_public = status in _PUBLIC and getattr(made, "slug", "")
+        # Pelican leaves out what lacks a title or date, or has a status that it does not know.
+        status = _STATUS.get(str(made.status).lower() if is_whole else "", "draft")
         prefix = f"{lang}/" if lang in subsites else ""
-        places = [_show(prefix + at) for at in (made.url, made.save_as)] if is_public else [""]
+        places = (
+            [_show(prefix + at) for at in (made.url, made.save_as)] if status != "draft" else [""]
+        )
         former = (read_tags(metadata.get(key)) for key in ("alias", "aliases", "redirect_from"))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
@@ -172,7 +168,7 @@ class _Site(NamedTuple):
             str(metadata.get("title", "")),
             address=places[0],
             kind="post" if kind is contents.Article else "page",
-            status="hidden" if status == "hidden" else "published" if is_public else "draft",
+            status=status,
             date=made.date if "date" in metadata else None,
             updated=made.modified if "modified" in metadata else None,
             slug=getattr(made, "slug", ""),
@@ -198,45 +194,38 @@ class _Site(NamedTuple):
 
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
         """Return what a reader can use in place of Pelican's syntax and that of its plugins."""
-        kind, plugin, target = found["kind"], found["plugin"], found["target"]
-        start = found.string.rfind("\n", 0, found.start()) + 1
-        if found["code"] or (plugin and found.string.startswith(("    ", "\t"), start)):
+        kind, target, before = found["kind"], found["target"], found.string[: found.start()]
+        is_code = before.rpartition("\n")[2].startswith(("    ", "\t"))
+        if found["code"] or (found["plugin"] and is_code):
             return found[0]
         if found["language"]:
             pad, margin = found["indent"][4:], re.compile(f"^{found['indent']}", re.MULTILINE)
             code = margin.sub(pad, found["lines"].rstrip("\n"))
             return f"{pad}```{found['language']}\n{code}\n{pad}```\n\n"
-        if plugin:
-            return self._write_plugin(path, first_line, found)
-        if kind in _WRAPPERS or kind == "index":
-            named = _WRAPPERS.get(kind, contents.Tag)(unquote(target), self.settings)
-            return "/" if kind == "index" else _show(named.url)
+        if found["plugin"]:
+            words = [word.strip("\"'") for word in found["words"].split()]
+            pictures = [at for at, word in enumerate(words) if _PICTURE.search(word)]
+            if pictures:
+                alt = " ".join(word for word in words[pictures[0] + 1 :] if not word.isdigit())
+                return f"![{alt}]({words[pictures[0]]})"
+            what = f"the tag {found['plugin']} is that of a plugin"
+            line = first_line and first_line + before.count("\n")
+            self.imported.find(self.name(path), line, what, "check what stands in its place")
+            return link_media(found["plugin"], " ".join(words[:1]))
+        if kind in _WRAPPERS:
+            return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
         place, _, mark = target.partition("#")
         folder = posixpath.dirname(path)
         place = posixpath.normpath(
             posixpath.join("" if place.startswith("/") else folder, unquote(place).lstrip("/"))
         )
         file = (self.content / place).resolve()
-        if not file.is_relative_to(self.root):
-            return target
-        if file.is_file() and file.suffix.lower().lstrip(".") not in _READERS:
-            tail = posixpath.relpath(place, folder or ".")
-            tail = posixpath.basename(place) if tail.startswith("..") else tail
-            beside = posixpath.join(posixpath.dirname(made.save_as), tail)
+        is_ours = file.is_relative_to(self.root) and file.is_file()
+        if is_ours and file.suffix.lower().lstrip(".") not in _READERS:
+            beside = posixpath.relpath(place, folder or ".")
+            beside = posixpath.normpath(posixpath.join(made.save_as, "..", beside))
             self.add_file(place, beside if kind == "attach" else "")
         return f"{SOURCE}{self.name(place)}{mark and '#'}{mark}".replace(" ", "%20")
-
-    def _write_plugin(self, path: str, first_line: int, found: re.Match[str]) -> str:
-        """Return a picture, a link or the words that a tag of a plugin has."""
-        words, plugin = [word.strip("\"'") for word in found["words"].split()], found["plugin"]
-        pictures = [at for at, word in enumerate(words) if _PICTURE.search(word)]
-        if pictures:
-            alt = " ".join(word for word in words[pictures[0] + 1 :] if not word.isdigit())
-            return f"![{alt}]({words[pictures[0]]})"
-        line = first_line and first_line + found.string.count("\n", 0, found.start())
-        what = f"the tag {plugin} is that of a plugin"
-        self.imported.find(self.name(path), line, what, "check what stands in its place")
-        return link_media(plugin, " ".join(words[:1]))
 
 
 def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
@@ -252,18 +241,20 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
     ]
     feeds = [(f"FEED_{name}", "", "") for name in ("ATOM", "RSS", "ALL_ATOM", "ALL_RSS")]
     groups = defaultdict(list)
-    for post in posts:
-        own = (getattr(post, name, None) for name in ("category", "author"))
-        for group in {*getattr(post, "tags", ()), *getattr(post, "authors", ()), *own} - {None}:
-            groups[group].append(post)
+    for own in map(vars, posts):
+        for group in (*own.get("tags", ()), *own.get("authors", ()), own.get("category")):
+            groups[group].append(own)
+    groups.pop(None, None)
     for group, members in groups.items():
         kind, name = type(group).__name__.lower(), str(group)
         name = "" if kind == "author" or name == said["DEFAULT_CATEGORY"] else name
         lists.append((group.save_as, kind, f"tag:{name}" if name else "posts:", members))
         feeds += [(f"{kind.upper()}_FEED_{form}", group.slug, name) for form in ("ATOM", "RSS")]
-    for period in ("YEAR", "MONTH", "DAY"):
-        form = str(said[f"{period}_ARCHIVE_SAVE_AS"])
-        lists += [(form.format(date=post.date), period, "archive:", [post]) for post in posts]
+    lists += [
+        (str(said[f"{period}_ARCHIVE_SAVE_AS"]).format(date=post.date), period, "archive:", [post])
+        for period in ("YEAR", "MONTH", "DAY")
+        for post in posts
+    ]
     for place, name, target, members in lists:
         count = said["PAGINATED_TEMPLATES"].get(name, 0)
         paginator = Paginator(
@@ -294,22 +285,17 @@ def _is_below(path: str, folders: Iterable[str], excluded: Iterable[str]) -> boo
 def _read_markdown(text: str, _find: object) -> tuple[dict[str, str], str, int]:
     """Return head, body and its first line of a text whose head is YAML, or `key: value`."""
     head: dict[str, Any] = {}
-    markdown, lines = Markdown(), text.split("\n")
-    rest = MetaPreprocessor(markdown).run(list(lines))
-    body, line = "\n".join(rest), len(lines) - len(rest) + 1
-    if text.startswith("---"):
-        with suppress(HeadError):
-            head, body, line = split_head(text)
-    plain = {
-        key: (", " if key in {"tags", "authors"} else " ").join(values)
-        for key, values in vars(markdown)["Meta"].items()
-    }
-    # What YAML calls a comment is text to Pelican.
+    with suppress(HeadError):
+        head, body, line = split_head(text)
+    if not head:
+        markdown, lines = Markdown(), text.split("\n")
+        rest = MetaPreprocessor(markdown).run(list(lines))
+        head, body, line = vars(markdown)["Meta"], "\n".join(rest), len(lines) - len(rest) + 1
     said = {
-        key.lower(): "; ".join(map(str, value)) if isinstance(value, list) else value
+        key.lower(): ", ".join(map(str, value)) if isinstance(value, list) else str(value or "")
         for key, value in head.items()
-    } or plain
-    return {k: str(v) for k, v in said.items() if str(v or "").strip(" ,;")}, body, line
+    }
+    return {key: value for key, value in said.items() if value.strip(" ,;")}, body, line
 
 
 def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
@@ -319,8 +305,8 @@ def _read_html(text: str, _find: object) -> tuple[dict[str, str], str, int]:
         str(each["name"]).lower().replace("keywords", "tags"): str(each["content"])
         for each in soup.select("head meta[name][content]")
     }
-    titles = {"title": each.get_text() for each in soup.select("head title")}
-    return titles | head, "".join(convert(str(each)) for each in soup.select("body")), 0
+    head |= {"title": soup.title.get_text()} if soup.title else {}
+    return head, "".join(convert(str(each)) for each in soup.select("body")), 0
 
 
 _READERS: dict[str, Callable[..., tuple[dict[str, str], str, int]]] = {

@@ -86,7 +86,7 @@ def read_settings(
     for file in (files[0], *(at for at in files[1:] if _PUBLISHED.search(at.stem))):
         if file.parent == folder:
             known |= _run(file) if trust else _read(file, top, known)
-    found = {name: value for name, value in known.items() if name.isupper()}
+    found = {name: value for name, value in known.items() if re.fullmatch("[A-Z][A-Z0-9_]*", name)}
     for name, value in found.items():
         if name in _PATTERNS and _SLOW.search(str(value)):
             what = f"{name} could take years to follow: {str(value)[:80]}"
@@ -138,33 +138,36 @@ def _run(file: Path) -> dict[str, Any]:
 
 
 def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
-    """Return `known` with what a file assigns; a finding for what is computed.
+    """Return `known` with what a file assigns, and a finding for what is computed.
 
     Raises UnreadableJournal.
     """
     name = file.relative_to(top).as_posix()
-    known[name] = None  # Files that import each other are read once.
+    known[str(file)] = None  # Files that import each other are read once.
     try:
         tree = ast.parse(read_text(file))
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 1)
         raise UnreadableJournal(f"{name}:{line}: {error}; make it Python 3") from error
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and node.module:
+        if isinstance(node, ast.ImportFrom):
+            module = f"{(node.module or '').replace('.', '/')}.py"
             for folder in (file.parent, file.parent.parent, top):
-                other = (folder / f"{node.module.replace('.', '/')}.py").resolve()
-                is_ours = other.is_relative_to(top) and other.is_file()
-                if is_ours and other.relative_to(top).as_posix() not in known:
+                other = (folder / module).resolve()
+                if other.is_relative_to(top) and other.is_file() and str(other) not in known:
                     _read(other, top, known)
-        targets = getattr(node, "targets", [getattr(node, "target", None)])
-        for target in targets if isinstance(node, ast.Assign | ast.AnnAssign) else ():
-            if isinstance(target, ast.Name):
-                fix = f"write the value of {target.id} there, or use --trust to run it"
-                what = f"{target.id} is computed, and was not read"
-                try:
-                    known[target.id] = _evaluate(node.value, known)
-                except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
-                    known[target.id] = Finding(name, node.lineno, what, fix)
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            try:
+                known[ast.unparse(target)] = _evaluate(node.value, known)
+            except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
+                known[ast.unparse(target)] = Finding(
+                    name,
+                    node.lineno,
+                    f"{ast.unparse(target)} is computed, and was not read",
+                    "write its value there, or use --trust to run it",
+                )
     return known
 
 

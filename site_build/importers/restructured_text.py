@@ -45,6 +45,8 @@ def read_restructured_text(
     for name in ("code", "code-block", "sourcecode"):
         directives.register_directive(name, _CODE)  # Pelican's own write HTML.
     document = publish_doctree(text, settings_overrides=_SETTINGS)
+    for section in document.findall(nodes.section):
+        section["level"] = section.parent.get("level", 1) + 1
     head = {"title": document.get("title", "")}
     for field in (each for info in document.findall(nodes.docinfo) for each in info):
         is_own = isinstance(field, nodes.field)
@@ -99,16 +101,6 @@ def _quote(text: str) -> str:
     return re.sub("^", "> ", text, flags=re.MULTILINE)
 
 
-def _title(node: Any) -> str:
-    """Return a heading; what is not the title of a section is a line in bold."""
-    level, parent, text = 1, node.parent, " ".join(_inline(node).split())
-    while isinstance(parent, nodes.section):
-        level, parent = level + 1, parent.parent
-    if isinstance(node.parent, nodes.document):
-        return ""
-    return f"{'#' * min(level, 6)} {text}" if level > 1 else f"**{text}**"
-
-
 def _list(node: Any) -> str:
     """Return a list; its items are apart where one has more than a paragraph."""
     numbered, start = node.tagname == "enumerated_list", node.get("start", 1)
@@ -120,36 +112,19 @@ def _list(node: Any) -> str:
 
 
 def _fence(node: Any) -> str:
-    """Return a block of code with its language, if a class says one."""
-    text = node.astext()
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`{3,}", text))])
-    language = next((each for each in node["classes"] if each != "code"), "")
-    return f"{fence}{language}\n{text}\n{fence}"
-
-
-def _link(node: Any) -> str:
-    address = node.get("refuri") or f"#{node['refid']}"
-    is_bare = node.astext() == address
-    return f"<{address}>" if is_bare else f"[{_inline(node)}]({address.replace(' ', '%20')})"
-
-
-def _figure(node: Any) -> str:
-    """Return a picture with its caption in the same paragraph, then the legend."""
-    captions = [_inline(each) for each in node if each.tagname == "caption"]
-    caption = "".join("\n*" + re.sub(r"(?<!\\)\*+", "", each) + "*" for each in captions)
-    rest = [_render(each) for each in node[1:] if each.tagname != "caption"]
-    return "\n\n".join([_render(node[0]) + caption, *rest])
+    """Return a block of code with its language, which is the second of its classes."""
+    fence = "~~~~" if "```" in node.astext() else "```"
+    return "\n".join([fence + "".join(node["classes"][1:2]), node.astext(), fence])
 
 
 def _table(node: Any) -> str:
     """Return a table between pipes, whose first row is its head."""
     rows = [
-        " | ".join(" ".join(_render(cell).split()).replace("|", r"\|") for cell in row)
+        [" ".join(_render(cell).split()).replace("|", r"\|") for cell in row]
         for row in node.findall(nodes.row)
     ]
-    title = "".join(f"{_title(each)}\n\n" for each in node if each.tagname == "title")
-    rows.insert(1, " | ".join(["---"] * len(next(iter(node.findall(nodes.row))))))
-    return title + "\n".join(f"| {row} |" for row in rows)
+    lines = [f"| {' | '.join(row)} |" for row in [rows[0], ["---"] * len(rows[0]), *rows[1:]]]
+    return "\n\n".join([*map(_render, node.findall(nodes.title)), "\n".join(lines)])
 
 
 def _unknown(node: Any) -> str:
@@ -197,7 +172,13 @@ _FORMS: dict[str, Callable[[Any], str]] = {
         ("footnote", "citation"),
         lambda node: _indent(f"[^{node['ids'][0]}]: ", _blocks(node), "    "),
     ),
-    "title": _title,
+    "title": lambda node: (
+        f"{'#' * min(node.parent['level'], 6)} {' '.join(_inline(node).split())}"
+        if isinstance(node.parent, nodes.section)
+        else ""
+        if isinstance(node.parent, nodes.document)
+        else f"**{_inline(node)}**"
+    ),
     "literal": lambda node: (
         f"`{node.astext()}`" if "`" not in node.astext() else (f"`` {node.astext()} ``")
     ),
@@ -210,8 +191,14 @@ _FORMS: dict[str, Callable[[Any], str]] = {
     "block_quote": lambda node: _quote(_blocks(node)),
     "line_block": lambda node: "\\\n".join(_render(each) or "&nbsp;" for each in node),
     "image": lambda node: f"![{_escape(node.get('alt', ''))}]({node['uri'].replace(' ', '%20')})",
-    "figure": _figure,
-    "reference": _link,
+    "caption": lambda node: "*" + re.sub(r"(?<!\\)\*+", "", _inline(node)) + "*",
+    # A caption is in the paragraph of its picture.
+    "figure": lambda node: _blocks(node).replace("\n\n*", "\n*", 1),
+    "reference": lambda node: (
+        f"<{node.astext()}>"
+        if node.get("refuri") == node.astext()
+        else f"[{_inline(node)}]({(node.get('refuri') or '#' + node['refid']).replace(' ', '%20')})"
+    ),
     "table": _table,
     "raw": lambda node: node.astext() if "html" in node["format"].split() else "",
     "transition": lambda _node: "---",
