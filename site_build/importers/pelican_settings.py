@@ -177,7 +177,7 @@ def _evaluate(node: Any, known: dict[str, Any]) -> Any:
     value = (
         read(node, lambda part: _evaluate(part, known), known) if read else ast.literal_eval(node)
     )
-    if len(repr(value)) > _LONGEST:
+    if isinstance(value, Finding) or len(repr(value)) > _LONGEST:
         raise ValueError
     return value
 

@@ -21,7 +21,9 @@ _SETTINGS: dict[str, Any] = {
     "syntax_highlight": "none",
     "_disable_config": True,
 }
-_UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|"(.*?)" directive disabled')
+_UNKNOWN = re.compile(r'(?:Unknown|No) .*?"(.*?)"|[^"]*"([^"]*)" directive|(.+)')
+"""What a message of docutils is about; else its first line."""
+_ERRORS = {"ERROR", "SEVERE"}
 _ROLE = re.compile(r":([\w:+-]+):`(.*?)(?:\s*<[^>]*>)?`", re.DOTALL)
 _DIRECTIVE = re.compile(r"\.\. ([\w:-]+)::[ ]*(.*)\n?(?:[ ]+:[\w-]+:.*\n?)*([\s\S]*)")
 _MEDIA = {
@@ -54,9 +56,10 @@ def read_restructured_text(
         name = field[0].astext().lower() if is_own else field.tagname
         head[name] = "; ".join(value.astext() for value in values)
     unknown = {
-        (message.get("line", 0), found[1] or found[2])
+        (message.get("line", 0), next(filter(None, found.groups())))
         for message in document.findall(nodes.system_message)
-        if (found := _UNKNOWN.search(message.astext()))
+        if (found := _UNKNOWN.search(message[0].astext()))
+        and (found[2] or message["type"] in _ERRORS)
     }
     for line, name in sorted(each for each in unknown if each[1] != "kbd"):
         find(line, f"{name} has no form in Markdown", "check what stands in its place")
@@ -135,7 +138,9 @@ def _unknown(node: Any) -> str:
     if directive := _DIRECTIVE.match(source):
         content = _escape(re.sub("^ +", "", directive[3], flags=re.MULTILINE)).strip()
         return f"{link_media(directive[1], directive[2])}\n\n{content}".strip()
-    return _escape(source) if node.tagname == "problematic" else ""
+    if node.tagname == "problematic":
+        return _escape(source)
+    return _render(node[-1]) if isinstance(node[-1], nodes.literal_block) else ""
 
 
 _WRAPS = {
