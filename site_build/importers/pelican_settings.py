@@ -36,8 +36,6 @@ _PATTERNS = {
         for form in ("", "REGEX_")
     ),
 }
-_FORM = re.compile(r"(?:[^{}]|\{(?:date:[^{}]+|category|author|lang)\})*\{slug\}[^{}]*")
-"""Addresses that this journal can have too."""
 _REASONS = {
     "the journal has the default theme; docs/themes.md says how to keep another": "THEME CSS_FILE"
     " THEME_TEMPLATES_OVERRIDES TEMPLATE_PAGES TEMPLATE_EXTENSIONS JINJA_ENVIRONMENT JINJA_FILTERS",
@@ -117,15 +115,10 @@ def read_settings(
         for name, reason in sorts.items()
         if reason
     ]
-    addresses = {
-        f"{kind}_{part}": site[f"{kind}_{part}"]
-        for kind in ("ARTICLE", "PAGE", "TAG")
-        for part in ("URL", "SAVE_AS")
-        if _FORM.fullmatch(url := str(site[f"{kind}_URL"]))
-        if name_file(url) == site[f"{kind}_SAVE_AS"]
-    }
     kept = {name: found[name] for name, reason in sorts.items() if not reason}
-    return site, content, kept | addresses, findings
+    if name_file(str(site["TAG_URL"])) == site["TAG_SAVE_AS"]:
+        kept |= {name: site[name] for name in ("TAG_URL", "TAG_SAVE_AS")}
+    return site, content, kept, findings
 
 
 def _run(file: Path) -> dict[str, Any]:
