@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from bs4 import BeautifulSoup
 from markdown import Markdown
@@ -60,7 +60,6 @@ _FAULTS = (KeyError, ValueError, TypeError, AttributeError, LookupError, OSError
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     """Read a Pelican site; `trust` runs its settings. Raises UnreadableJournal and BuildError."""
     said, content, kept, findings = read_settings(root, trust=trust)
-    address = urlsplit(str(said["SITEURL"]))
     imported = Imported(
         "Pelican",
         title=str(said["SITENAME"]),
@@ -68,7 +67,7 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         author=str(said.get("AUTHOR") or ""),
         lang=str(said["DEFAULT_LANG"]),
         timezone=str(said.get("TIMEZONE") or ""),
-        origin=f"{address.scheme}://{address.netloc}" if address.netloc else "",
+        origin=re.findall("^https?://[^/]+|", str(said["SITEURL"]))[0],
         settings=kept,
         menu=[(str(name), str(link)) for name, link in said.get("MENUITEMS") or ()],
         findings=findings,
@@ -92,8 +91,8 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         elif _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
             site.add_file(path)
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
-    lists = _find_lists(said, [each for each in shown if isinstance(each, contents.Article)])
-    imported.redirects = {old: new for old, new in lists if old not in taken}
+    posts = [each for each in shown if isinstance(each, contents.Article)]
+    imported.redirects = {old: new for old, new in _find_lists(said, posts) if old not in taken}
     return imported
 
 
@@ -113,18 +112,17 @@ class _Site(NamedTuple):
         """Add a file at the path that Pelican gives it, or at another."""
         file = self.content / path
         metadata = readers.path_metadata(str(file), path, self.settings)
-        place = public or contents.Static(None, metadata, self.settings, str(file), {}).save_as
+        place = public or contents.Static("", metadata, self.settings, str(file), {}).save_as
         self.imported.files[place] = file
         self.imported.file_sources[place] = self.name(path)
 
     def read_text(self, path: str, file: Path) -> tuple[Text, Any] | None:
         """Return a text and what Pelican makes of it; None for what is no text."""
         said = self.settings
-        kinds = {"PAGE": contents.Page, "ARTICLE": contents.Article}
         kind = next(
             (
-                kinds[name]
-                for name in kinds
+                kind
+                for name, kind in (("PAGE", contents.Page), ("ARTICLE", contents.Article))
                 if _is_below(path, said[f"{name}_PATHS"], said[f"{name}_EXCLUDES"])
             ),
             None,
@@ -145,24 +143,23 @@ class _Site(NamedTuple):
         is_whole = metadata.keys() >= set(kind.mandatory_properties)
         if not is_whole and suffix.startswith("htm"):
             return None
-        lang, subsites = str(metadata.get("lang", "")).lower(), said.get("I18N_SUBSITES") or {}
-        if lang in subsites:
-            said = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}
+        lang, prefix = str(metadata.get("lang", "")).lower(), ""
+        if lang in (subsites := said.get("I18N_SUBSITES") or {}):
+            said, prefix = {**said, **(subsites[lang] or {}), "DEFAULT_LANG": lang}, f"{lang}/"
         made = kind("", metadata, said, str(file), {})
         # Pelican leaves out what lacks a title or date, or has a status that it does not know.
         status = _STATUS.get(str(made.status).lower() if is_whole else "", "draft")
-        prefix = f"{lang}/" if lang in subsites else ""
         places = (
             [_show(prefix + at) for at in (made.url, made.save_as)] if status != "draft" else [""]
         )
-        former = (read_tags(metadata.get(key)) for key in ("alias", "aliases", "redirect_from"))
+        former = read_tags(metadata.get("alias") or metadata.get("aliases"))
         tags = list(dict.fromkeys(str(tag) for tag in metadata.get("tags", ())))
         category = str(metadata.get("category", ""))
         usual = {"", str(said["DEFAULT_CATEGORY"]).lower(), *map(str.lower, tags)}
         image = next((str(metadata[key]) for key in _COVERS if metadata.get(key)), "")
         write = partial(self._write, path, made, line)
         about = str(metadata.get("summary") or metadata.get("description") or "")
-        text = Text(
+        return Text(
             self.name(path),
             _SYNTAX.sub(write, body),
             str(metadata.get("title", "")),
@@ -181,16 +178,9 @@ class _Site(NamedTuple):
             # Themes put the site's address before it.
             image=re.sub(r"^(?!/|\w+:|$)", "/", _SYNTAX.sub(write, f"({image})")[1:-1]),
             image_alt=str(metadata.get("image_alt", "")),
-            aliases=[
-                place
-                for place in dict.fromkeys(
-                    [*places[1:], *(each for some in former for each in some)]
-                )
-                if place != places[0]
-            ],
+            aliases=[*(place for place in places[1:] if place != places[0]), *former],
             first_line=max(line, 1),
-        )
-        return text, made
+        ), made
 
     def _write(self, path: str, made: Any, first_line: int, found: re.Match[str]) -> str:
         """Return what a reader can use in place of Pelican's syntax and that of its plugins."""
@@ -208,24 +198,26 @@ class _Site(NamedTuple):
             if pictures:
                 alt = " ".join(word for word in words[pictures[0] + 1 :] if not word.isdigit())
                 return f"![{alt}]({words[pictures[0]]})"
-            what = f"the tag {found['plugin']} is that of a plugin"
-            line = first_line and first_line + before.count("\n")
-            self.imported.find(self.name(path), line, what, "check what stands in its place")
+            self.imported.find(
+                self.name(path),
+                first_line and first_line + before.count("\n"),
+                f"the tag {found['plugin']} is that of a plugin",
+                "check what stands in its place",
+            )
             return link_media(found["plugin"], " ".join(words[:1]))
         if kind in _WRAPPERS:
             return _show(_WRAPPERS[kind](unquote(target), self.settings).url)
-        place, _, mark = target.partition("#")
-        folder = posixpath.dirname(path)
+        place, mark, folder = *re.split("(?=[?#]|$)", target, maxsplit=1), posixpath.dirname(path)
         place = posixpath.normpath(
             posixpath.join("" if place.startswith("/") else folder, unquote(place).lstrip("/"))
         )
         file = (self.content / place).resolve()
-        is_ours = file.is_relative_to(self.root) and file.is_file()
-        if is_ours and file.suffix.lower().lstrip(".") not in _READERS:
-            beside = posixpath.relpath(place, folder or ".")
-            beside = posixpath.normpath(posixpath.join(made.save_as, "..", beside))
-            self.add_file(place, beside if kind == "attach" else "")
-        return f"{SOURCE}{self.name(place)}{mark and '#'}{mark}".replace(" ", "%20")
+        if not file.is_relative_to(self.root) or not file.is_file():
+            return f"/{place.lstrip('./')}{mark}".replace(" ", "%20")
+        if file.suffix.lower().lstrip(".") not in _READERS:
+            beside = posixpath.join(made.save_as, "..", posixpath.relpath(place, folder or "."))
+            self.add_file(place, posixpath.normpath(beside) if kind == "attach" else "")
+        return f"{SOURCE}{self.name(place)}{mark}".replace(" ", "%20")
 
 
 def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, str]]:
@@ -246,8 +238,8 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
             groups[group].append(own)
     groups.pop(None, None)
     for group, members in groups.items():
-        kind, name = type(group).__name__.lower(), str(group)
-        name = "" if kind == "author" or name == said["DEFAULT_CATEGORY"] else name
+        kind = type(group).__name__.lower()
+        name = "" if kind == "author" or group.name == said["DEFAULT_CATEGORY"] else group.name
         lists.append((group.save_as, kind, f"tag:{name}" if name else "posts:", members))
         feeds += [(f"{kind.upper()}_FEED_{form}", group.slug, name) for form in ("ATOM", "RSS")]
     lists += [
@@ -257,9 +249,8 @@ def _find_lists(said: dict[str, Any], posts: list[Any]) -> Iterator[tuple[str, s
     ]
     for place, name, target, members in lists:
         count = said["PAGINATED_TEMPLATES"].get(name, 0)
-        paginator = Paginator(
-            place, place, members, said, said["DEFAULT_PAGINATION"] if count is None else count
-        )
+        count = said["DEFAULT_PAGINATION"] if count is None else count
+        paginator = Paginator(place, place, members, said, count)
         for number in paginator.page_range if place else ():
             later = target if target.startswith("tag:") else "posts:"
             yield _show(paginator.page(number).save_as), target if number == 1 else later

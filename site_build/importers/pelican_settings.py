@@ -1,6 +1,7 @@
 """The settings of a Pelican site, read without running them unless their owner says so."""
 
 import ast
+import logging
 import os
 import posixpath
 import re
@@ -98,6 +99,9 @@ def read_settings(
         if place.is_dir() and place.is_relative_to(top)
     )
     ours = {"PATH": str(content), "THEME": DEFAULTS["THEME"], "LOCALE": ["C.UTF-8", "C"]}
+    logging.getLogger("pelican").setLevel(
+        logging.ERROR
+    )  # Its warnings are for who goes on with it.
     try:
         said = of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
         site = of_pelican.configure_settings(said)

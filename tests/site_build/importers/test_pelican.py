@@ -269,7 +269,7 @@ def test_links(tmp_path: Path) -> None:
         "```",
         "[x]({filename}/b.md)",
         "```",
-        "[out](source:../secret)",
+        "[out](/secret)",
     ]
     assert imported.file_sources == {
         "images/c.png": "content/images/c.png",
