@@ -33,6 +33,8 @@ _COVERS = (
     "thumbnail",
 )
 """Keys under which themes look for the picture of a post."""
+_UNREAD = {".adoc", ".asc", ".asciidoc", ".ipynb", ".org", ".textile"}
+"""Suffixes of texts that plugins read."""
 _LISTS = {"index": "home:", "archives": "archive:", "tags": "tags:", "categories": "tags:"}
 _STATUS: dict[str, Literal["published", "hidden", "draft"]] = {
     "published": "published",
@@ -90,6 +92,10 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
             shown += [made[1]] if made[0].status == "published" else []
         elif _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
             site.add_file(path)
+        elif file.suffix in _UNREAD and _is_below(path, said["ARTICLE_PATHS"], ()):
+            imported.find(
+                site.name(path), 0, "its format is that of a plugin", "copy it by hand", "left out"
+            )
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
     posts = [each for each in shown if isinstance(each, contents.Article)]
     imported.redirects = {old: new for old, new in _find_lists(said, posts) if old not in taken}
@@ -214,7 +220,7 @@ class _Site(NamedTuple):
         file = (self.content / place).resolve()
         if not file.is_relative_to(self.root) or not file.is_file():
             return f"/{place.lstrip('./')}{mark}".replace(" ", "%20")
-        if file.suffix.lower().lstrip(".") not in _READERS:
+        if kind != "filename" or file.suffix.lower().lstrip(".") not in _READERS:
             beside = posixpath.join(made.save_as, "..", posixpath.relpath(place, folder or "."))
             self.add_file(place, posixpath.normpath(beside) if kind == "attach" else "")
         return f"{SOURCE}{self.name(place)}{mark}".replace(" ", "%20")

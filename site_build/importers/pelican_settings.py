@@ -99,9 +99,8 @@ def read_settings(
         if place.is_dir() and place.is_relative_to(top)
     )
     ours = {"PATH": str(content), "THEME": DEFAULTS["THEME"], "LOCALE": ["C.UTF-8", "C"]}
-    logging.getLogger("pelican").setLevel(
-        logging.ERROR
-    )  # Its warnings are for who goes on with it.
+    # Its warnings are for those who stay with it.
+    logging.getLogger("pelican.settings").setLevel(logging.ERROR)
     try:
         said = of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
         site = of_pelican.configure_settings(said)

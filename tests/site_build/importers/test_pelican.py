@@ -223,6 +223,7 @@ def test_what_pelican_left_out(tmp_path: Path) -> None:
             "content/draft.md": post("Status: draft\n"),
             "content/skip.md": post("Status: skip\n"),
             "content/bad.md": "Title: Bad\nDate: never\n\nx\n",
+            "content/book.ipynb": "{}",
         },
     )
 
@@ -231,7 +232,8 @@ def test_what_pelican_left_out(tmp_path: Path) -> None:
         ("content/draft.md", "draft", ""),
         ("content/skip.md", "draft", ""),
     ]
-    (finding,) = imported.findings
+    finding, other = imported.findings
+    assert (other.source, other.kind) == ("content/book.ipynb", "left out")
     assert (finding.source, finding.kind) == ("content/bad.md", "left out")
     assert "'never' is not a valid date" in finding.what
 
@@ -258,8 +260,10 @@ def test_links(tmp_path: Path) -> None:
     text = next(text for text in imported.texts if text.source == "content/sub/a.md")
 
     assert text.body.strip().split("\n") == [
-        "[a](source:content/b.md#part) [b](source:content/b.md) "
-        "![p](source:content/pics/a%20b.png)",
+        (
+            "[a](source:content/b.md#part) [b](source:content/b.md) "
+            "![p](source:content/pics/a%20b.png)"
+        ),
         '<img src="source:content/sub/near.png"> [t](/tag/big-tag.html)',
         "",
         '[r]: source:content/b.md "Title"',
