@@ -56,7 +56,11 @@ _SYNTAX = re.compile(
     re.VERBOSE | re.MULTILINE | re.DOTALL,
 )
 """What stock Markdown does not know, and code, in which it means nothing."""
-_FAULTS = (KeyError, ValueError, TypeError, AttributeError, LookupError, OSError, re.error)
+_FAULTS = (
+    *(LookupError, ValueError, TypeError, AttributeError, ArithmeticError, AssertionError),
+    *(OSError, RuntimeError, re.error),
+)
+"""What Pelican, docutils or a setting may raise at a text."""
 
 
 def read_pelican(root: Path, *, trust: bool = False) -> Imported:

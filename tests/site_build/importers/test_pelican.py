@@ -144,12 +144,13 @@ def test_a_folder_without_settings(tmp_path: Path) -> None:
 def test_hostile_settings(tmp_path: Path) -> None:
     """Values that grow without end and expressions that take years are named, not followed."""
     lists = "A = ['x']\n" + "A = [A, A, A, A, A, A, A, A]\n" * 30
-    slow = "FILENAME_METADATA = '((a+)+)+$'\n"
+    slow = "FILENAME_METADATA = '((a+)+)+$'\nARTICLE_URL = '{slug:>9999999999}'\n"
     imported = read(tmp_path, lists + slow, **{f"content/{'a' * 60}b.md": post()})
     named = " ".join(each.what for each in imported.findings)
 
     assert "A is computed" in named
-    assert "FILENAME_METADATA could take years" in named
+    assert "FILENAME_METADATA cannot be followed" in named
+    assert "ARTICLE_URL cannot be followed" in named
     assert only(imported).address == "/a-post.html"
 
 
@@ -362,3 +363,15 @@ def test_content_beside_the_settings(tmp_path: Path) -> None:
     )
 
     assert [text.source for text in imported.texts] == ["a.md"]
+
+
+def test_nested_text_is_named(tmp_path: Path) -> None:
+    """A text that is too deep is left out by itself, and named."""
+    deep = "\n".join(f"{' ' * 2 * depth}- x\n" for depth in range(400))
+    imported = read(
+        tmp_path,
+        **{"content/a.rst": f"T\n#\n\n:date: 2024-01-01\n\n{deep}", "content/b.md": post()},
+    )
+
+    assert {text.source for text in imported.texts} >= {"content/b.md"}
+    assert len(imported.texts) + len(imported.findings) == 2
