@@ -51,10 +51,11 @@ _OMITTED = {
 }
 _FOLLOWED = re.compile(
     "SITENAME|SITEURL|AUTHOR|TIMEZONE|LOCALE|MENUITEMS|I18N_.*|(?:ARTICLE|PAGE|STATIC|CACHE|OUTPUT)?"
-    "_?PATHS?|.*_EXCLUDES|.*_METADATA|.*_(?:URL|SAVE_AS)|(?:.*_)?FEED_(?!MAX).*|SLUGIFY_.*"
+    "_?PATHS?|.*_EXCLUDES|.*_METADATA|.*_SAVE_AS|(?:.*_)?FEED_(?!MAX).*|SLUGIFY_.*"
     "|.*_SUBSTITUTIONS|DEFAULT_(?:LANG|DATE|CATEGORY)|USE_FOLDER_AS_CATEGORY|.*_TRANSLATION_ID"
     "|DEBUG|BIND|PORT|PELICAN_CLASS|ARTICLE_PERMALINK_STRUCTURE|IGNORE_FILES|READERS|RELATIVE_URLS"
-    "|LOG_FILTER"
+    "|LOG_FILTER|(?:ARTICLE|DRAFT|PAGE|TAGS?|CATEGOR(?:Y|IES)|AUTHORS?|.*ARCHIVES?|INDEX|STATIC)"
+    "(?:_PAGE|_LANG)*_URL"
 )
 """What the importer has followed, and what says how Pelican runs."""
 
@@ -87,8 +88,8 @@ def read_settings(
             known |= _run(file) if trust else _read(file, top, known)
     found = {name: value for name, value in known.items() if re.fullmatch("[A-Z][A-Z0-9_]*", name)}
     for name, value in found.items():
-        said = next((said XX
-        if re.search(said, str(value)):
+        doubts = [said for names, said in _UNSAFE.items() if re.fullmatch(names, name)]
+        if doubts and re.search(doubts[0], str(value)):
             what = f"{name} cannot be followed safely: {str(value)[:80]}"
             found[name] = Finding(files[0].name, 0, what, "compare the addresses")
     findings = [value for value in found.values() if isinstance(value, Finding)]

@@ -159,11 +159,13 @@ def test_settings_that_stay(tmp_path: Path) -> None:
     imported = read(
         tmp_path,
         "LINKS = (('A', 'https://a.example'),)\nTHEME = 'x'\nPLUGINS = ['sitemap']\n"
-        "MENUITEMS = (('Talks', '/talks/'),)\nDEFAULT_PAGINATION = 5\nTYPOGRIFY = True\n",
+        "MENUITEMS = (('Talks', '/talks/'),)\nDEFAULT_PAGINATION = 5\nTYPOGRIFY = True\n"
+        "GITHUB_URL = 'https://github.com/ann'\n",
     )
 
     assert imported.settings["LINKS"] == (("A", "https://a.example"),)
     assert imported.settings["DEFAULT_PAGINATION"] == 5
+    assert imported.settings["GITHUB_URL"] == "https://github.com/ann"
     assert imported.settings["TAG_URL"] == "tag/{slug}.html"
     assert not {"THEME", "PLUGINS", "TYPOGRIFY", "SITENAME", "PATH"} & imported.settings.keys()
     assert imported.menu == [("Talks", "/talks/")]
