@@ -75,7 +75,11 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         timezone=str(said.get("TIMEZONE") or ""),
         origin=re.findall("^https?://[^/]+|", str(said["SITEURL"]))[0],
         settings=kept,
-        menu=[(str(name), str(link)) for name, link in said.get("MENUITEMS") or ()],
+        menu=[
+            (str(item[0]), str(item[1]))
+            for item in said.get("MENUITEMS") or ()
+            if isinstance(item, list | tuple) and len(item) > 1
+        ],
         findings=findings,
     )
     site = _Site(root.resolve(), content, said, imported)
@@ -85,8 +89,11 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
     for path, file in walk(content):
         if content == site.root and path.partition("/")[0] in others:
             continue
+        is_file = _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"])
         try:
             made = site.read_text(path, file)
+            if is_file and not made:
+                site.add_file(path)
         except _FAULTS as error:
             what = f"it cannot be read ({type(error).__name__}: {error})"
             imported.find(site.name(path), 0, what, "copy it by hand", "left out")
@@ -94,15 +101,14 @@ def read_pelican(root: Path, *, trust: bool = False) -> Imported:
         if made:
             imported.texts.append(made[0])
             shown += [made[1]] if made[0].status == "published" else []
-        elif _is_below(path, said["STATIC_PATHS"], said["STATIC_EXCLUDES"]):
-            site.add_file(path)
-        elif file.suffix in _UNREAD and _is_below(path, said["ARTICLE_PATHS"], ()):
+        elif not is_file and file.suffix in _UNREAD and _is_below(path, said["ARTICLE_PATHS"], ()):
             imported.find(
                 site.name(path), 0, "its format is that of a plugin", "copy it by hand", "left out"
             )
     taken = {"/", *(place for text in imported.texts for place in (text.address, *text.aliases))}
     posts = [each for each in shown if isinstance(each, contents.Article)]
-    imported.redirects = {old: new for old, new in _find_lists(said, posts) if old not in taken}
+    with suppress(*_FAULTS):  # Pelican makes no page of a form that cannot be filled in.
+        imported.redirects.update(pair for pair in _find_lists(said, posts) if pair[0] not in taken)
     return imported
 
 

@@ -377,3 +377,19 @@ def test_nested_text_is_named(tmp_path: Path) -> None:
 
     assert {text.source for text in imported.texts} >= {"content/b.md"}
     assert len(imported.texts) + len(imported.findings) == 2
+
+
+def test_odd_settings_stop_no_text(tmp_path: Path) -> None:
+    """Settings of another shape than Pelican's lose no text."""
+    imported = read(
+        tmp_path,
+        "MENUITEMS = ('a', ('B', '/b/', 'icon'))\nEXTRA_PATH_METADATA = {'images/x.png': 'y'}\n"
+        "TAG_SAVE_AS = '{nothing}.html'\nPAGINATED_TEMPLATES = ['index']\n",
+        **{"content/a.md": post("Tags: x\n"), "content/images/x.png": "png"},
+    )
+
+    assert only(imported).address == "/a-post.html"
+    assert imported.menu == [("B", "/b/")]
+    assert [each.source for each in imported.findings if each.kind == "left out"] == [
+        "content/images/x.png"
+    ]
