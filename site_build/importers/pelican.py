@@ -130,7 +130,7 @@ class _Site(NamedTuple):
         metadata = readers.path_metadata(str(file), path, self.settings)
         place = public or contents.Static("", metadata, self.settings, str(file), {}).save_as
         self.imported.files[place] = file
-        self.imported.file_sources[place] = self.name(path)
+        self.imported.file_sources[self.name(path)] = place
 
     def read_text(self, path: str, file: Path) -> tuple[Text, Any] | None:
         """Return a text and what Pelican makes of it; None for what is no text."""
