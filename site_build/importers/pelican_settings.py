@@ -1,0 +1,204 @@
+"""The settings of a Pelican site, read without running them unless their owner says so."""
+
+import ast
+import logging
+import os
+import posixpath
+import re
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+from pprint import isreadable
+from typing import Any
+
+from pelican import settings as of_pelican  # type: ignore[import-untyped]
+
+from site_build.addresses import name_file
+from site_build.importers.imported import Finding, UnreadableJournal, read_text, walk
+from site_build.pelican_plugin.settings import DEFAULTS, IGNORED, REFUSED, read_file
+
+_NAME = re.compile(
+    r"^(SITENAME|SITEURL|(?:ARTICLE|PAGE)_(?:URL|SAVE_AS|PATHS))\s*[:=]", re.MULTILINE
+)
+"""Names that tell a file of settings from other programs."""
+_DEEPEST = 3
+"""Folders above such a file."""
+_PUBLISHED = re.compile("publish|prod|deploy|live")
+"""Names of files with what differs where the site is published."""
+_LONGEST = 100_000
+"""Characters of a value as Python writes it: a list of lists of lists must not fill the memory."""
+_UNSAFE = {
+    r"(?:FILENAME|PATH)_METADATA|\w+_SUBSTITUTIONS": r"\)[*+{]|(?:[*+][^*+']*){8}",
+    r"\w+_(?:URL|SAVE_AS)|\w*FEED_\w+|PAGINATION_PATTERNS": r"\{[^}]*[:!](?!%)",
+}
+"""Settings, and what in them can take years or fill the memory.
+
+In a regular expression a group is repeated, or too much is; a field is made longer than it is.
+"""
+_REASONS = {
+    "the journal has the default theme; docs/themes.md says how to keep another": "THEME CSS_FILE"
+    " THEME_TEMPLATES_OVERRIDES TEMPLATE_PAGES TEMPLATE_EXTENSIONS JINJA_ENVIRONMENT JINJA_FILTERS"
+    " JINJA_GLOBALS JINJA_TESTS",
+    "plugins are not installed; docs/themes.md says how to add one": "PLUGINS PLUGIN_PATHS"
+    " PLUGIN_PATH",
+    "Markdown is GitHub's; docs/themes.md says how to add extensions": "MARKDOWN MD_EXTENSIONS",
+    "lists are those of the default theme": "DIRECT_TEMPLATES PAGINATED_TEMPLATES"
+    " PAGINATED_DIRECT_TEMPLATES PAGINATION_PATTERNS DEFAULT_ORPHANS",
+}
+_OMITTED = {
+    **REFUSED,
+    **{name: reason for reason, names in _REASONS.items() for name in names.split()},
+}
+_FOLLOWED = re.compile(
+    "SITENAME|SITEURL|AUTHOR|TIMEZONE|LOCALE|MENUITEMS|I18N_.*|(?:ARTICLE|PAGE|STATIC|CACHE|OUTPUT)?"
+    "_?PATHS?|.*_EXCLUDES|.*_METADATA|.*_SAVE_AS|(?:.*_)?FEED_(?!MAX).*|SLUGIFY_.*"
+    "|.*_SUBSTITUTIONS|DEFAULT_(?:LANG|DATE|CATEGORY)|USE_FOLDER_AS_CATEGORY|.*_TRANSLATION_ID"
+    "|DEBUG|BIND|PORT|PELICAN_CLASS|ARTICLE_PERMALINK_STRUCTURE|IGNORE_FILES|READERS|RELATIVE_URLS"
+    "|LOG_FILTER|(?:ARTICLE|DRAFT|PAGE|TAGS?|CATEGOR(?:Y|IES)|AUTHORS?|.*ARCHIVES?|INDEX|STATIC)"
+    "(?:_PAGE|_LANG)*_URL"
+)
+"""What the importer has followed, and what says how Pelican runs."""
+
+
+def read_settings(
+    root: Path, *, trust: bool
+) -> tuple[dict[str, Any], Path, dict[str, Any], list[Finding]]:
+    """Return settings with Pelican's defaults, the folder of the content, and those to keep.
+
+    What cannot be read without running it becomes a finding; with `trust` it is run. Raises
+    UnreadableJournal, and BuildError for settings that fail.
+    """
+    texts = {
+        path: text
+        for name, path in walk(root)
+        if path.suffix == ".py" and name.count("/") <= _DEEPEST
+        if _NAME.search(text := read_text(path))
+    }
+    files = sorted(
+        texts,
+        key=lambda at: ("SITENAME" not in texts[at], len(at.parts), "conf" not in at.stem, at),
+    )
+    if not files:
+        raise UnreadableJournal(
+            f"{root} has no settings of Pelican, such as pelicanconf.py; name the folder that has"
+        )
+    folder, top, known = files[0].parent, root.resolve(), dict[str, Any]()
+    for file in (files[0], *(at for at in files[1:] if _PUBLISHED.search(at.stem))):
+        if file.parent == folder:
+            known |= _run(file) if trust else _read(file, top, known)
+    found = {name: value for name, value in known.items() if re.fullmatch("[A-Z][A-Z0-9_]*", name)}
+    for name, value in found.items():
+        doubts = [said for names, said in _UNSAFE.items() if re.fullmatch(names, name)]
+        if doubts and re.search(doubts[0], str(value)):
+            what = f"{name} cannot be followed safely: {str(value)[:80]}"
+            found[name] = Finding(files[0].name, 0, what, "compare the addresses")
+    findings = [value for value in found.values() if isinstance(value, Finding)]
+    found = {name: value for name, value in found.items() if not isinstance(value, Finding)}
+    content = next(
+        place
+        for path in (str(found.get("PATH", "content")), "content", ".")
+        for place in ((folder / path).resolve(), (top / path).resolve())
+        if place.is_dir() and place.is_relative_to(top)
+    )
+    ours = {"PATH": str(content), "THEME": DEFAULTS["THEME"], "LOCALE": ["C.UTF-8", "C"]}
+    # Its warnings are for those who stay with it.
+    logging.getLogger("pelican.settings").setLevel(logging.ERROR)
+    try:
+        said = of_pelican.handle_deprecated_settings({**deepcopy(DEFAULTS), **found, **ours})
+        site = of_pelican.configure_settings(said)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise UnreadableJournal(f"the settings cannot be used: {error}; fix them") from error
+    sorts = {
+        name: _OMITTED.get(name, "" if isreadable(value) else "it is more than a plain value")
+        for name, value in sorted(found.items())
+        if not _FOLLOWED.fullmatch(name) and name not in IGNORED and value != DEFAULTS.get(name)
+    }
+    findings += [
+        Finding(
+            files[0].name, 0, f"{name} is not taken over: {reason}", "do without it, or copy it"
+        )
+        for name, reason in sorts.items()
+        if reason
+    ]
+    kept = {name: found[name] for name, reason in sorts.items() if not reason}
+    if name_file(str(site["TAG_URL"])) == site["TAG_SAVE_AS"]:
+        kept |= {name: site[name] for name in ("TAG_URL", "TAG_SAVE_AS")}
+    return site, content, kept, findings
+
+
+def _run(file: Path) -> dict[str, Any]:
+    """Run settings, which are a program of their owner; raises BuildError if they fail."""
+    if os.geteuid() == 0 and (file.stat().st_uid or file.parent.stat().st_uid):
+        raise UnreadableJournal(
+            f"{file} is a program of another user: run this as that user, not as root"
+        )
+    return read_file(file)
+
+
+def _read(file: Path, top: Path, known: dict[str, Any]) -> dict[str, Any]:
+    """Return `known` with what a file assigns, and a finding for what is computed.
+
+    Raises UnreadableJournal.
+    """
+    name = file.relative_to(top).as_posix()
+    known[str(file)] = None  # Files that import each other are read once.
+    try:
+        tree = ast.parse(read_text(file))
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = getattr(error, "lineno", 1)
+        raise UnreadableJournal(f"{name}:{line}: {error}; make it Python 3") from error
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom):
+            module = f"{(node.module or '').replace('.', '/')}.py"
+            for folder in (file.parent, file.parent.parent, top):
+                other = (folder / module).resolve()
+                if other.is_relative_to(top) and other.is_file() and str(other) not in known:
+                    _read(other, top, known)
+        if not isinstance(node, ast.Assign | ast.AnnAssign):
+            continue
+        for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+            try:
+                known[ast.unparse(target)] = _evaluate(node.value, known)
+            except (KeyError, ValueError, TypeError, RecursionError, MemoryError):
+                known[ast.unparse(target)] = Finding(
+                    name,
+                    node.lineno,
+                    f"{ast.unparse(target)} is computed, and was not read",
+                    "write its value there, or use --trust to run it",
+                )
+    return known
+
+
+def _evaluate(node: Any, known: dict[str, Any]) -> Any:
+    """Return the value of an expression; raises for what is more than literals and names."""
+    read = _EXPRESSIONS.get(type(node))
+    value = (
+        read(node, lambda part: _evaluate(part, known), known) if read else ast.literal_eval(node)
+    )
+    if isinstance(value, Finding) or len(repr(value)) > _LONGEST:
+        raise ValueError
+    return value
+
+
+_EXPRESSIONS: dict[type[ast.expr], Callable[[Any, Callable[[Any], Any], dict[str, Any]], Any]] = {
+    ast.Name: lambda node, _read, known: known[node.id],
+    ast.List: lambda node, read, _: [read(each) for each in node.elts],
+    ast.Tuple: lambda node, read, _: tuple(read(each) for each in node.elts),
+    ast.Dict: lambda node, read, _: {
+        read(key): read(value) for key, value in zip(node.keys, node.values, strict=True)
+    },
+    ast.JoinedStr: lambda node, read, _: "".join(
+        str(read(each.value if isinstance(each, ast.FormattedValue) else each))
+        for each in node.values
+    ),
+    ast.BinOp: lambda node, read, _: (
+        read(node.left) + read(node.right)
+        if isinstance(node.op, ast.Add)
+        else ast.literal_eval(node)
+    ),
+    ast.Call: lambda node, read, _: (
+        posixpath.join(*map(read, node.args))
+        if ast.unparse(node.func) in {"os.path.join", "path.join"}
+        else ast.literal_eval(node)
+    ),
+}
