@@ -1,4 +1,4 @@
-"""`init`: make a journal in a folder, with content of its own or that of another system's journal."""
+"""`init`: make a journal in a folder, with content of its own or that of another system's."""
 
 import os
 from datetime import UTC, datetime

@@ -5,6 +5,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -70,15 +71,10 @@ def write_journal(
 
 def _read_digests(folder: Path) -> dict[str, str]:
     """Return the digests that the last import into a folder noted; none where there was none."""
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         said = json.loads((folder / REPORT).read_bytes())
         return {str(name): str(digest) for name, digest in said["digests"].items()}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BuildError(
-            f"{folder / REPORT} cannot be read ({error}); choose another folder"
-        ) from error
+    return {}
 
 
 def _digest(path: Path) -> str:
