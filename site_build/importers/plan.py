@@ -6,9 +6,11 @@ It opens pictures, to see whether they can be shown, and writes nothing.
 import csv
 import io
 import json
+import os
 import posixpath
 import re
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time
 from pathlib import Path, PurePosixPath
@@ -27,8 +29,8 @@ from site_build.checks.raw_markup import find_excess
 from site_build.content.document import LARGEST_FILE, read_document
 from site_build.content.front_matter import Alias, PageFrontMatter, Picture, PostFrontMatter, Slug
 from site_build.content.sources import LONGEST_NAME
-from site_build.images.responsive import LARGEST_PICTURE, is_picture, measure
-from site_build.importers.imported import SOURCE, Imported, Text, UnreadableJournal
+from site_build.images.responsive import is_picture, measure
+from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, name_address, rewrite_links, write_link
 from site_build.importers.settings import choose_settings, localize
 from site_build.importers.writer import fill_starter
@@ -78,8 +80,6 @@ class Plan:
     """What answers in the new journal, without a leading slash."""
     former: dict[str, str] = field(default_factory=dict)
     """Old paths that heads and `redirects.txt` lead on, to present addresses; no leading slash."""
-    lines: list[str] = field(default_factory=list)
-    """The old paths that `redirects.txt` leads on."""
 
     def answers(self, address: str) -> bool:
         """Return whether an old address is one of the new journal, or leads to one."""
@@ -135,37 +135,34 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     dates = [localize(text.date, ZoneInfo(plan.rules.timezone)) for text in imported.texts]
     newest = max(filter(None, dates), default=datetime.now(UTC).replace(tzinfo=None, microsecond=0))
     others = map_urls((), (), plan.rules).others | EDGE
-    # Folders that all texts share say nothing of one.
-    shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
+    folders = [posixpath.dirname(f"/{text.source}") for text in imported.texts]
+    shared = posixpath.commonpath(folders).rstrip("/")  # says nothing of any text
     taken, used = set[tuple[str, str]](), Counter[str]()
     for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
         head = _make_head(imported, plan.rules, text, newest)
-        folder = f"{text.kind}s"
-        if imported.system.startswith(_KEEPS_FOLDERS):
-            folder += posixpath.dirname(f"/{text.source}").removeprefix(shared.rstrip("/"))
+        keeps = imported.system.startswith(_KEEPS_FOLDERS)
+        below = posixpath.dirname(f"/{text.source}").removeprefix(shared) if keeps else ""
         last = posixpath.basename(text.address.partition("?")[0].rstrip("/"))
         made = (make_slug(each) for each in (head["title"], PurePosixPath(text.source).stem))
         names = (re.sub(r"\.(html?|php|aspx?)$", "", last), text.slug, *made)
         slug = next(filter(_IS_SLUG, names), text.kind)
-        while True:
+        while used[slug] < _MOST_TRIES:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             head["slug"] = slug.encode()[:_SLUG_BYTES].decode(errors="ignore") + ending
-            path = posixpath.normpath(f"{folder}/{head['slug']}.md")
-            document, findings = read_document(path, _write_head(head), plan.rules)
-            if document:
-                own = {(text.kind, fold(document.slug)), ("", fold(document.address))}
-                covered = {document.address, document.address.rstrip("/")} & others
-                if not (own & taken or covered or is_of_edge(document.address)):
-                    break
-            elif used[slug] > _MOST_TRIES:
-                raise UnreadableJournal(f"{text.source} gives no post: {findings[0].message}")
+            path = f"{text.kind}s{below}/{head['slug']}.md"
+            document, _ = read_document(path, _write_head(head), plan.rules)
+            address = document.address if document else ""
+            own = {(text.kind, fold(head["slug"])), ("", fold(address))}
+            is_covered = {address, address.rstrip("/")} & others or is_of_edge(address)
+            if document and not (own & taken or is_covered):
+                taken |= own
+                plan.texts.append((text, document, head))
+                break
         if ending:
             what = f"the slug `{slug}` is that of another text, or of a page of the journal itself"
             fix = f"choose one in place of `{head['slug']}`, if you like"
             imported.find(text.source, 0, what, fix)
-        taken |= own
-        plan.texts.append((text, document, head))
 
 
 def _make_head(
@@ -176,8 +173,8 @@ def _make_head(
     date, updated = localize(text.date, zone), localize(text.updated, zone)
     title = " ".join(strip_control_characters(text.title).split())
     if not title:
-        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500])
-        title = shorten(" ".join(words.split())) or "Untitled"
+        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
+        title = shorten(" ".join(words)) or "Untitled"
         imported.find(text.source, 1, "it had no title; its first words are it", "write a title")
     if text.kind == "post" and not date:
         date = newest
@@ -247,7 +244,7 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     plan.known |= EDGE.union(*pages, map_urls(public, (), plan.rules).others)
     sources = {path: source for source, path in imported.file_sources.items()}
     for path, content in imported.files.items():
-        parts = path.split("/")
+        parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
         faults = {
             "its path is none that can be published": (
                 any(part[:1] in {"", "."} for part in parts) or not path.isprintable()
@@ -257,10 +254,13 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             ),
             "it is Markdown, and no text of the journal": path.lower().endswith(SUFFIXES),
             "the journal has a page of its own there": path in plan.known or is_of_edge(path),
+            "it cannot be read": not is_read,
         }
-        why = next((why for why, holds in faults.items() if holds), "") or _find_fault(
-            path, content
-        )
+        why = next((why for why, holds in faults.items() if holds), "")
+        # A text with a picture that cannot be shown would be refused.
+        if not why and is_picture(path):
+            whole = Path(content).read_bytes() if isinstance(content, Path) else content
+            why = measure(path, whole).fault if len(whole) <= _QUICK else ""
         if why:
             what = f"the file `{path}` is not published: {why}"
             imported.find(sources.get(path, path), 0, what, "replace it, or remove links to it")
@@ -271,27 +271,11 @@ def _place_files(imported: Imported, plan: Plan) -> None:
     plan.known.update(names)
 
 
-def _find_fault(path: str, content: Path | bytes) -> str:
-    """Return why a file cannot be published; empty where it can."""
-    try:
-        if isinstance(content, Path):
-            size = content.stat().st_size
-            with content.open("rb") as file:
-                content = file.read(_QUICK + 1)
-            if _QUICK < size <= LARGEST_PICTURE:
-                return ""
-        return measure(path, content).fault if is_picture(path) else ""
-    except OSError as refusal:
-        return f"it cannot be read ({refusal.strerror})"
-
-
 def _lead_on(imported: Imported, plan: Plan) -> Links:
-    """Have each old address lead to the present one; return what links lead to.
-
-    Heads have what an alias can say, and `redirects.txt` has the rest.
-    """
+    """Have each old address lead to the present one; return what links lead to."""
     files = {path: path for path in imported.files if f"content/{path}" in plan.files}
     moved = {source: path for source, path in imported.file_sources.items() if path in files}
+    # Of two texts with one address, the first has it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
     former = {alias: path for text, path in texts for alias in text.aliases}
     present = {text.address: path for text, path in texts if text.address}
@@ -301,35 +285,40 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
         {name_address(old): new for old, new in {**files, **former, **present}.items()},
         {name_address(old): new for old, new in {**files, **moved, **sources}.items()},
     )
-    for text, document, head in plan.texts:
-        for old in filter(None, (text.address, *text.aliases)):
-            path = canonical(old)
-            if document.draft or plan.answers(old):
-                continue
-            plan.former[path] = document.address
-            above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
-            fits = _IS_ALIAS(f"/{path}") and not (is_of_edge(path) or above & plan.known)
-            (head["aliases"] if fits else plan.lines).append(f"/{path}")
+    led = [
+        (old, document.address, head["aliases"])
+        for text, document, head in plan.texts
+        for old in (text.address, *text.aliases)
+        if old and not document.draft
+    ]
     places = {document.path: document.address for _, document, _ in plan.texts}
     for old, target in imported.redirects.items():
         address = _find_address(target, plan, links, places)
         if address is None:
             what = f"the redirect from `{old}` to `{target}` leads to nothing that came over"
             imported.find("", 0, what, "write one into content/redirects.txt, or forget it")
+        else:
+            links.addresses.setdefault(name_address(old), f"/{address}")
+            led.append((old, address, []))
+    for old, address, aliases in led:
+        path = canonical(old)
+        if plan.answers(old) or is_of_edge(path):
             continue
-        links.addresses.setdefault(name_address(old), f"/{address}")
-        if not plan.answers(old) and not is_of_edge(canonical(old)):
-            plan.former[canonical(old)] = address
-            plan.lines.append(f"/{canonical(old)}")
+        plan.former[path] = address
+        # An alias cannot say a query, nor a path below a file.
+        above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
+        if _IS_ALIAS(f"/{path}") and not above & plan.known:
+            aliases.append(f"/{path}")
     return links
 
 
 def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str]) -> str | None:
     """Return the address that a redirect of an importer leads to, without its leading slash."""
     where, (kind, _, name) = plan.rules.addresses, target.partition(":")
-    tags = where.tags or where.journal or ""
-    lists = {"home": "", "posts": where.journal or "", "tags": tags, "tag": tags, "feed": FEED}
-    lists["archive"] = where.archive or lists["posts"]
+    posts = where.journal or ""
+    tags = where.tags or posts
+    lists = {"home": "", "posts": posts, "tags": tags, "tag": tags, "feed": FEED}
+    lists["archive"] = where.archive or posts
     tag = where.locate("tag", make_slug(name)) if name and where.tag else ""
     if kind in lists:
         found = {"tag": tag, "feed": locate_feed(tag)}.get(kind, "")
@@ -365,31 +354,30 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
     # The theme's menu has the lists and the pages already.
     lists = {f"/{each}" for each in plan.rules.addresses.list_overviews()}
-    menu = [
-        each for each in found if "//" in each[1] or (each[1][:1] == "/" and each[1] not in lists)
-    ]
-    plan.settings |= {"MENUITEMS": menu} if menu else {}
+    menu = [each for each in found if each[1][:1] == "/" or "//" in each[1]]
+    plan.settings["MENUITEMS"] = [each for each in menu if each[1] not in lists]
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
-    lines = [f"{quote(old, '/?=&:@+,;!~')} /{quote(plan.former[old[1:]])}\n" for old in plan.lines]
-    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items())
+    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items() if value)
     origin = "# SITE_URL=https://journal.example"
-    try:
-        origin = f"SITE_URL={read_origin(imported.origin)}" if imported.origin else origin
-    except ValueError as fault:
-        what = f"the old address {imported.origin!r} {fault}"
-        imported.find("", 0, what, "write SITE_URL into .env")
+    with suppress(ValueError):
+        origin = f"SITE_URL={read_origin(imported.origin)}"
+    aliases = {alias[1:] for _, _, head in plan.texts for alias in head["aliases"]}
+    lines = (
+        f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
+        for old, address in plan.former.items()
+        if old not in aliases
+    )
     members = io.StringIO()
     fields = ("email", "name", "created_at", "note")
-    csv.writer(members).writerows(
-        [fields, *([e.get(key, "") for key in fields] for e in imported.members)]
-    )
+    rows = [[each.get(field, "") for field in fields] for each in imported.members]
+    csv.writer(members).writerows([fields, *rows])
     comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
     plan.files |= {
         "pelicanconf.py": fill_starter("settings.txt", settings=said),
         ".env": fill_starter("env.txt", origin=origin),
         ".gitignore": fill_starter("gitignore.txt"),
-        **({"content/redirects.txt": "".join(lines).encode()} if lines else {}),
-        **({"members.csv": members.getvalue().encode()} if imported.members else {}),
+        "content/redirects.txt": "".join(lines).encode(),
+        **({"members.csv": members.getvalue().encode()} if rows else {}),
         **({"comments.json": comments.encode()} if imported.comments else {}),
     }
