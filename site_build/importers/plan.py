@@ -164,8 +164,8 @@ def _make_head(
     """Return the values of a head, without those that the build would refuse."""
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
-    title = " ".join(strip_control_characters(text.title).split())
-    description = strip_control_characters(text.description).strip()[:_LONGEST_EXCERPT]
+    title = " ".join(_clean(text.title).split())
+    description = _clean(text.description).strip()[:_LONGEST_EXCERPT]
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
         title = shorten(" ".join(words)) or "Untitled"
@@ -208,6 +208,11 @@ def _make_head(
             rest = [each for at, each in enumerate(head[str(name)]) if at not in member]
             head[str(name)] = rest if member else ""
     return head
+
+
+def _clean(text: str) -> str:
+    """Return a text without what no file of a journal may hold: controls, halves of characters."""
+    return strip_control_characters(text.encode(errors="replace").decode())
 
 
 def _write_head(head: dict[str, Any]) -> bytes:
@@ -322,7 +327,7 @@ def _write_text(
     imported: Imported, text: Text, path: str, head: dict[str, Any], links: Links
 ) -> bytes:
     """Return the file of a text, with its links led to the new places."""
-    body = strip_control_characters(text.body)
+    body = _clean(text.body)
 
     def replace(link: str, at: int) -> str:
         if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
