@@ -41,13 +41,12 @@ IMPORT: Final = (
 PARAMS: Final = (
     Argument(["folder"], type=PATH, metavar="DIR", help="folder of the journal"),
     Option(
-        ["--from", "source"],
+        ["--from", "--from-pelican", "source"],
         type=PATH,
         metavar="PATH",
         help="take over the journal in this folder or export: Pelican, Hugo, Jekyll, WordPress, "
         "Ghost, Substack, or a folder of Markdown",
     ),
-    Option(["--from-pelican"], type=PATH, hidden=True),
     *IMPORT,
     Option(["--run"], is_flag=True, help="run the journal afterwards"),
     *run_command.PARAMS,
@@ -57,14 +56,11 @@ PARAMS: Final = (
 def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
     folder, console = arguments.folder, open_console()
-    arguments.system = "pelican" if arguments.from_pelican else arguments.system
-    source = arguments.source or arguments.from_pelican
     try:
-        lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
+        lines = import_journal(folder, arguments)[-1] if arguments.source else _start(folder)
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
-    for line in lines:
-        console.print(line)
+    console.print("\n".join(lines))
     if not arguments.run:
         console.print(f"next: cd {folder} && fore-edge run")
         return 0
@@ -72,9 +68,7 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def import_journal(
-    folder: Path, source: Path, arguments: Arguments
-) -> tuple[Imported, Summary, list[str]]:
+def import_journal(folder: Path, arguments: Arguments) -> tuple[Imported, Summary, list[str]]:
     """Make a journal of one of another system; return that, what came over, and what to print.
 
     Raises BuildError and OSError.
@@ -82,15 +76,14 @@ def import_journal(
     # It takes half a second, as it imports Pelican.
     from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
 
-    if folder.resolve().is_relative_to(source.resolve()):
+    if folder.resolve().is_relative_to(arguments.source.resolve()):
         raise BuildError(
-            f"{folder} is within {source}, which stays as it is; choose another folder"
+            f"{folder} is within {arguments.source}, which stays as it is; choose another folder"
         )
-    imported = read_journal(source, arguments.system, trust=arguments.trust)
+    imported = read_journal(arguments.source, arguments.system, trust=arguments.trust)
     planned = plan_journal(imported, _name(folder))
     summary = compare(imported, planned)
-    make_reports = partial(write_reports, imported, summary)
-    kept = write_journal(folder, planned.files, make_reports)
+    kept = write_journal(folder, planned.files, partial(write_reports, imported, summary))
     lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
         lines += [f"{what}: {each}" for each in names[:MOST]]
@@ -108,15 +101,14 @@ def _name(folder: Path) -> str:
 
 def _start(folder: Path) -> list[str]:
     """Write a journal of one's own; return what to print."""
-    title = _name(folder)
+    title, now = _name(folder), write_instant(datetime.now(UTC))
     files = {
         "pelicanconf.py": fill_starter(
             "settings.txt", settings=f"SITENAME = {title!r}\nAUTHOR = {title!r}"
         ),
         ".env": fill_starter("env.txt", origin="# SITE_URL=https://journal.example"),
         ".gitignore": fill_starter("gitignore.txt"),
+        **{name: fill_starter(source, date=now) for name, source in _CONTENT.items()},
     }
-    now = write_instant(datetime.now(UTC))
-    files |= {name: fill_starter(source, date=now) for name, source in _CONTENT.items()}
     write_journal(folder, files)
     return [f"{folder} is a journal: {', '.join(files)}"]

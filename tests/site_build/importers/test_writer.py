@@ -18,7 +18,7 @@ from site_build.importers.plan import Plan, compare, plan_journal
 from site_build.importers.report import describe, write_reports
 from site_build.importers.writer import write_journal
 
-MARCH = datetime(2020, 3, 1, tzinfo=UTC).replace(tzinfo=None)  # as importers give a day
+MARCH = datetime.fromisoformat("2020-03-01")
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>'
 
 
@@ -27,7 +27,7 @@ def make_post(name: str, body: object = "Words.", **more: object) -> Text:
     values = {
         "title": name.capitalize(),
         "address": f"/2020/03/{name}/",
-        "date": datetime(2020, 3, 1),
+        "date": MARCH,
     }
     return Text(f"content/post/{name}.md", str(body), **{**values, **more})  # type: ignore[arg-type]
 
