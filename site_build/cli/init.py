@@ -55,9 +55,9 @@ PARAMS: Final = (
 
 def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
-    folder, console = arguments.folder, open_console()
+    folder, source, console = arguments.folder, arguments.source, open_console()
     try:
-        lines = import_journal(folder, arguments)[-1] if arguments.source else _start(folder)
+        lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
     console.print("\n".join(lines))
@@ -68,7 +68,9 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def import_journal(folder: Path, arguments: Arguments) -> tuple[Imported, Summary, list[str]]:
+def import_journal(
+    folder: Path, source: Path, arguments: Arguments
+) -> tuple[Imported, Summary, list[str]]:
     """Make a journal of one of another system; return that, what came over, and what to print.
 
     Raises BuildError and OSError.
@@ -76,14 +78,15 @@ def import_journal(folder: Path, arguments: Arguments) -> tuple[Imported, Summar
     # It takes half a second, as it imports Pelican.
     from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
 
-    if folder.resolve().is_relative_to(arguments.source.resolve()):
+    if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
-            f"{folder} is within {arguments.source}, which stays as it is; choose another folder"
+            f"{folder} is within {source}, which stays as it is; choose another folder"
         )
-    imported = read_journal(arguments.source, arguments.system, trust=arguments.trust)
+    imported = read_journal(source, arguments.system, trust=arguments.trust)
     planned = plan_journal(imported, _name(folder))
     summary = compare(imported, planned)
-    kept = write_journal(folder, planned.files, partial(write_reports, imported, summary))
+    make_reports = partial(write_reports, imported, summary)
+    kept = write_journal(folder, planned.files, make_reports)
     lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
         lines += [f"{what}: {each}" for each in names[:MOST]]
