@@ -348,3 +348,14 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, files: tuple[str, ...]) -
     for path in (tmp_path, tmp_path / "missing", *(tmp_path / name for name in files)):
         with pytest.raises(UnreadableJournal, match="is no journal that can be read"):
             detect(path)
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    """A folder that is there, in one that may not be written, gets the journal and no more."""
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "notes.txt").write_text("own")
+    bring(tmp_path / "new", make_post("oak"))
+    assert {each.name for each in (tmp_path / "new").iterdir()} == {
+        *(".env", ".gitignore", "content", "import-report.json", "import-report.md"),
+        *("notes.txt", "pelicanconf.py"),
+    }
