@@ -11,7 +11,6 @@ from site_build.importers.imported import Finding, Imported
 from site_build.importers.writer import REPORT
 
 MARKDOWN: Final = "import-report.md"
-_PARTICULARS: Final = re.compile("`[^`]*`|'[^']*'|[0-9]+")
 MOST: Final = 10
 """Places of one kind that are listed for people."""
 
@@ -55,7 +54,8 @@ def write_reports(
     lines += [f"- {number:,} {name}" for name, number in counts.items() if number]
     groups = defaultdict[tuple[str, str, str], list[Finding]](list)
     for each in imported.findings:
-        groups[each.kind, each.fix, _PARTICULARS.sub("", each.what)].append(each)
+        what = re.sub("`[^`]*`|'[^']*'|[0-9]+", "", each.what)
+        groups[each.kind, each.fix, what].append(each)
     # What is missing comes first.
     for (kind, fix, _), found in sorted(groups.items(), reverse=True):
         lines += ["", f"## {len(found):,} {kind}: {fix}", ""]
