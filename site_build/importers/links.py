@@ -32,7 +32,7 @@ def name_address(path: str) -> str:
 
 def canonical(address: str) -> str:
     """Return the one form of an old address: no leading slash, but one behind a folder."""
-    path, mark, query = normalize("NFC", address).removeprefix("/").partition("?")
+    path, mark, query = normalize("NFC", address).lstrip("/").partition("?")
     path = re.sub(r"(?:^|(?<=/))index\.html?$", "", path)
     is_folder = path and "." not in posixpath.basename(path)
     return f"{path.rstrip('/')}/{mark}{query}" if is_folder else f"{path}{mark}{query}"
