@@ -270,10 +270,10 @@ def test_root_runs_no_settings_of_another_user(tmp_path: Path, owned: str) -> No
     """A Pelican site's settings are a program: root leaves them to the owner of site or file."""
     site = tmp_path / "site"
     (site / "content").mkdir(parents=True)
-    settings = f"open({str(tmp_path / 'ran')!r}, 'w').close()\nPATH = 'content'\n"
+    settings = f"open({str(tmp_path / 'ran')!r}, 'w').close()\nSITENAME = PATH = 'content'\n"
     (site / "pelicanconf.py").write_text(settings)
     os.chown(site / owned, NOBODY, NOBODY)
-    ended = run_as_root(tmp_path, "init", "journal", "--from-pelican", "site")
+    ended = run_as_root(tmp_path, "init", "journal", "--from", "site", "--trust")
 
     assert ended.returncode == 1
     assert "is a program of another user: run this as that user, not as root" in ended.stderr

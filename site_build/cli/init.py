@@ -1,51 +1,53 @@
-"""`init`: make a journal in a folder, with content of its own or that of a Pelican site."""
+"""`init`: make a journal in a folder, with content of its own or that of another system's."""
 
 import os
-import shutil
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from string import Template
-from typing import Final, NamedTuple
+from typing import Final
 
-from click import Argument, Option
+from click import Argument, Choice, Option
 
-from edge_api.schema.commands import FOLDER, PATH, Arguments
-from site_build.addresses import SUFFIXES
+from edge_api.schema.commands import PATH, Arguments
 from site_build.cli import run as run_command
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
+from site_build.importers.detect import SYSTEMS, read_journal
+from site_build.importers.imported import Imported
+from site_build.importers.report import MARKDOWN, MOST, Summary, describe, write_reports
+from site_build.importers.writer import fill_starter, write_journal
 from site_build.text import write_instant
 
-_STARTER = Path(__file__).resolve().parents[1] / "starter"
-_FILES = {"pelicanconf.py": "settings.txt", ".env": "env.txt", ".gitignore": "gitignore.txt"}
 _CONTENT = {
     "content/pages/about.md": "about.md",
     "content/pages/contact.md": "contact.md",
     "content/posts/the-first-post.md": "post.md",
 }
-"""What is made, and of which files of `starter/`."""
+"""What a journal of one's own begins with, and of which files of `starter/`."""
 
-
-class PelicanSite(NamedTuple):
-    """What is taken from a site, and sentences about what is not."""
-
-    content: Path
-    pages: str
-    """The folder of pages within it."""
-    origin: str
-    settings: Mapping[str, object]
-    omissions: list[str]
-
-
+IMPORT: Final = (
+    Option(
+        ["--as", "system"],
+        type=Choice(SYSTEMS),
+        help="the system that it comes from (default: as its files say)",
+    ),
+    Option(
+        ["--trust"],
+        is_flag=True,
+        help="run the settings of a Pelican site, which are a program of its owner's",
+    ),
+)
+"""Options of commands that read a journal of another system."""
 PARAMS: Final = (
     Argument(["folder"], type=PATH, metavar="DIR", help="folder of the journal"),
     Option(
-        ["--from-pelican"],
-        type=FOLDER,
-        metavar="DIR",
-        help="take content and settings of the Pelican site in this folder",
+        ["--from", "--from-pelican", "source"],
+        type=PATH,
+        metavar="PATH",
+        help="take over the journal in this folder or export: Pelican, Hugo, Jekyll, WordPress, "
+        "Ghost, Substack, or a folder of Markdown",
     ),
+    *IMPORT,
     Option(["--run"], is_flag=True, help="run the journal afterwards"),
     *run_command.PARAMS,
 )
@@ -53,22 +55,12 @@ PARAMS: Final = (
 
 def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
-    folder, source = arguments.folder, arguments.from_pelican
-    site = None
-    if source:
-        from site_build.cli.from_pelican import read_site  # noqa: PLC0415  it takes half a second
-
-        site = read_site(source)
+    folder, source, console = arguments.folder, arguments.source, open_console()
     try:
-        made = _make(folder, site)
+        lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
-    console = open_console()
-    console.print(f"{folder} is a journal: {', '.join(made)}")
-    if site:
-        console.print(f"taken over: {', '.join(site.settings)}")
-        for sentence in site.omissions:
-            console.print(f"not taken over: {sentence}")
+    console.print("\n".join(lines))
     if not arguments.run:
         console.print(f"next: cd {folder} && fore-edge run")
         return 0
@@ -76,35 +68,50 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def _make(folder: Path, site: PelicanSite | None) -> list[str]:
-    """Write all files; return their names. Raises BuildError and OSError."""
-    files = _FILES | ({} if site else _CONTENT)
-    if site and folder.resolve().is_relative_to(site.content):
-        raise BuildError(f"{folder} is within the content of the site; choose another folder")
-    if site and not any(each.suffix in SUFFIXES for each in site.content.rglob("contact.*")):
-        files[f"content/{site.pages}/contact.md"] = "contact.md"
-    names = ["content", *files] if site else list(files)
-    if taken := [name for name in names if os.path.lexists(folder / name)]:
+def import_journal(
+    folder: Path, source: Path, arguments: Arguments
+) -> tuple[Imported, Summary, list[str]]:
+    """Make a journal of one of another system; return that, what came over, and what to print.
+
+    Raises BuildError and OSError.
+    """
+    # It takes half a second, as it imports Pelican.
+    from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
+
+    if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
-            f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
+            f"{folder} is within {source}, which stays as it is; choose another folder"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    if site:
-        ignored = shutil.ignore_patterns(".*", "__pycache__")
-        shutil.copytree(site.content, folder / "content", ignore=ignored)
-    title = folder.resolve().name.replace("-", " ").replace("_", " ").strip().capitalize()
-    settings = site.settings if site else {"SITENAME": title, "AUTHOR": title}
-    origin = site.origin if site else ""
-    values = {
-        "settings": "\n".join(f"{name} = {value!r}" for name, value in settings.items()),
-        "origin": f"SITE_URL={origin}" if origin else "# SITE_URL=https://journal.example",
-        "date": write_instant(datetime.now(UTC)),
+    imported = read_journal(source, arguments.system, trust=arguments.trust)
+    planned = plan_journal(imported, _name(folder))
+    summary = compare(imported, planned)
+    make_reports = partial(write_reports, imported, summary)
+    kept = write_journal(folder, planned.files, make_reports)
+    lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
+    for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
+        lines += [f"{what}: {each}" for each in names[:MOST]]
+        lines += [f"{what}: {len(names) - MOST:,} more"] if names[MOST:] else []
+    for found, file in ((imported.members, "members.csv"), (imported.comments, "comments.json")):
+        lines += (
+            [f"{len(found):,} {file.partition('.')[0]} are in {folder / file}"] if found else []
+        )
+    return imported, summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
+
+
+def _name(folder: Path) -> str:
+    return folder.resolve().name.replace("-", " ").replace("_", " ").strip().capitalize()
+
+
+def _start(folder: Path) -> list[str]:
+    """Write a journal of one's own; return what to print."""
+    title, now = _name(folder), write_instant(datetime.now(UTC))
+    files = {
+        "pelicanconf.py": fill_starter(
+            "settings.txt", settings=f"SITENAME = {title!r}\nAUTHOR = {title!r}"
+        ),
+        ".env": fill_starter("env.txt", origin="# SITE_URL=https://journal.example"),
+        ".gitignore": fill_starter("gitignore.txt"),
+        **{name: fill_starter(source, date=now) for name, source in _CONTENT.items()},
     }
-    for name, source in files.items():
-        text = Template((_STARTER / source).read_text(encoding="utf-8"))
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        flags, mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if name == ".env" else 0o666
-        with os.fdopen(os.open(path, flags, mode), "w", encoding="utf-8") as file:
-            file.write(text.substitute(values))
-    return names
+    write_journal(folder, files)
+    return [f"{folder} is a journal: {', '.join(files)}"]

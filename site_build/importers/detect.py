@@ -1,0 +1,81 @@
+"""Finds out which system a folder or a file comes from, and reads it by that system's importer."""
+
+import re
+from importlib import import_module
+from itertools import islice, product
+from pathlib import Path
+from typing import Final
+
+from site_build.addresses import SUFFIXES
+from site_build.importers.imported import Imported, UnreadableJournal
+
+SYSTEMS: Final = ("pelican", "hugo", "jekyll", "wordpress", "ghost", "substack", "markdown")
+_MARKS: Final = (
+    *(
+        ("markdown", name, "")
+        for name in ("astro.config.*", "*eleventy*.*js", "next.config.*", ".obsidian")
+    ),
+    ("markdown", "config.toml", r"(?m)^base_url\s*="),  # of Zola
+    *(("pelican", name, "") for name in ("pelicanconf.py", "publishconf.py")),
+    *(
+        ("pelican", name, r"(?m)^(SITENAME|ARTICLE_URL|ARTICLE_PATHS|PAGE_PATHS)\b[^=\n]*=")
+        for name in ("*.py", "*/*.py")
+    ),
+    *(("hugo", name, "") for name in ("hugo.*", "config/_default", "config.toml", "archetypes")),
+    *(("hugo", f"config.{kind}", "(?i)baseurl") for kind in ("yaml", "yml", "json")),
+    *(("jekyll", name, "") for name in ("_config.y*ml", "_config.toml", "_posts", "source/_posts")),
+    ("substack", "posts.csv", "post_id"),
+    ("wordpress", "*.xml", r"wordpress\.org/export/|wxr_version"),
+    ("ghost", "*.json", r'"(db|data)"\s*:\s*[\[{]'),
+    ("substack", "*.zip", r"\APK"),
+)
+"""Systems by the names of their files, from the surest on, and what a file has to say."""
+_EXPORTS: Final = ("*.xml", "*.json", "*.zip")
+_MOST: Final = 200  # folders that are looked into, and files of one name
+
+
+def detect(path: Path) -> tuple[str, Path]:
+    """Return the name of the system, of SYSTEMS, and the folder or file to read.
+
+    A folder that has one export is that export, and the site may be one folder down.
+    Raises UnreadableJournal.
+    """
+    inner = [] if path.is_file() else sorted(path.glob("[!._]*/"))
+    for folder, (name, pattern, says) in product((path, *islice(inner, _MOST)), _MARKS):
+        is_named = path.is_file() and pattern in _EXPORTS and path.match(pattern)
+        files = [path] if is_named else islice(folder.glob(pattern), _MOST)
+        found = [each for each in files if _says(each, says)]
+        if pattern not in _EXPORTS and found:
+            return name, folder
+        if len(found) == 1:
+            return name, found[0]
+    texts = (path.rglob(f"*{suffix}") for suffix in (*SUFFIXES, ".mdx"))
+    if any(True for found in texts for _ in found):
+        return "markdown", path
+    raise UnreadableJournal(
+        f"{path} is no journal that can be read: it should be a folder with the settings of "
+        "Pelican, Hugo or Jekyll or with Markdown, or one export of WordPress (.xml), "
+        "Ghost (.json) or Substack (.zip); name one of these"
+    )
+
+
+def read_journal(path: Path, system: str | None = None, *, trust: bool = False) -> Imported:
+    """Return what the importer of `system`, or of the system that is found, reads at `path`.
+
+    With `trust`, the settings of a Pelican site are run. Raises UnreadableJournal.
+    """
+    name, root = (system, path) if system else detect(path)
+    module = {"markdown": "markdown_folder"}.get(name, name)
+    read = getattr(import_module(f"site_build.importers.{module}"), f"read_{module}")
+    imported: Imported = read(root, **({"trust": True} if trust and name == "pelican" else {}))
+    if not imported.texts:
+        raise UnreadableJournal(f"{path} has no post and no page of {imported.system}")
+    return imported
+
+
+def _says(path: Path, pattern: str) -> bool:
+    """Return whether a file says at its beginning what a pattern looks for; all say nothing."""
+    if not pattern or not path.is_file():
+        return not pattern
+    with path.open("rb") as file:
+        return re.search(pattern, file.read(65_536).decode("utf-8", "replace")) is not None

@@ -1,0 +1,399 @@
+"""Plans a journal of what an importer read: addresses, heads, links, files, and old addresses.
+
+It opens pictures, to see whether they can be shown, and writes nothing.
+"""
+
+import csv
+import io
+import json
+import os
+import posixpath
+import re
+from collections import Counter
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
+from zoneinfo import ZoneInfo
+
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from edge_api.schema.environment import read_origin
+from site_build.addresses import CONTACT, FEED, SUFFIXES, SourceRules, locate_feed, name_file
+from site_build.checks.facts import EDGE, is_of_edge, map_urls
+from site_build.checks.raw_markup import find_excess
+from site_build.content import front_matter
+from site_build.content.document import LARGEST_FILE, read_document
+from site_build.content.sources import LONGEST_NAME
+from site_build.images.responsive import is_picture, measure
+from site_build.importers.imported import SOURCE, Imported, Text
+from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
+from site_build.importers.report import Summary
+from site_build.importers.settings import choose_settings, localize
+from site_build.importers.writer import fill_starter
+from site_build.site import Document
+from site_build.text import fold, make_slug, shorten, strip_control_characters
+
+_MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
+_MOST_TRIES: Final = 10_000
+_RANKS: Final = ("published", "hidden", "draft")
+_IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
+    TypeAdapter[str](kind).validator.isinstance_python
+    for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
+)
+_QUICK: Final = 500_000
+"""Bytes of a picture that is unpacked to see whether it can be: larger ones take too long."""
+
+
+@dataclass
+class Plan:
+    """A journal before it is written."""
+
+    settings: dict[str, Any]
+    rules: SourceRules
+    texts: list[tuple[Text, Document, dict[str, Any]]] = field(default_factory=list)
+    """Each with its document and the values of its head."""
+    files: dict[str, bytes | Path] = field(default_factory=dict)
+    """All files of the new journal, by path."""
+    known: set[str] = field(default_factory=set)
+    """What answers in the new journal, without a leading slash."""
+    former: dict[str, str] = field(default_factory=dict)
+    """Old paths that heads and `redirects.txt` lead on, to present addresses; no leading slash."""
+
+    def answers(self, address: str) -> bool:
+        """Return whether an old address is one of the new journal, or leads to one."""
+        path = canonical(address)
+        return bool({path, path.rstrip("/")} & self.known) or path in self.former
+
+
+def plan_journal(imported: Imported, name: str) -> Plan:
+    """Return the plan of a journal in a folder of this name; what it changes is a finding."""
+    plan = Plan(*choose_settings(imported, name))
+    _place_texts(imported, plan)
+    _place_files(imported, plan)
+    links = _lead_on(imported, plan)
+    for text, document, head in plan.texts:
+        plan.files[f"content/{document.path}"] = _write_text(
+            imported, text, document.path, head, links
+        )
+    _add_rest(imported, plan, links)
+    return plan
+
+
+def compare(imported: Imported, plan: Plan) -> Summary:
+    """Return what of the old journal is in the new one."""
+    old = imported.redirects.keys() | {
+        path
+        for text in imported.texts
+        for path in (text.address, *text.aliases)
+        if path and text.status == "published"
+    }
+    missing = sorted(path for path in old if not plan.answers(path))
+    left_out = {each.source for each in imported.findings if each.kind == "left out"}
+    posts = sum(text.kind == "post" for text, _, _ in plan.texts)
+    return Summary(
+        posts,
+        posts + len(left_out - {text.source for text, _, _ in plan.texts}),
+        sum(document.draft for _, document, _ in plan.texts),
+        len(plan.texts) - posts,
+        len(old) - len(missing),
+        len(old),
+        missing,
+        sorted({each.source for each in imported.findings if each.source}),
+    )
+
+
+def _place_texts(imported: Imported, plan: Plan) -> None:
+    """Give each text a head, and a slug and an address that are its own."""
+    newest = max(
+        filter(None, (localize(e.date, ZoneInfo(plan.rules.timezone)) for e in imported.texts)),
+        default=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+    )
+    others = map_urls((), (), plan.rules).others | EDGE
+    # Folders that all texts share say nothing of one.
+    shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
+    taken, used = set[tuple[str, str]](), Counter[str]()
+    for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
+        head = _make_head(imported, plan.rules, text, newest)
+        folder = f"{text.kind}s"
+        if imported.system == "Pelican" or not text.address:
+            inner = posixpath.relpath(posixpath.dirname(f"/{text.source}"), shared)
+            folder = posixpath.normpath(f"{folder}/{re.sub(f'^{folder}(?=/|$)/?', '', inner)}")
+        last = "" if "?" in text.address else posixpath.basename(text.address.rstrip("/"))
+        names = (
+            re.sub(r"\.(html?|php|aspx?)$", "", last),
+            text.slug,
+            make_slug(head["title"]),
+            make_slug(PurePosixPath(text.source).stem),
+            text.kind,
+        )
+        slug = next(filter(_IS_SLUG, names))
+        while used[slug] < _MOST_TRIES:
+            used[slug] += 1
+            ending = f"-{used[slug]}" if used[slug] > 1 else ""
+            # A slug may have 200 bytes.
+            head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
+            path = f"{folder}/{head['slug']}.md"
+            document, _ = read_document(path, _write_head(head), plan.rules)
+            address = document.address if document else ""
+            own = {(text.kind, fold(head["slug"])), ("", fold(address))}
+            covered = {address, address.rstrip("/")} & others
+            if document and not (own & taken or covered or is_of_edge(address)):
+                taken |= own
+                plan.texts.append((text, document, head))
+                break
+        else:
+            imported.find(text.source, 0, "its head cannot be read", "shorten it", "left out")
+        if ending:
+            imported.find(
+                text.source,
+                0,
+                f"the slug `{slug}` is that of another text, or of a page of the journal itself; "
+                f"this has `{head['slug']}`",
+                "change it if you like",
+            )
+
+
+def _make_head(
+    imported: Imported, rules: SourceRules, text: Text, newest: datetime
+) -> dict[str, Any]:
+    """Return the values of a head, without those that the build would refuse."""
+    zone = ZoneInfo(rules.timezone)
+    date, updated = localize(text.date, zone), localize(text.updated, zone)
+    title = " ".join(_clean(text.title).split())
+    description = _clean(text.description).strip()[:2_000]
+    is_long = len(description) > front_matter.LONGEST_DESCRIPTION
+    if not title:
+        words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
+        title = shorten(" ".join(words)) or "Untitled"
+        imported.find(text.source, 1, "it had no title; its first words are it", "write a title")
+    if text.kind == "post" and not date:
+        date = newest
+        imported.find(text.source, 1, "it had no date; it got that of the newest post", "fix it")
+    # The build would take more signs of Markdown than that for an attack.
+    if excess := find_excess(text.body):
+        imported.find(
+            text.source, text.first_line, f"it is a draft: {excess[1]}", "publish it then"
+        )
+    head: dict[str, Any] = {
+        "title": title,
+        "slug": "slug",
+        "date": date,
+        "updated": updated if updated and date and updated > date else None,
+        "tags": [" ".join(tag.split()) for tag in text.tags],
+        "series": str(text.series) if text.kind == "post" else "",
+        "category": str(text.category),
+        "author": str(text.author) if text.author != rules.author else "",
+        "lang": text.lang.replace("_", "-") if text.lang != rules.lang else "",
+        "description": "" if is_long else description,
+        "excerpt": description if is_long else "",
+        "image": "",
+        "image_alt": str(text.image_alt),
+        "status": "draft" if excess else text.status.replace("published", ""),
+        "aliases": [],
+    }
+    said = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
+    try:
+        _MODELS[text.kind].model_validate(said, context=zone)
+    except ValidationError as refusal:
+        # From the last one on, so that the places of those before stay.
+        for complaint in reversed(refusal.errors(include_url=False)):
+            name, *member = complaint["loc"]
+            what, _, fix = complaint["msg"].partition("; ")
+            imported.find(text.source, 1, f"`{name}` {what}, and was taken out", fix or "fix it")
+            head[str(name)] = (
+                [each for at, each in enumerate(head[str(name)]) if at not in member]
+                if member
+                else ""
+            )
+    return head
+
+
+def _clean(text: str) -> str:
+    """Return a text without what no file of a journal may hold: controls, halves of characters."""
+    return strip_control_characters(text.encode(errors="replace").decode())
+
+
+def _write_head(head: dict[str, Any]) -> bytes:
+    """Return the head of a file: each list on one line, a day without its midnight."""
+    lines = (
+        yaml.dump(
+            {name: value.date() if str(value).endswith(" 00:00:00") else value},
+            Dumper=yaml.CSafeDumper,
+            allow_unicode=True,
+            width=LARGEST_FILE,
+            default_flow_style=None if isinstance(value, list) else False,
+        )
+        for name, value in head.items()
+        if value
+    )
+    return f"---\n{''.join(lines)}---\n".encode(errors="replace")
+
+
+def _place_files(imported: Imported, plan: Plan) -> None:
+    """Put files at the paths that they had, and note what answers in the new journal."""
+    public = [document for _, document, _ in plan.texts if not document.draft]
+    pages = ({each.address, name_file(each.address)} for each in public)
+    plan.known |= EDGE.union(*pages, map_urls(public, (), plan.rules).others)
+    sources = {path: source for source, path in imported.file_sources.items()}
+    for path, content in imported.files.items():
+        parts, is_read = path.split("/"), isinstance(content, bytes) or os.access(content, os.R_OK)
+        faults = {
+            "its path is none that can be published": (
+                any(part[:1] in {"", "."} for part in parts) or not path.isprintable()
+            ),
+            f"its name is longer than {LONGEST_NAME} bytes": (
+                max(len(part.encode()) for part in parts) > LONGEST_NAME
+            ),
+            "it is Markdown, and no text of the journal": path.lower().endswith(SUFFIXES),
+            "the journal has a page of its own there": path in plan.known or is_of_edge(path),
+            "it cannot be read": not is_read,
+        }
+        why = next((why for why, holds in faults.items() if holds), "")
+        # A text with a picture that cannot be shown would be refused.
+        if not why and is_picture(path):
+            whole = Path(content).read_bytes() if isinstance(content, Path) else content
+            why = measure(path, whole).fault if len(whole) <= _QUICK else ""
+        if why:
+            imported.find(
+                sources.get(path, path),
+                0,
+                f"the file `{path}` is not published: {why}",
+                "replace it, or remove links to it",
+            )
+        else:
+            plan.files[f"content/{path}"] = content
+    names = [name.removeprefix("content/") for name in plan.files]
+    plan.settings["STATIC_PATHS"] = sorted({"images", *(name.split("/")[0] for name in names)})
+    plan.known.update(names)
+
+
+def _lead_on(imported: Imported, plan: Plan) -> Links:
+    """Have each old address lead to the present one; return what links lead to."""
+    files = {path: path for path in imported.files if f"content/{path}" in plan.files}
+    moved = {source: path for source, path in imported.file_sources.items() if path in files}
+    # Of two texts with one address, the first has it.
+    texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
+    addresses = [
+        *files.items(),
+        *((alias, path) for text, path in texts for alias in text.aliases),
+        *((text.address, path) for text, path in texts if text.address),
+    ]
+    sources = [*files.items(), *moved.items(), *((text.source, path) for text, path in texts)]
+    links = Links(
+        urlsplit(imported.origin).netloc.removeprefix("www.").lower(),
+        {name_address(old): path for old, path in addresses},
+        {name_address(old): path for old, path in sources},
+    )
+    led = [
+        (old, document.address, head["aliases"])
+        for text, document, head in plan.texts
+        for old in (text.address, *text.aliases)
+        if old and not document.draft
+    ]
+    places = {document.path: document.address for _, document, _ in plan.texts}
+    for old, target in imported.redirects.items():
+        address = _find_address(target, plan, links, places)
+        if address is None:
+            imported.find(
+                "",
+                0,
+                f"the redirect from `{old}` to `{target}` leads to nothing that came over",
+                "write one into content/redirects.txt, or forget it",
+            )
+        else:
+            links.addresses.setdefault(name_address(old), f"/{address}")
+            led.append((old, address, []))
+    for old, address, aliases in led:
+        path = canonical(old)
+        if plan.answers(old) or is_of_edge(path):
+            continue
+        plan.former[path] = address
+        # An alias cannot say a query, nor a path below a file.
+        above = {path[:at] for at, sign in enumerate(path) if sign == "/"}
+        if _IS_ALIAS(f"/{path}") and not above & plan.known:
+            aliases.append(f"/{path}")
+    return links
+
+
+def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str]) -> str | None:
+    """Return the address that a redirect of an importer leads to, without its leading slash."""
+    where, (kind, _, name) = plan.rules.addresses, target.partition(":")
+    posts = where.journal or ""
+    lists = {
+        "home": "",
+        "posts": posts,
+        "archive": where.archive or posts,
+        **dict.fromkeys(("tags", "tag"), where.tags or posts),
+        "feed": FEED,
+    }
+    tag = where.locate("tag", make_slug(name)) if name and where.tag else ""
+    if kind in lists and tag and tag in plan.known:
+        return tag if kind == "tag" else locate_feed(tag)
+    if kind in lists:
+        return lists[kind]
+    if canonical(target) in plan.known:
+        return canonical(target)
+    led = links.find(target)
+    return places.get(led[0], led[0].removeprefix("/")) if led and "//" not in led[0] else None
+
+
+def _write_text(
+    imported: Imported, text: Text, path: str, head: dict[str, Any], links: Links
+) -> bytes:
+    """Return the file of a text, with its links led to the new places."""
+    body = _clean(text.body)
+
+    def replace(link: str, at: int) -> str:
+        if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
+            return write_link(*found, path)
+        imported.find(
+            text.source,
+            text.first_line + body.count("\n", 0, at),
+            f"the link `{shorten(link.removeprefix(SOURCE), 120)}` leads to nothing that came over",
+            "fix the address, or remove the link",
+        )
+        return re.sub(f"^{SOURCE}/*", "/", link)
+
+    if text.image and _IS_PICTURE(image := replace(text.image, 0)):
+        head["image"] = image
+    return _write_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(
+        errors="replace"
+    )
+
+
+def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
+    """Add the files that are no texts of the old journal."""
+    found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
+    # The theme's menu has the lists and the pages already.
+    lists = {f"/{each}" for each in plan.rules.addresses.list_overviews()}
+    menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
+    plan.settings |= {"MENUITEMS": menu} if menu else {}
+    if not any(document.address == CONTACT for _, document, _ in plan.texts):
+        plan.files["content/pages/contact.md"] = fill_starter("contact.md")
+    said = (f"{name} = {value!r}" for name, value in plan.settings.items())
+    origin = "# SITE_URL=https://journal.example"
+    with suppress(ValueError):
+        origin = f"SITE_URL={read_origin(imported.origin)}"
+    aliases = {alias[1:] for _, _, head in plan.texts for alias in head["aliases"]}
+    lines = (
+        f"/{quote(old, '/?=&:@+,;!~')} /{quote(address)}\n"
+        for old, address in plan.former.items()
+        if old not in aliases
+    )
+    fields = ("email", "name", "created_at", "note")
+    members = io.StringIO()
+    rows = ([each.get(field, "") for field in fields] for each in imported.members)
+    csv.writer(members).writerows([fields, *rows])
+    comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
+    plan.files |= {
+        "pelicanconf.py": fill_starter("settings.txt", settings="\n".join(said)),
+        ".env": fill_starter("env.txt", origin=origin),
+        ".gitignore": fill_starter("gitignore.txt"),
+        "content/redirects.txt": "".join(lines).encode(),
+        **({"members.csv": members.getvalue().encode()} if imported.members else {}),
+        **({"comments.json": comments.encode()} if imported.comments else {}),
+    }
