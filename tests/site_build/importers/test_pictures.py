@@ -1,0 +1,137 @@
+"""Pictures that are fetched from the old journal's own host."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from aiohttp import web
+
+from edge_api.net.ssrf_guard import Allowed, SsrfGuard, is_public
+from site_build.importers.imported import Imported, Text
+from site_build.importers.pictures import LARGEST, fetch_pictures
+
+BODY = """![one](/uploads/one.png) and [![two](two.jpg?w=300)](http://www.old.test:{port}/b%20c.gif)
+<img src="http://old.test:{port}/moved.webp" alt=""> ![held](/held.png) ![far](/far.png)
+![other](http://other.test:{port}/x.png) ![gone](/gone.png) ![large](/large.png) ![](source:x.png)
+![loop](/loop.png) ![](/chunked.png)
+"""
+PNG = b"\x89PNG picture"
+
+
+class OldHost:
+    """A server that answers as `old.test`, and notes what it was asked for."""
+
+    port = 0
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request for a picture."""
+        self.asked.append(f"{request.method} {request.path}")
+        moved = {
+            "/moved.webp": f"http://www.old.test:{self.port}/new.webp",
+            "/far.png": f"http://other.test:{self.port}/far.png",
+            "/loop.png": "/loop.png",
+        }
+        if request.path in moved:
+            return web.Response(status=301, headers={"Location": moved[request.path]})
+        if request.path == "/gone.png":
+            return web.Response(status=404)
+        if request.path == "/chunked.png":
+            return web.Response(headers={"Transfer-Encoding": "chunked"})
+        size = LARGEST + 1 if request.path == "/large.png" else len(PNG)
+        body = PNG if request.method == "GET" else None
+        return web.Response(body=body, headers={"Content-Length": str(size)})
+
+
+@asynccontextmanager
+async def serving(host: OldHost) -> AsyncIterator[None]:
+    """Serve on a free port of this machine."""
+    runner = web.ServerRunner(web.Server(host.answer))
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host.port = runner.addresses[0][1]
+    try:
+        yield
+    finally:
+        await runner.cleanup()
+
+
+async def find_here(_host: str, _port: int) -> list[str]:
+    """Return the address of this machine for every name."""
+    return ["127.0.0.1"]
+
+
+def fetch(
+    folder: Path, agrees: Callable[[int, int], bool], allowed: Allowed = lambda _: True
+) -> tuple[Imported, OldHost]:
+    """Return a journal after its pictures were fetched, and the host that was asked."""
+    host = OldHost()
+
+    async def run() -> Imported:
+        async with serving(host):
+            body = BODY.format(port=host.port)
+            imported = Imported("Test", origin=f"http://old.test:{host.port}")
+            imported.texts = [Text("a.md", body, "A", address="/2020/post/")]
+            imported.files = {"held.png": b"x"}
+            await fetch_pictures(imported, folder, SsrfGuard(allowed, None, find_here), agrees)
+            return imported
+
+    running: Awaitable[Imported] = run()
+    return asyncio.run(running), host  # type: ignore[arg-type]
+
+
+def test_missing_pictures_of_the_host_become_files(tmp_path: Path) -> None:
+    """With their size said before; what fails is named, and nothing else is asked for."""
+    said = []
+    imported, host = fetch(tmp_path, lambda *both: said.append(both) or True)  # type: ignore[func-returns-value]
+
+    assert said == [(4, 4 * len(PNG))]
+    fetched = {"uploads/one.png", "2020/post/two.jpg", "b c.gif", "moved.webp"}
+    assert imported.files.keys() == {"held.png"} | fetched
+    assert all(Path(str(imported.files[path])).read_bytes() == PNG for path in fetched)
+    assert {each.what: each.source for each in imported.findings} == {
+        "the picture /far.png was not fetched: its server answers 301": "a.md",
+        "the picture /gone.png was not fetched: its server answers 404": "a.md",
+        "the picture /loop.png was not fetched: its server answers 301": "a.md",
+        "the picture /chunked.png was not fetched: its server does not say its size": "a.md",
+        "the picture /large.png was not fetched: it has 25,000,001 bytes, which were not wanted": (
+            "a.md"
+        ),
+    }
+    assert not [each for each in host.asked if "x.png" in each or "held" in each]
+    assert "GET /large.png" not in host.asked
+
+
+def test_nothing_is_fetched_without_consent(tmp_path: Path) -> None:
+    """Sizes are asked for; every picture is named."""
+    imported, host = fetch(tmp_path, lambda *_: False)
+
+    assert imported.files.keys() == {"held.png"}
+    assert len(imported.findings) == 9
+    assert all(each.startswith("HEAD ") for each in host.asked)
+    assert not list(tmp_path.iterdir())
+
+
+def test_addresses_that_are_not_public_are_not_asked(tmp_path: Path) -> None:
+    """An export may name any host; the guard decides."""
+    imported, host = fetch(tmp_path, lambda *_: True, is_public)
+
+    assert host.asked == []
+    assert {each.what.partition(": ")[2] for each in imported.findings} == {
+        "its server cannot be reached at a public address"
+    }
+
+
+@pytest.mark.parametrize("origin", ["", "nonsense"])
+def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: str) -> None:
+    """Its links name no host of its own."""
+    imported = Imported("Test", texts=[Text("a.md", "![](/x.png)", "A")], origin=origin)
+
+    asyncio.run(fetch_pictures(imported, tmp_path, SsrfGuard(), lambda *_: True))
+
+    assert (imported.files, imported.findings) == ({}, [])
