@@ -1,51 +1,51 @@
-"""`init`: make a journal in a folder, with content of its own or that of a Pelican site."""
+"""`init`: make a journal in a folder, with content of its own or that of another system's journal."""
 
 import os
-import shutil
-from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from string import Template
-from typing import Final, NamedTuple
+from typing import Final
 
-from click import Argument, Option
+from click import Argument, Choice, Option
 
-from edge_api.schema.commands import FOLDER, PATH, Arguments
-from site_build.addresses import SUFFIXES
+from edge_api.schema.commands import PATH, Arguments
 from site_build.cli import run as run_command
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
+from site_build.importers.detect import SYSTEMS
+from site_build.importers.writer import fill_starter, write_journal
 from site_build.text import write_instant
 
-_STARTER = Path(__file__).resolve().parents[1] / "starter"
-_FILES = {"pelicanconf.py": "settings.txt", ".env": "env.txt", ".gitignore": "gitignore.txt"}
 _CONTENT = {
     "content/pages/about.md": "about.md",
     "content/pages/contact.md": "contact.md",
     "content/posts/the-first-post.md": "post.md",
 }
-"""What is made, and of which files of `starter/`."""
+"""What a journal of one's own begins with, and of which files of `starter/`."""
 
-
-class PelicanSite(NamedTuple):
-    """What is taken from a site, and sentences about what is not."""
-
-    content: Path
-    pages: str
-    """The folder of pages within it."""
-    origin: str
-    settings: Mapping[str, object]
-    omissions: list[str]
-
-
+IMPORT: Final = (
+    Option(
+        ["--as", "system"],
+        type=Choice(SYSTEMS),
+        help="the system that it comes from (default: as its files say)",
+    ),
+    Option(
+        ["--trust"],
+        is_flag=True,
+        help="run the settings of a Pelican site, which are a program of its owner's",
+    ),
+)
+"""Options of commands that read a journal of another system."""
 PARAMS: Final = (
     Argument(["folder"], type=PATH, metavar="DIR", help="folder of the journal"),
     Option(
-        ["--from-pelican"],
-        type=FOLDER,
-        metavar="DIR",
-        help="take content and settings of the Pelican site in this folder",
+        ["--from", "source"],
+        type=PATH,
+        metavar="PATH",
+        help="take over the journal in this folder or export: Pelican, Hugo, Jekyll, WordPress, "
+        "Ghost, Substack, or a folder of Markdown",
     ),
+    Option(["--from-pelican"], type=PATH, hidden=True),
+    *IMPORT,
     Option(["--run"], is_flag=True, help="run the journal afterwards"),
     *run_command.PARAMS,
 )
@@ -53,22 +53,17 @@ PARAMS: Final = (
 
 def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
-    folder, source = arguments.folder, arguments.from_pelican
-    site = None
-    if source:
-        from site_build.cli.from_pelican import read_site  # noqa: PLC0415  it takes half a second
-
-        site = read_site(source)
+    folder, console = arguments.folder, open_console()
+    source = arguments.source or arguments.from_pelican
     try:
-        made = _make(folder, site)
+        if source:
+            system = "pelican" if arguments.from_pelican else arguments.system
+            for line in import_journal(folder, source, system, trust=arguments.trust):
+                console.print(line)
+        else:
+            console.print(f"{folder} is a journal: {', '.join(_start(folder))}")
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
-    console = open_console()
-    console.print(f"{folder} is a journal: {', '.join(made)}")
-    if site:
-        console.print(f"taken over: {', '.join(site.settings)}")
-        for sentence in site.omissions:
-            console.print(f"not taken over: {sentence}")
     if not arguments.run:
         console.print(f"next: cd {folder} && fore-edge run")
         return 0
@@ -76,35 +71,59 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def _make(folder: Path, site: PelicanSite | None) -> list[str]:
-    """Write all files; return their names. Raises BuildError and OSError."""
-    files = _FILES | ({} if site else _CONTENT)
-    if site and folder.resolve().is_relative_to(site.content):
-        raise BuildError(f"{folder} is within the content of the site; choose another folder")
-    if site and not any(each.suffix in SUFFIXES for each in site.content.rglob("contact.*")):
-        files[f"content/{site.pages}/contact.md"] = "contact.md"
-    names = ["content", *files] if site else list(files)
-    if taken := [name for name in names if os.path.lexists(folder / name)]:
+def import_journal(folder: Path, source: Path, system: str, *, trust: bool) -> list[str]:
+    """Make a journal of one of another system; return what to print. Raises BuildError, OSError."""
+    # They take half a second, as they import Pelican.
+    from site_build.importers import detect, plan, report  # noqa: PLC0415
+    from site_build.importers.imported import UnreadableJournal  # noqa: PLC0415
+
+    if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
-            f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
+            f"{folder} is within {source}, which stays as it is; choose another folder"
         )
-    folder.mkdir(parents=True, exist_ok=True)
-    if site:
-        ignored = shutil.ignore_patterns(".*", "__pycache__")
-        shutil.copytree(site.content, folder / "content", ignore=ignored)
-    title = folder.resolve().name.replace("-", " ").replace("_", " ").strip().capitalize()
-    settings = site.settings if site else {"SITENAME": title, "AUTHOR": title}
-    origin = site.origin if site else ""
-    values = {
-        "settings": "\n".join(f"{name} = {value!r}" for name, value in settings.items()),
-        "origin": f"SITE_URL={origin}" if origin else "# SITE_URL=https://journal.example",
-        "date": write_instant(datetime.now(UTC)),
+    try:
+        imported = detect.read_journal(source, system, trust=trust)
+        planned = plan.plan_journal(imported, _name(folder))
+    except UnreadableJournal as refusal:
+        raise BuildError(str(refusal)) from refusal
+    summary, left = plan.compare(imported, planned), list[str]()
+
+    def make_reports(digests: dict[str, str], kept: list[str]) -> dict[str, bytes]:
+        left.extend(kept)
+        return report.write_reports(imported, summary, digests, kept)
+
+    write_journal(folder, planned.files, make_reports)
+    more = len(summary.needing) - report.MOST
+    return [
+        f"{folder} is a journal, from {imported.system}: {report.describe(summary)}",
+        *(f"needs you: {each}" for each in summary.needing[: report.MOST]),
+        *([f"and {more:,} more"] if more > 0 else []),
+        *(f"stays as you left it: {each}" for each in left[: report.MOST]),
+        *([f"{len(imported.members):,} members are in members.csv"] if imported.members else []),
+        *(
+            [f"{len(imported.comments):,} comments are in comments.json"]
+            if imported.comments
+            else []
+        ),
+        f"what was left out and changed: {folder / report.MARKDOWN}",
+    ]
+
+
+def _name(folder: Path) -> str:
+    return folder.resolve().name.replace("-", " ").replace("_", " ").strip().capitalize()
+
+
+def _start(folder: Path) -> list[str]:
+    """Write a journal of one's own; return the names of its files."""
+    title = _name(folder)
+    files = {
+        "pelicanconf.py": fill_starter(
+            "settings.txt", settings=f"SITENAME = {title!r}\nAUTHOR = {title!r}"
+        ),
+        ".env": fill_starter("env.txt", origin="# SITE_URL=https://journal.example"),
+        ".gitignore": fill_starter("gitignore.txt"),
     }
-    for name, source in files.items():
-        text = Template((_STARTER / source).read_text(encoding="utf-8"))
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        flags, mode = os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if name == ".env" else 0o666
-        with os.fdopen(os.open(path, flags, mode), "w", encoding="utf-8") as file:
-            file.write(text.substitute(values))
-    return names
+    now = write_instant(datetime.now(UTC))
+    files |= {name: fill_starter(source, date=now) for name, source in _CONTENT.items()}
+    write_journal(folder, files)
+    return list(files)

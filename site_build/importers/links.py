@@ -1,0 +1,98 @@
+"""Makes links of an old journal links of the new one: between source files, as code hosts do."""
+
+import posixpath
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Final, NamedTuple
+from unicodedata import normalize
+from urllib.parse import quote, unquote, urljoin, urlsplit
+
+from site_build.checks.raw_markup import blank_code
+from site_build.importers.imported import SOURCE
+
+_NAME: Final = re.compile(
+    r"(?:(?:^|/)_?index)?\.(?:md|markdown|mdx|mkd|mdown|rst|html?)$|(?:^|/)index$"
+)
+_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
+_PLACES: Final = re.compile(
+    r"<(?P<code>pre|code|script|style)\b.*?</(?P=code)>|<!--.*?-->"
+    r"|\]\(\s*(?:<(?P<pointed>[^<>\n]*)>|(?P<plain>[^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)*))"
+    r"|^[ >]{0,6}\[[^\]\n^][^\]\n]*\]:[ \t]*(?:<(?P<defined>[^<>\n]*)>|(?P<reference>[^\s<>]+))"
+    r"|(?P<srcset>\ssrcset\s*=\s*(?:\"[^\"<>]*\"|'[^'<>]*'))"
+    r"|(?<=\s)(?:href|src|poster)\s*=\s*(?:\"(?P<double>[^\"<>]*)\"|'(?P<single>[^'<>]*)')",
+    re.MULTILINE | re.DOTALL | re.IGNORECASE,
+)
+"""Where links stand; a group without a link is left alone."""
+
+
+def name_address(path: str) -> str:
+    """Return what the forms of one address have in common: no slashes at its ends, no suffix."""
+    path, _, query = normalize("NFC", path).partition("?")
+    plain = _NAME.sub("", path.strip("/"))
+    return f"{plain}?{query}" if query else plain
+
+
+def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
+    """Return Markdown in which each link is what `resolve` gives for it and its offset.
+
+    Code is left alone, and `srcset` is dropped, since the build makes lighter pictures itself.
+    """
+    pieces, done = [], 0
+    for found in _PLACES.finditer(blank_code(text)):
+        place = found.lastgroup
+        if not place or place == "code":
+            continue
+        at, end = found.span(place)
+        pieces += [text[done:at], "" if place == "srcset" else resolve(text[at:end], at)]
+        done = end
+    return "".join([*pieces, text[done:]])
+
+
+class Links(NamedTuple):
+    """What links of the old journal lead to: a path in the content folder, or `/` and an address.
+
+    Both tables have names that `name_address` gives.
+    """
+
+    host: str
+    """Of the old journal, without `www.`."""
+    addresses: dict[str, str]
+    sources: dict[str, str]
+    """By path below the root of the old journal."""
+
+    def find(self, link: str, base: str = "", address: str = "/") -> tuple[str, str] | None:
+        """Return what a link leads to and its fragment; None where it meets nothing.
+
+        `base` is the path of the text that has it, below the root, and `address` where it stood.
+        Raises LookupError for a link that leads elsewhere, and has to stay as it is.
+        """
+        try:
+            parts = urlsplit(unescape(_ESCAPED.sub(r"\1", link.strip())))
+        except ValueError:
+            raise LookupError(link) from None
+        path, is_source = unquote(parts.path), parts.scheme == SOURCE[:-1]
+        is_own = parts.netloc.removeprefix("www.").lower() == self.host and self.host
+        is_elsewhere = (parts.scheme or parts.netloc) and not (is_source or is_own)
+        if is_elsewhere or not (path or parts.query):
+            raise LookupError(link)
+        below = unquote(urljoin(f"/{base}", parts.path))
+        stood = unquote(urljoin(address, parts.path))
+        # A query may be the address, as in `/?p=12`, or only say how old a file is.
+        names = [f"{stood}?{unquote(parts.query)}"] if parts.query else []
+        tables = [(self.addresses, each) for each in [*names, stood] if not is_source]
+        if not path.startswith("/") or is_source:
+            tables.insert(0, (self.sources, path if is_source else below))
+        else:
+            tables.append((self.sources, path))
+        found = (table.get(name_address(each)) for table, each in tables)
+        target = next((each for each in found if each is not None), None)
+        return None if target is None else (target, f"#{parts.fragment}" * bool(parts.fragment))
+
+
+def write_link(target: str, fragment: str, path: str) -> str:
+    """Return a link to a target of `Links` as the source file `path` writes it."""
+    relative = target if target[:1] == "/" else posixpath.relpath(target, posixpath.dirname(path))
+    # Letters of other scripts stay readable, and a fragment may be encoded already.
+    signs = (r"[\s%()<>\[\]{}\"'\\?#&*`|:]", relative), (r"[\s()<>\"'`|]", fragment)
+    return "".join(re.sub(each, lambda sign: quote(sign[0], ""), part) for each, part in signs)
