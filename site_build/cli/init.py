@@ -1,19 +1,26 @@
-"""`init`: make a journal in a folder, with content of its own or that of another system's journal."""
+"""`init`: make a journal in a folder, with content of its own or of another system's journal."""
 
+import asyncio
 import os
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Final
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
 
 from click import Argument, Choice, Option
 
 from edge_api.schema.commands import PATH, Arguments
 from site_build.cli import run as run_command
-from site_build.cli.terminal import open_console
+from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS
+from site_build.importers.imported import Imported, UnreadableJournal
 from site_build.importers.writer import fill_starter, write_journal
 from site_build.text import write_instant
+
+if TYPE_CHECKING:
+    from site_build.importers.plan import Summary
 
 _CONTENT = {
     "content/pages/about.md": "about.md",
@@ -33,6 +40,12 @@ IMPORT: Final = (
         is_flag=True,
         help="run the settings of a Pelican site, which are a program of its owner's",
     ),
+    Option(
+        ["--fetch-pictures"],
+        is_flag=True,
+        help="fetch pictures that texts show from the old journal's own host, and that no file has",
+    ),
+    Option(["--yes"], is_flag=True, help="fetch them without asking"),
 )
 """Options of commands that read a journal of another system."""
 PARAMS: Final = (
@@ -57,8 +70,12 @@ def run(arguments: Arguments) -> int:
     source = arguments.source or arguments.from_pelican
     try:
         if source:
-            system = "pelican" if arguments.from_pelican else arguments.system
-            for line in import_journal(folder, source, system, trust=arguments.trust):
+            from site_build.importers.report import describe  # noqa: PLC0415  as below
+
+            arguments.system = "pelican" if arguments.from_pelican else arguments.system
+            with TemporaryDirectory(prefix="fore-edge-pictures-") as pictures:
+                _, summary, lines = import_journal(folder, source, arguments, Path(pictures))
+            for line in [f"{folder} is a journal: {describe(summary)}", *lines]:
                 console.print(line)
         else:
             console.print(f"{folder} is a journal: {', '.join(_start(folder))}")
@@ -71,18 +88,26 @@ def run(arguments: Arguments) -> int:
     return run_command.run(arguments)
 
 
-def import_journal(folder: Path, source: Path, system: str, *, trust: bool) -> list[str]:
-    """Make a journal of one of another system; return what to print. Raises BuildError, OSError."""
+def import_journal(
+    folder: Path, source: Path, arguments: Arguments, pictures: Path
+) -> tuple[Imported, "Summary", list[str]]:
+    """Make a journal of one of another system; return that, what came over, and more to print.
+
+    Pictures that are fetched are put into `pictures`. Raises BuildError and OSError.
+    """
     # They take half a second, as they import Pelican.
     from site_build.importers import detect, plan, report  # noqa: PLC0415
-    from site_build.importers.imported import UnreadableJournal  # noqa: PLC0415
+    from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
 
     if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
             f"{folder} is within {source}, which stays as it is; choose another folder"
         )
     try:
-        imported = detect.read_journal(source, system, trust=trust)
+        imported = detect.read_journal(source, arguments.system, trust=arguments.trust)
+        if arguments.fetch_pictures:
+            agrees = partial(confirm, open_console(), is_agreed=arguments.yes)
+            asyncio.run(fetch_pictures(imported, pictures, agrees))
         planned = plan.plan_journal(imported, _name(folder))
     except UnreadableJournal as refusal:
         raise BuildError(str(refusal)) from refusal
@@ -94,8 +119,7 @@ def import_journal(folder: Path, source: Path, system: str, *, trust: bool) -> l
 
     write_journal(folder, planned.files, make_reports)
     more = len(summary.needing) - report.MOST
-    return [
-        f"{folder} is a journal, from {imported.system}: {report.describe(summary)}",
+    lines = [
         *(f"needs you: {each}" for each in summary.needing[: report.MOST]),
         *([f"and {more:,} more"] if more > 0 else []),
         *(f"stays as you left it: {each}" for each in left[: report.MOST]),
@@ -107,6 +131,7 @@ def import_journal(folder: Path, source: Path, system: str, *, trust: bool) -> l
         ),
         f"what was left out and changed: {folder / report.MARKDOWN}",
     ]
+    return imported, summary, lines
 
 
 def _name(folder: Path) -> str:

@@ -14,14 +14,7 @@ from pathlib import Path
 
 from site_build.cache import Cache
 from site_build.checks.cross import CrossCheck, find_losers, find_repeated_slugs
-from site_build.checks.facts import (
-    Facts,
-    judge_pictures,
-    link_sources,
-    list_shown,
-    list_targets,
-    map_urls,
-)
+from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
 from site_build.content.kept import KeptSources, read_kept
 from site_build.content.redirects import REDIRECTS, check_redirects, read_redirects
 from site_build.content.sources import (
@@ -117,7 +110,6 @@ class ContentLibrary:
         self._texts = Texts(request, self._cache, code, dialect)
         self._listing = list_folder(request.content, dialect.rules)
         self._stamps = self._stamp(self._listing)
-        self._redirects, self._redirect_faults = read_redirects(request.content)
         with self._cache:
             self._readings, self._hits = self._texts.examine_all(self._listing.sources, request)
             self._album = self._measure(self._listing)
@@ -165,7 +157,6 @@ class ContentLibrary:
         known = {**self._readings, **fresh}
         self._readings = {path: known[path] for path in listing.sources}
         stamps |= self._list_unread()
-        self._redirects, self._redirect_faults = read_redirects(self._request.content)
         is_changed = (listing, stamps) != (self._listing, self._stamps)
         self._listing, self._stamps = listing, stamps
         return is_changed
@@ -197,14 +188,10 @@ class ContentLibrary:
         readings = self._readings.values()
         documents, facts = _list_facts(self._readings)
         findings = [*self._listing.findings, *chain.from_iterable(e.findings for e in readings)]
-        findings += self._redirect_faults
         unread, paths = self._readings.keys() - facts, self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, unread)
         findings += judge_pictures(documents, facts, self._album, paths)
-        if self._redirects:
-            findings += check_redirects(
-                self._redirects, map_urls(documents, files, self._dialect.rules)
-            )
+        findings += check_redirects(self._request.content, documents, files, self._dialect.rules)
         drafts = {path for path, each in self._readings.items() if each.is_draft}
         found = (e._replace(severity="warning") if e.path in drafts else e for e in findings)
         return tuple(sorted(found))
@@ -253,7 +240,7 @@ class ContentLibrary:
             self._hits,
             tuple(choice.list_held(former)),
             {path: file for path, (file, _) in former.items()},
-            {former: present for former, (_, present) in self._redirects.items()},
+            {old: new for old, (_, new) in read_redirects(self._request.content)[0].items()},
         )
 
     def _recall(self, kept: KeptSources, path: str) -> Reading | None:
@@ -311,9 +298,10 @@ class ContentLibrary:
 
     def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
-        found = {path: stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
-        redirects = {REDIRECTS: stamp(f"{folder}/{REDIRECTS}")}
-        return found if GONE in redirects.values() else found | redirects
+        paths = (*listing.sources, *listing.files, REDIRECTS)
+        found = {path: stamp(f"{folder}/{path}") for path in paths}
+        # A missing file has no stamp, so that the folder is listed once it is there.
+        return {path: each for path, each in found.items() if path != REDIRECTS or each != GONE}
 
 
 def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | None:

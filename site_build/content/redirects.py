@@ -1,17 +1,19 @@
 """`redirects.txt` of the content folder: former addresses that belong to no text."""
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from unicodedata import normalize
 from urllib.parse import unquote
 
-from site_build.checks.facts import UrlMap, is_of_edge
-from site_build.content.sources import GONE, LONGEST_NAME, read_bytes, stamp
+from site_build.addresses import SourceRules
+from site_build.checks.facts import is_of_edge, map_urls
+from site_build.content.sources import GONE, LONGEST_NAME, stamp
 from site_build.errors import Diagnostic
+from site_build.site import Document
 
 REDIRECTS = "redirects.txt"
-_LARGEST = 16 * 1024 * 1024  # bytes: some hundred thousand lines
 
 Redirects = dict[str, tuple[int, str]]
 """The line, from 1, and the present path by the former one, which may have `?` and a query.
@@ -28,19 +30,17 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
     """
     text, redirects, findings = "", Redirects(), list[Diagnostic]()
     with suppress(OSError):
-        if stamp(content / REDIRECTS) != GONE:
-            text = read_bytes(content, REDIRECTS, _LARGEST).decode("utf-8-sig", "replace")
+        is_there = stamp(content / REDIRECTS) != GONE  # a pipe would have no end
+        text = (content / REDIRECTS).read_text("utf-8-sig", "replace") if is_there else ""
     for number, line in enumerate(text.splitlines(), 1):
         words = re.sub(r"(?:^|\s)#.*", "", line).split()
         match [*map(_decode, words)]:
-            case [str(former), str(target)] if former != target and "?" not in target:
-                first, _ = redirects.setdefault(former, (number, target))
-                if first != number:
-                    message = f"line {first} says where `{words[0]}` leads; keep one of the lines"
-                    findings.append(_warn(number, message))
+            case [str(former), str(target)] if "?" not in target and former not in redirects:
+                redirects[former] = number, target
             case [_, *_]:
-                message = "write an old path and a new one, such as `/?p=12 /journal/oak/`"
-                findings.append(_warn(number, f"{line.strip()[:100]!r} is no redirect; {message}"))
+                fix = "write one old path and a new one, such as `/?p=12 /journal/oak/`"
+                what = f"{line.strip()[:100]!r} is no redirect, or the second of its path; {fix}"
+                findings.append(_warn(number, what))
     return redirects, findings
 
 
@@ -49,14 +49,17 @@ def _decode(address: str) -> str | None:
     path = normalize("NFC", unquote(path))
     is_path = path == "/" or re.fullmatch(r"(?:/(?!\.{1,2}(?:/|$))[^/?#\ufffd]+)+/?", path)
     longest = max(len(each.encode()) for each in path.split("/"))  # disks have to take it
-    if not is_path or not path.isprintable() or longest > LONGEST_NAME:
-        return None
-    return f"{path[1:]}?{unquote(query)}" if query else path[1:]
+    is_good = is_path and path.isprintable() and longest <= LONGEST_NAME
+    return f"{path[1:]}{query and '?'}{unquote(query)}" if is_good else None
 
 
-def check_redirects(redirects: Redirects, urls: UrlMap) -> list[Diagnostic]:
-    """Return a warning for each line that has no effect, for what else the content gives."""
-    findings, known = [], {*urls.documents, *urls.aliases, *urls.others}
+def check_redirects(
+    content: Path, documents: Iterable[Document], files: Iterable[str], rules: SourceRules
+) -> list[Diagnostic]:
+    """Return a warning for each line that has no effect, for itself or for what else there is."""
+    redirects, findings = read_redirects(content)
+    urls = map_urls(documents if redirects else (), files, rules)
+    known = {*urls.documents, *urls.aliases, *urls.others}
     for former, (line, target) in redirects.items():
         to = urls.canonical(target)
         faults = {

@@ -12,16 +12,20 @@ from edge_api.net.ssrf_guard import SsrfGuard, read_chunks
 from site_build.importers.imported import Imported
 
 LARGEST = 25_000_000  # bytes of one picture
+_GUARD = SsrfGuard()
 MOST = 1_000_000_000  # bytes of all
 _LINK = re.compile(r"(?i)[(<\"'\s]([^\s()<>\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])")
 
 
 async def fetch_pictures(
-    imported: Imported, folder: Path, guard: SsrfGuard, agrees: Callable[[int, int], bool]
+    imported: Imported,
+    folder: Path,
+    agrees: Callable[[str], bool],
+    guard: SsrfGuard = _GUARD,
 ) -> None:
     """Put missing pictures into `folder` and among the files; each that fails is a finding.
 
-    `agrees` is called with their number and bytes before the first is fetched.
+    `agrees` is asked before the first is fetched, in a question that has their number and size.
     """
     origin, sources, slots = URL(imported.origin), dict[str, str](), asyncio.Semaphore(6)
     for text in imported.texts if origin.host else ():
@@ -38,13 +42,16 @@ async def fetch_pictures(
 
     found = await ask("HEAD", files)
     wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
-    if 0 < (total := sum(wanted.values())) <= MOST and agrees(len(wanted), total):
+    number, size = len(wanted), sum(wanted.values())
+    question = (
+        f"{number:,} pictures of {origin}, {size / 1_000_000:.1f} MB, are missing; fetch them?"
+    )
+    if wanted and size <= MOST and agrees(question):
         found |= await ask("GET", wanted)
-    for path, size in found.items():
-        if files[path].exists():
-            imported.files[path] = files[path]
-        else:
-            why = size if isinstance(size, str) else f"it has {size:,} bytes, which were not wanted"
+    imported.files |= {path: file for path, file in files.items() if file.exists()}
+    for path, result in found.items():
+        if path not in imported.files:
+            why = result if isinstance(result, str) else f"its {result:,} bytes were not wanted"
             fix = f"put it at content/{path}, or remove it from the text"
             imported.find(sources[path], 0, f"the picture /{path} was not fetched: {why}", fix)
 

@@ -85,7 +85,7 @@ def test_a_static_server_has_pages_for_them(desk: Desk) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("/old", "'/old' is no redirect; write an old path and a new one"),
+        ("/old", "'/old' is no redirect, or the second of its path; write one old path and"),
         ("/old /journal/oak/ 301", "is no redirect"),
         ("https://old.example/x /journal/oak/", "is no redirect"),
         ("//old.example/x /journal/oak/", "is no redirect"),
@@ -97,8 +97,8 @@ def test_a_static_server_has_pages_for_them(desk: Desk) -> None:
         ("/%00 /journal/oak/", "is no redirect"),
         ("/%E9 /journal/oak/", "is no redirect"),
         (f"/{'x' * 221}/y /journal/oak/", "is no redirect"),
-        ("/same/ /same/", "is no redirect"),
-        ("/fine/ /journal/", "line 1 says where `/fine/` leads"),
+        ("/same/ /same/", "`/same/` is a former address too"),
+        ("/fine/ /journal/", "or the second of its path"),
         ("/journal/oak/ /", "`/journal/oak/` is an address of the site itself"),
         ("/journal/oak /", "is an address of the site itself"),
         ("/alias/ /", "is an address of the site itself"),

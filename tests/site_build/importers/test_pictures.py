@@ -67,7 +67,7 @@ async def find_here(_host: str, _port: int) -> list[str]:
 
 
 def fetch(
-    folder: Path, agrees: Callable[[int, int], bool], allowed: Allowed = lambda _: True
+    folder: Path, agrees: Callable[[str], bool], allowed: Allowed = lambda _: True
 ) -> tuple[Imported, OldHost]:
     """Return a journal after its pictures were fetched, and the host that was asked."""
     host = OldHost()
@@ -78,7 +78,7 @@ def fetch(
             imported = Imported("Test", origin=f"http://old.test:{host.port}")
             imported.texts = [Text("a.md", body, "A", address="/2020/post/")]
             imported.files = {"held.png": b"x"}
-            await fetch_pictures(imported, folder, SsrfGuard(allowed, None, find_here), agrees)
+            await fetch_pictures(imported, folder, agrees, SsrfGuard(allowed, None, find_here))
             return imported
 
     running: Awaitable[Imported] = run()
@@ -87,10 +87,11 @@ def fetch(
 
 def test_missing_pictures_of_the_host_become_files(tmp_path: Path) -> None:
     """With their size said before; what fails is named, and nothing else is asked for."""
-    said = []
-    imported, host = fetch(tmp_path, lambda *both: said.append(both) or True)  # type: ignore[func-returns-value]
+    asked = list[str]()
+    imported, host = fetch(tmp_path, lambda question: not asked.append(question))  # type: ignore[func-returns-value]
 
-    assert said == [(4, 4 * len(PNG))]
+    origin = f"http://old.test:{host.port}"
+    assert asked == [f"4 pictures of {origin}, 0.0 MB, are missing; fetch them?"]
     fetched = {"uploads/one.png", "2020/post/two.jpg", "b c.gif", "moved.webp"}
     assert imported.files.keys() == {"held.png"} | fetched
     assert all(Path(str(imported.files[path])).read_bytes() == PNG for path in fetched)
@@ -99,9 +100,7 @@ def test_missing_pictures_of_the_host_become_files(tmp_path: Path) -> None:
         "the picture /gone.png was not fetched: its server answers 404": "a.md",
         "the picture /loop.png was not fetched: its server answers 301": "a.md",
         "the picture /chunked.png was not fetched: its server does not say its size": "a.md",
-        "the picture /large.png was not fetched: it has 25,000,001 bytes, which were not wanted": (
-            "a.md"
-        ),
+        "the picture /large.png was not fetched: its 25,000,001 bytes were not wanted": ("a.md"),
     }
     assert not [each for each in host.asked if "x.png" in each or "held" in each]
     assert "GET /large.png" not in host.asked
@@ -132,6 +131,6 @@ def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: s
     """Its links name no host of its own."""
     imported = Imported("Test", texts=[Text("a.md", "![](/x.png)", "A")], origin=origin)
 
-    asyncio.run(fetch_pictures(imported, tmp_path, SsrfGuard(), lambda *_: True))
+    asyncio.run(fetch_pictures(imported, tmp_path, lambda *_: True))
 
     assert (imported.files, imported.findings) == ({}, [])
