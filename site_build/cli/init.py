@@ -1,4 +1,4 @@
-"""`init`: make a journal in a folder, with content of its own or of another system's journal."""
+"""`init`: make a journal in a folder, with content of its own or that of another system's."""
 
 import asyncio
 import os
@@ -14,12 +14,12 @@ from edge_api.schema.commands import PATH, Arguments
 from site_build.cli import run as run_command
 from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
-from site_build.importers.detect import SYSTEMS
-from site_build.importers.imported import Imported, UnreadableJournal
+from site_build.importers.detect import SYSTEMS, read_journal
 from site_build.importers.writer import fill_starter, write_journal
 from site_build.text import write_instant
 
 if TYPE_CHECKING:
+    from site_build.importers.imported import Imported
     from site_build.importers.plan import Summary
 
 _CONTENT = {
@@ -67,20 +67,14 @@ PARAMS: Final = (
 def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
     folder, console = arguments.folder, open_console()
+    arguments.system = "pelican" if arguments.from_pelican else arguments.system
     source = arguments.source or arguments.from_pelican
     try:
-        if source:
-            from site_build.importers.report import describe  # noqa: PLC0415  as below
-
-            arguments.system = "pelican" if arguments.from_pelican else arguments.system
-            with TemporaryDirectory(prefix="fore-edge-pictures-") as pictures:
-                _, summary, lines = import_journal(folder, source, arguments, Path(pictures))
-            for line in [f"{folder} is a journal: {describe(summary)}", *lines]:
-                console.print(line)
-        else:
-            console.print(f"{folder} is a journal: {', '.join(_start(folder))}")
+        lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
+    for line in lines:
+        console.print(line)
     if not arguments.run:
         console.print(f"next: cd {folder} && fore-edge run")
         return 0
@@ -89,49 +83,38 @@ def run(arguments: Arguments) -> int:
 
 
 def import_journal(
-    folder: Path, source: Path, arguments: Arguments, pictures: Path
-) -> tuple[Imported, "Summary", list[str]]:
-    """Make a journal of one of another system; return that, what came over, and more to print.
+    folder: Path, source: Path, arguments: Arguments
+) -> tuple["Imported", "Summary", list[str]]:
+    """Make a journal of one of another system; return that, what came over, and what to print.
 
-    Pictures that are fetched are put into `pictures`. Raises BuildError and OSError.
+    Raises BuildError and OSError.
     """
     # They take half a second, as they import Pelican.
-    from site_build.importers import detect, plan, report  # noqa: PLC0415
+    from site_build.importers import plan, report  # noqa: PLC0415
     from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
 
     if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
             f"{folder} is within {source}, which stays as it is; choose another folder"
         )
-    try:
-        imported = detect.read_journal(source, arguments.system, trust=arguments.trust)
+    with TemporaryDirectory(prefix="fore-edge-pictures-") as pictures:
+        imported = read_journal(source, arguments.system, trust=arguments.trust)
         if arguments.fetch_pictures:
             agrees = partial(confirm, open_console(), is_agreed=arguments.yes)
-            asyncio.run(fetch_pictures(imported, pictures, agrees))
+            asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
         planned = plan.plan_journal(imported, _name(folder))
-    except UnreadableJournal as refusal:
-        raise BuildError(str(refusal)) from refusal
-    summary, left = plan.compare(imported, planned), list[str]()
-
-    def make_reports(digests: dict[str, str], kept: list[str]) -> dict[str, bytes]:
-        left.extend(kept)
-        return report.write_reports(imported, summary, digests, kept)
-
-    write_journal(folder, planned.files, make_reports)
-    more = len(summary.needing) - report.MOST
-    lines = [
-        *(f"needs you: {each}" for each in summary.needing[: report.MOST]),
-        *([f"and {more:,} more"] if more > 0 else []),
-        *(f"stays as you left it: {each}" for each in left[: report.MOST]),
-        *([f"{len(imported.members):,} members are in members.csv"] if imported.members else []),
-        *(
-            [f"{len(imported.comments):,} comments are in comments.json"]
-            if imported.comments
-            else []
-        ),
-        f"what was left out and changed: {folder / report.MARKDOWN}",
-    ]
-    return imported, summary, lines
+        summary = plan.compare(imported, planned)
+        make_reports = partial(report.write_reports, imported, summary)
+        kept = write_journal(folder, planned.files, make_reports)
+    lines = [f"{folder} is a journal, from {imported.system}: {report.describe(summary)}"]
+    for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
+        lines += [f"{what}: {each}" for each in names[: report.MOST]]
+        lines += [f"{what}: {len(names) - report.MOST:,} more"] if names[report.MOST :] else []
+    for found, file in ((imported.members, "members.csv"), (imported.comments, "comments.json")):
+        lines += (
+            [f"{len(found):,} {file.partition('.')[0]} are in {folder / file}"] if found else []
+        )
+    return imported, summary, [*lines, f"what was left out and changed: {folder / report.MARKDOWN}"]
 
 
 def _name(folder: Path) -> str:
@@ -139,7 +122,7 @@ def _name(folder: Path) -> str:
 
 
 def _start(folder: Path) -> list[str]:
-    """Write a journal of one's own; return the names of its files."""
+    """Write a journal of one's own; return what to print."""
     title = _name(folder)
     files = {
         "pelicanconf.py": fill_starter(
@@ -151,4 +134,4 @@ def _start(folder: Path) -> list[str]:
     now = write_instant(datetime.now(UTC))
     files |= {name: fill_starter(source, date=now) for name, source in _CONTENT.items()}
     write_journal(folder, files)
-    return list(files)
+    return [f"{folder} is a journal: {', '.join(files)}"]

@@ -44,18 +44,18 @@ def run(arguments: Arguments) -> int:
         signal.signal(number, lambda *_: sys.exit())
     os.environ.pop("PELICAN_SETTINGS", None)  # those of another journal
     with TemporaryDirectory(prefix="fore-edge-try-") as place:
-        temporary = Path(place, "journal", arguments.source.stem)
+        temporary = Path(place, arguments.source.stem or "journal")
         folder = (arguments.keep or temporary).absolute()
         if os.path.lexists(folder):
             raise BuildError(f"{folder} is there already; choose a new folder")
         try:
-            return _show(folder, Path(place), arguments)
+            return _show(folder, arguments)
         except OSError as error:
             what = error.filename or f"port {arguments.port}"
             raise BuildError(f"{what} cannot be used: {error.strerror}") from error
 
 
-def _show(folder: Path, place: Path, arguments: Arguments) -> int:
+def _show(folder: Path, arguments: Arguments) -> int:
     # Both take half a second to import, as they import Pelican.
     from site_build.importers.report import MOST, describe  # noqa: PLC0415
     from site_build.releases.release import BuildOptions, build  # noqa: PLC0415
@@ -63,7 +63,7 @@ def _show(folder: Path, place: Path, arguments: Arguments) -> int:
     console, places = open_console(), (Path("content"), Path("build"))
     with create_server(("127.0.0.1", arguments.port)) as free:
         origin = f"http://127.0.0.1:{free.getsockname()[1]}"
-    imported, summary, lines = import_journal(folder, arguments.source, arguments, place)
+    imported, summary, lines = import_journal(folder, arguments.source, arguments)
     os.chdir(folder)
     with Observer(console) as observer:
         now, jobs = datetime.now(UTC), count_processors()
@@ -91,7 +91,7 @@ def _show(folder: Path, place: Path, arguments: Arguments) -> int:
         )
         nothing = [f"nothing answers: {each}" for each in missing[:MOST]]
         end = f"it is at {origin}/ until you press Ctrl-C"
-        console.print("\n".join([describe(summary), *lines, *nothing, end]))
+        console.print("\n".join([describe(summary), *lines[1:], *nothing, end]))
         if not arguments.no_browser:
             webbrowser.open(origin)
         return edge.wait()

@@ -10,11 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from site_build.errors import BuildError
+
 SOURCE = "source:"
 """Begins a link to a text or a file of the old journal by its path below the root."""
 
 
-class UnreadableJournal(Exception):
+class UnreadableJournal(BuildError):  # noqa: N818 - it is named for what it is about
     """A journal that cannot be read as a whole; the message is a sentence that says what to do."""
 
 

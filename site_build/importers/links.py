@@ -65,33 +65,31 @@ class Links(NamedTuple):
         """Return what a link leads to and its fragment; None where it meets nothing.
 
         `base` is the path of the text that has it, below the root, and `address` where it stood.
-        Raises LookupError for a link that leads elsewhere, and has to stay as it is.
+        A link out of the journal leads to itself.
         """
         try:
             parts = urlsplit(unescape(_ESCAPED.sub(r"\1", link.strip())))
         except ValueError:
-            raise LookupError(link) from None
+            return link, ""
         path, is_source = unquote(parts.path), parts.scheme == SOURCE[:-1]
-        is_own = parts.netloc.removeprefix("www.").lower() == self.host and self.host
-        is_elsewhere = (parts.scheme or parts.netloc) and not (is_source or is_own)
-        if is_elsewhere or not (path or parts.query):
-            raise LookupError(link)
-        below = unquote(urljoin(f"/{base}", parts.path))
+        is_own = is_source or parts.netloc.removeprefix("www.").lower() == self.host != ""
+        if ((parts.scheme or parts.netloc) and not is_own) or not (path or parts.query):
+            return link, ""
         stood = unquote(urljoin(address, parts.path))
+        written = path if is_source else unquote(urljoin(f"/{base}", parts.path))
         # A query may be the address, as in `/?p=12`, or only say how old a file is.
-        names = [f"{stood}?{unquote(parts.query)}"] if parts.query else []
-        tables = [(self.addresses, each) for each in [*names, stood] if not is_source]
-        if not path.startswith("/") or is_source:
-            tables.insert(0, (self.sources, path if is_source else below))
-        else:
-            tables.append((self.sources, path))
-        found = (table.get(name_address(each)) for table, each in tables)
-        target = next((each for each in found if each is not None), None)
-        return None if target is None else (target, f"#{parts.fragment}" * bool(parts.fragment))
+        tables = [(self.addresses, f"{stood}?{unquote(parts.query)}"), (self.addresses, stood)]
+        # What is relative was most often written between files; what is not, for a browser.
+        tables.insert(0 if is_source or path[:1] != "/" else 2, (self.sources, written))
+        found = (table.get(name_address(each)) for table, each in tables[: 1 if is_source else 3])
+        target = next(filter(None, found), None)
+        return (target, f"#{parts.fragment}" * bool(parts.fragment)) if target else None
 
 
 def write_link(target: str, fragment: str, path: str) -> str:
-    """Return a link to a target of `Links` as the source file `path` writes it."""
+    """Return a link to what `Links` found as the source file `path` writes it."""
+    if re.match(r"#|//|[A-Za-z][\w+.-]*:", target):
+        return target
     relative = target if target[:1] == "/" else posixpath.relpath(target, posixpath.dirname(path))
     # Letters of other scripts stay readable, and a fragment may be encoded already.
     signs = (r"[\s%()<>\[\]{}\"'\\?#&*`|:]", relative), (r"[\s()<>\"'`|]", fragment)

@@ -52,7 +52,10 @@ def write_reports(
         lines += ["", f"## {heading}"] if groups else []
         for (what, fix), found in sorted(groups.items()):
             lines += ["", f"{what[:1].upper()}{what[1:]} ({len(found):,}); {fix}:", ""]
-            lines += [f"- {locate(each)}{each.what}" for each in found[:MOST]]
+            places = (
+                f"`{e.source}{f':{e.line}' if e.line else ''}`: " if e.source else "" for e in found
+            )
+            lines += [f"- {place}{e.what}" for place, e in zip(places, found[:MOST], strict=False)]
             lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if len(found) > MOST else []
     for heading, names in (
         ("Addresses that nothing answers", summary.missing),
@@ -63,9 +66,3 @@ def write_reports(
         MARKDOWN: ("\n".join(lines) + "\n").encode(),
         REPORT: json.dumps(data, ensure_ascii=False, indent=1).encode(),
     }
-
-
-def locate(finding: Finding) -> str:
-    """Return the beginning of a line about a finding: its file and line."""
-    place = f"{finding.source}:{finding.line}" if finding.line else finding.source
-    return f"`{place}`: " if place else ""

@@ -3,8 +3,8 @@
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
@@ -27,15 +27,15 @@ def write_journal(
     folder: Path,
     files: Mapping[str, bytes | Path],
     report: Callable[[dict[str, str], list[str]], Mapping[str, bytes]] | None = None,
-) -> None:
+) -> list[str]:
     """Write files by their paths below a folder, all or, if the folder is new, none of them.
 
     In the folder of an earlier import, only files are replaced that still are as it wrote them:
-    what a person changed or removed stays so. `report` makes further files of the digests to
-    remember and of the paths of what was left as it is. Raises BuildError and OSError.
+    what a person changed or removed stays so, and its path is returned. `report` makes further
+    files of the digests to remember and of those paths. Raises BuildError and OSError.
     """
     known = _read_digests(folder) if report else {}
-    names = list(files if not report else dict.fromkeys(name.split("/")[0] for name in files))
+    names = dict.fromkeys(name.split("/")[0] for name in files) if report else files
     if not known and (taken := [name for name in names if os.path.lexists(folder / name)]):
         raise BuildError(
             f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
@@ -44,41 +44,34 @@ def write_journal(
     # Beside the folder, so that it can be renamed; of one that was killed, only this is left.
     with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
         home = Path(made, "journal")
-        digests, placed, kept = dict[str, str](), list[str](), list[str]()
         for name, content in files.items():
             _write(home / name, content)
-            digests[name] = _digest(home / name)
-            now = _digest(folder / name)
-            if now in {known.get(name, ""), digests[name]} and (now or name not in known):
-                placed.append(name)
-            else:
-                kept.append(name)
-                digests[name] = known.get(name, "")
-        for name, content in (report(digests, kept) if report else {}).items():
+        digests = {name: _digest(home / name) for name in files}
+        now = {name: _digest(folder / name) for name in {**files, **known}}
+        # A digest is empty where there is no file, which is as it was only of a new one.
+        kept = [name for name in files if now[name] not in {known.get(name, ""), digests[name]}]
+        digests |= {name: known.get(name, "") for name in kept}
+        reports = report(digests, kept) if report else {}
+        for name, content in reports.items():
             _write(home / name, content)
-            placed.append(name)
         if not os.path.lexists(folder):
             home.rename(folder)
-            return
-        for name in placed:
+            return kept
+        for name in [*(name for name in files if name not in kept), *reports]:
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (home / name).replace(folder / name)
         for name in known.keys() - files.keys():
-            if _digest(folder / name) == known[name]:
+            if now[name] == known[name]:
                 (folder / name).unlink(missing_ok=True)
+    return kept
 
 
 def _read_digests(folder: Path) -> dict[str, str]:
     """Return the digests that the last import into a folder noted; none where there was none."""
-    try:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         said = json.loads((folder / REPORT).read_bytes())
         return {str(name): str(digest) for name, digest in said["digests"].items()}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BuildError(
-            f"{folder / REPORT} cannot be read ({error}); choose another folder"
-        ) from error
+    return {}
 
 
 def _digest(path: Path) -> str:
@@ -91,9 +84,6 @@ def _digest(path: Path) -> str:
 
 def _write(path: Path, content: bytes | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, Path):
-        shutil.copyfile(content, path)
-        return
-    mode = 0o600 if path.name in _PRIVATE else 0o666
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
-        file.write(content)
+    path.touch(0o600 if path.name in _PRIVATE else 0o666)
+    with path.open("wb") as file:
+        file.write(content if isinstance(content, bytes) else content.read_bytes())

@@ -1,0 +1,87 @@
+"""Chooses the settings of a journal that comes from another system, with its addresses."""
+
+import re
+from collections import Counter
+from datetime import datetime
+from typing import Any, Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from site_build import default_settings
+from site_build.addresses import SourceRules, name_file
+from site_build.errors import BuildError
+from site_build.importers.imported import Imported, Text
+from site_build.pelican_plugin.settings import DEFAULTS, prepare_settings, read_dialect
+from site_build.text import make_slug
+
+_OURS: Final = frozenset(
+    {f"{kind}_{what}" for kind in ("ARTICLE", "PAGE", "STATIC") for what in ("PATHS", "EXCLUDES")}
+    | {"PATH", "OUTPUT_PATH", "EXTRA_PATH_METADATA", "FILENAME_METADATA", "SLUGIFY_SOURCE"}
+)
+"""Settings of Pelican that say where its files were: they are elsewhere now."""
+_FEWEST: Final = 0.25
+"""The share of the texts that a form of addresses has to reach."""
+_LAST_YEAR: Final = 9999
+
+
+def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], SourceRules]:
+    """Return the settings that differ from the house's, and what all mean for source files.
+
+    What the build refuses is left out with a finding. `name` is that of a journal without one.
+    """
+    settings: dict[str, Any] = {
+        "SITENAME": imported.title or name,
+        "SITESUBTITLE": imported.description,
+        "AUTHOR": imported.author or imported.title or name,
+        "DEFAULT_LANG": re.split("[.@]", imported.lang)[0].replace("_", "-"),
+        "TIMEZONE": imported.timezone,
+        **{key: value for key, value in imported.settings.items() if key not in _OURS},
+    }
+    known = settings["TIMEZONE"] in available_timezones()
+    zone = ZoneInfo(settings["TIMEZONE"] if known else "UTC")
+    for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
+        form = find_form([text for text in imported.texts if text.kind == kind], zone)
+        if form and f"{prefix}_URL" not in settings:
+            settings |= {f"{prefix}_URL": form, f"{prefix}_SAVE_AS": name_file(form)}
+    settings = {key: value for key, value in settings.items() if value not in ("", None)}
+    house = {key: value for key, value in vars(default_settings).items() if key.isupper()}
+    while True:
+        try:
+            return settings, read_dialect(prepare_settings({**DEFAULTS, **house, **settings})).rules
+        except BuildError as refusal:
+            # It names one setting; the address and the file of a page go together.
+            said = str(refusal).partition(": ")[2]
+            prefix = re.sub("_(URL|SAVE_AS)$", "", said.partition(" ")[0])
+            refused = settings.keys() & {prefix, f"{prefix}_URL", f"{prefix}_SAVE_AS"}
+            if not refused:
+                raise
+            imported.find("", 0, f"the setting {said}", "write it into pelicanconf.py as it fits")
+            settings = {key: value for key, value in settings.items() if key not in refused}
+
+
+def find_form(texts: list[Text], zone: ZoneInfo) -> str:
+    """Return the form of addresses that most texts share; empty where few do."""
+    forms = Counter(_read_form(text, zone) for text in texts if text.address)
+    form, count = next(iter(forms.most_common(1)), ("", 0))
+    return form if count >= _FEWEST * len(texts) else ""
+
+
+def _read_form(text: Text, zone: ZoneInfo) -> str:
+    """Return the form of a text's address, such as `{date:%Y}/{slug}.html`."""
+    *folders, last = re.sub("[?{}].*", "", text.address).strip("/").split("/")
+    moment = localize(text.date, zone)
+    names = {f"{{date:%{sign}}}": f"{moment:%{sign}}" for sign in "Ymd"} if moment else {}
+    names |= {"{category}": make_slug(text.category)}
+    for at, folder in enumerate(folders):
+        # Each stands in an address once, and a month before its day.
+        if name := next((name for name, value in names.items() if value == folder), ""):
+            del names[name]
+            folders[at] = name
+    return "/".join([*folders, f"{{slug}}{'.html' if last.endswith('.html') else '/'}"])
+
+
+def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:
+    """Return an instant as the clock of the journal shows it; None for none and for a zero."""
+    if moment is None or moment.year in {1, _LAST_YEAR}:
+        return None
+    moment = moment.astimezone(zone) if moment.tzinfo else moment
+    return moment.replace(tzinfo=None, microsecond=0)
