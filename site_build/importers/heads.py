@@ -1,0 +1,159 @@
+"""The front matter of other systems' texts: YAML, TOML or JSON above a body."""
+
+import json
+import re
+import tomllib
+from collections.abc import Callable
+from datetime import datetime, time
+from itertools import accumulate
+from typing import Any
+
+import yaml
+
+from site_build.content.dates import read_moment
+
+_HEAD = re.compile(
+    r"""\s*(?:(?P<mark>---|\+\+\+|;;;)(?P<form>json|toml|yaml|)[ \t]*\n|(?=\{\s*"))(?P<text>.*?)"""
+    r"(?(mark)^(?:(?P=mark)|\.\.\.)|(?<=\n\}))[ \t]*(?:\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""With marks around it, or JSON that ends with a bracket at the left."""
+_UNCLOSED = re.compile(r"\s*(?:---|\+\+\+)[ \t]*\n[\w-]+[ \t]*[:=]|\s*\{\s*\"[\w-]+\"\s*:")
+_UNPRINTABLE = re.compile(
+    "[^\t\n\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_ENTRY = re.compile(r"""(\s*(?:- )?[\w-]+:[ ]+)(["'](?![^"']*\S["']\s)|)(.*?)\2\s*$""")
+_LONGEST, _MENDED = 200_000, 30
+_HEAVIEST, _ALIAS = 40, 3
+"""Levels of a YAML text, and how many an alias counts for."""
+_YAML = "tag:yaml.org,2002:"
+
+
+class HeadError(Exception):
+    """A head that cannot be read; the message is a sentence with the line."""
+
+    def __init__(self, line: int, why: str) -> None:
+        """Keep the line, from 1, as `line`."""
+        super().__init__(f"the head cannot be read in line {line}: {why}")
+        self.line = line
+
+
+class _Loader(yaml.CSafeLoader):
+    """Reads plain values as text, but for `true`, `false`, `null` and nothing."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 - the name is PyYAML's
+        first: [(_YAML + name, re.compile(pattern))]
+        for name, pattern, signs in (
+            ("bool", "(?i:true|false)$", "tTfF"),
+            ("null", "(?:null|Null|NULL|~|)$", ["~", "n", "N", ""]),
+            ("merge", "<<$", "<"),
+        )
+        for first in signs
+    }
+    yaml_constructors = {  # noqa: RUF012
+        **{
+            _YAML + n: yaml.CSafeLoader.yaml_constructors[_YAML + n] for n in ("map", "seq", "null")
+        },
+        _YAML + "bool": lambda _loader, node: str(node.value).lower() == "true",
+        # Text, and what Ruby and others tag.
+        None: lambda _loader, node: node.value if isinstance(node, yaml.ScalarNode) else None,
+    }
+
+
+def split_head(text: str) -> tuple[dict[str, Any], str, int]:
+    """Return a text's head, its body, and the line at which the body begins, from 1.
+
+    Numbers and dates of YAML are text, as written; dates of TOML are text that `read_date` reads.
+    A text without a head has an empty one. Raises HeadError.
+    """
+    found = _HEAD.match(text)
+    if not found and _UNCLOSED.match(text):
+        raise HeadError(1, "it has no end; write its first line again below it")
+    line = text.count("\n", 0, found.start("text")) + 1 if found else 1
+    read = _READERS[(found["mark"] or "{") + (found["form"] or "")] if found else None
+    head = (read(found["text"], line) or {}) if found and read else None
+    if not found or not isinstance(head, dict):  # no head, or a text that begins with a rule
+        return {}, text, 1
+    end = found.end()
+    return {str(key): head[key] for key in head}, text[end:], text.count("\n", 0, end) + 1
+
+
+def read_yaml(text: str, first_line: int = 1, mended: int = 0) -> Any:
+    """Return what a text in YAML holds, with numbers and dates as text. Raises HeadError.
+
+    A value that YAML misreads, such as a title with a colon, is read as if it were in quotes.
+    `mended` counts those.
+    """
+    if len(text) > _LONGEST:
+        raise HeadError(first_line, f"it has more than {_LONGEST} characters; shorten it")
+    text = _UNPRINTABLE.sub("", text.expandtabs(4))
+    try:
+        # What fills the memory or the stack is refused before anything is composed.
+        burden = accumulate(
+            isinstance(event, yaml.CollectionStartEvent)
+            - isinstance(event, yaml.CollectionEndEvent)
+            + isinstance(event, yaml.AliasEvent) * _ALIAS
+            for event in yaml.parse(text, Loader=yaml.CSafeLoader)
+        )
+        if any(each > _HEAVIEST for each in burden):
+            raise HeadError(first_line, "it is too deep or has many aliases; write values out")
+        return yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except yaml.MarkedYAMLError as fault:
+        # What is left open is missed below; its context names the line that opens it.
+        opened = re.search("quoted|flow|simple key", fault.context or "")
+        mark = fault.context_mark if opened else fault.problem_mark
+        lines, at = text.split("\n"), mark.line if mark else 0
+        entry = _ENTRY.match(lines[at])
+        if not entry or mended == _MENDED:
+            raise HeadError(first_line + at, f"{fault.problem}; quote the value") from fault
+        lines[at] = entry[1] + json.dumps(entry[3], ensure_ascii=False)
+        return read_yaml("\n".join(lines), first_line, mended + 1)
+
+
+def read_toml(text: str, first_line: int = 1) -> dict[str, Any]:
+    """Return what a text in TOML holds, with dates as text. Raises HeadError."""
+    values = _decode(tomllib.loads, text, first_line)
+    return dict(json.loads(json.dumps(values, default=str)))
+
+
+def read_json(text: str, first_line: int = 1) -> Any:
+    """Return what a text in JSON holds, which may lack its outer brackets. Raises HeadError."""
+    whole = text if text.lstrip().startswith("{") else f"{{{text.rstrip().rstrip(',')}}}"
+    return _decode(json.loads, whole, first_line)
+
+
+_READERS: dict[str, Callable[[str, int], Any]] = {
+    **dict.fromkeys(("---", "---yaml"), read_yaml),
+    **dict.fromkeys(("+++", "---toml"), read_toml),
+    **dict.fromkeys(("{", ";;;", "---json"), read_json),
+}
+
+
+def read_tags(value: object, separator: str | None = ",") -> list[str]:
+    """Return the names that a list or a text holds, each once; None separates at blanks."""
+    parts = value if isinstance(value, list) else str(value or "").split(separator)
+    names = (str(part).strip(" \t\n\"'[]").lstrip("#") for part in parts if part is not None)
+    return list(dict.fromkeys(name for name in names if name))
+
+
+def read_flag(value: object) -> bool:
+    """Return whether a value says yes, as text or as a boolean."""
+    return str(value).strip().lower() in {"true", "yes", "on", "y", "1"}
+
+
+def read_date(value: object) -> datetime | None:
+    """Return the instant that a value says, naive without a zone, or None if it says none."""
+    try:
+        moment = read_moment(str(value))
+    except ValueError:
+        return None
+    return moment if isinstance(moment, datetime) else datetime.combine(moment, time())
+
+
+def _decode(read: Callable[[str], Any], text: str, first_line: int) -> Any:
+    try:
+        return read(text)
+    except (ValueError, RecursionError) as fault:
+        within = re.search(r"line (\d+)", str(fault))
+        line = first_line - 1 + int(within[1]) if within else first_line
+        raise HeadError(line, re.split(r": line| \(at", str(fault))[0]) from fault

@@ -1,0 +1,383 @@
+"""Folders of Markdown: of Obsidian, Astro, Eleventy, Zola, Next.js, or of no system."""
+
+import json
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from site_build.importers.imported import Imported, Text, UnreadableJournal
+from site_build.importers.markdown_folder import read_markdown_folder
+from tests.shared_material import SHARED
+
+SITES = SHARED / "sites"
+
+
+def read(root: Path, files: dict[str, str | bytes]) -> tuple[Imported, dict[str, Text]]:
+    """Write files, read the folder, and return it with its texts by source."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    journal = read_markdown_folder(root)
+    return journal, {text.source: text for text in journal.texts}
+
+
+def convert(root: Path, body: str, name: str = "note.md", **files: str) -> tuple[str, list[str]]:
+    """Return what becomes of a body, and the sentences about it with their lines."""
+    journal, texts = read(root, {name: body, **files})
+    found = [f"{each.line}: {each.what}" for each in journal.findings if each.source == name]
+    return texts[name].body, found
+
+
+def test_a_plain_folder(tmp_path: Path) -> None:
+    """Titles come from head, heading or name, dates from head or name, tags from folders."""
+    journal, texts = read(
+        tmp_path,
+        {
+            "vim/quit.md": "# Quit `vim` now\n\nText.\n\n```\n# no heading\n```\n",
+            "posts/2024-01-05-a-walk.md": "We walked.\n",
+            "2023/11/02/rain.md": "---\ntitle: Rain\ntags: [wet]\n---\n# Rain\n\nIt rains.\n",
+            "log/x.md": "---\nTitle: X\ncreated: 2020-02-03 04:05\ndraft: true\n---\nX.\n",
+            "README.md": "# My notes\n\nWelcome.\n",
+            "LICENSE.md": "MIT\n",
+            "empty.md": "\n",
+            "broken.md": "---\ntitle: A\nText\n",
+        },
+    )
+    assert journal.system == "Markdown"
+    quit_, walk, rain, x = (
+        texts[name]
+        for name in (
+            "vim/quit.md",
+            "posts/2024-01-05-a-walk.md",
+            "2023/11/02/rain.md",
+            "log/x.md",
+        )
+    )
+    assert (quit_.title, quit_.tags) == ("Quit vim now", ["vim"])
+    assert "Quit" not in quit_.body
+    assert "# no heading" in quit_.body
+    assert (walk.title, str(walk.date)[:10], walk.tags) == ("A walk", "2024-01-05", [])
+    assert (rain.title, str(rain.date)[:10], rain.tags) == ("Rain", "2023-11-02", ["wet"])
+    assert "# Rain" not in rain.body
+    assert (x.date, x.status) == (datetime(2020, 2, 3, 4, 5), "draft")  # noqa: DTZ001
+    assert texts["README.md"].kind == "page"
+    left_out = {each.source for each in journal.findings if each.kind == "left out"}
+    assert left_out == {"LICENSE.md", "empty.md", "broken.md"}
+
+
+def test_dates_of_git(tmp_path: Path) -> None:
+    """A note without a date has the one of its first commit; no program that settings name runs."""
+    read(tmp_path, {"a b/é.md": "# One\n\nText.\n"})
+    ran = tmp_path / "ran"
+    program = tmp_path / "program.sh"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    program.chmod(0o755)
+    git = ["git", "-c", "user.name=A", "-c", "user.email=a@example.com", "-c", "commit.gpgsign=no"]
+    for words in (
+        ["init", "-q"],
+        ["add", "a b"],
+        ["commit", "-qm", "One", "--date", "2019-05-06T07:08:09+02:00"],
+        ["config", "log.showSignature", "true"],
+        ["config", "gpg.program", str(program)],
+        ["config", "core.fsmonitor", str(program)],
+        ["config", "core.pager", str(program)],
+        ["config", "diff.external", str(program)],
+    ):
+        subprocess.run([*git, *words], cwd=tmp_path, check=True)
+
+    _, texts = read(tmp_path, {"new.md": "New.\n"})
+
+    assert texts["a b/é.md"].date == datetime.fromisoformat("2019-05-06T07:08:09+02:00")
+    assert texts["new.md"].date is not None
+    assert texts["new.md"].date.year > 2024
+    assert not ran.exists()
+
+
+def test_encodings(tmp_path: Path) -> None:
+    """Byte order marks, UTF-16, Windows-1252 and its line ends are read."""
+    _, texts = read(
+        tmp_path,
+        {
+            "a.md": b"\xef\xbb\xbf---\r\ntitle: Bom\r\n---\r\nText\r\n",
+            "b.md": "# Größe\n\nText\n".encode("utf-16"),
+            "c.md": "# Größe\n\nText\n".encode("cp1252"),
+        },
+    )
+    assert [texts[name].title for name in ("a.md", "b.md", "c.md")] == ["Bom", "Größe", "Größe"]
+
+
+def test_notes_of_obsidian(tmp_path: Path) -> None:
+    """Links, embeds, callouts, marks, comments and ids of blocks become Markdown; code stays."""
+    body, found = convert(
+        tmp_path,
+        "See [[Other note]], [[sub/Deep|that]] and [[Other note#Big Idea]]; [[#Here]]. ^b1\n"
+        "\n"
+        "![[pic.png|300]] ![[Other note]] %%secret%% ==marked== [[Nowhere]]\n"
+        "![Alt](pic.png) [x](https://example.com/pic.png)\n"
+        "\n"
+        "> [!faq]- Why [[Other note|so]]?\n"
+        "> Because.\n"
+        "\n"
+        "> [!quote]\n"
+        "> Words.\n"
+        "\n"
+        "| a | b |\n|---|---|\n| [[Other note\\|o]] | c |\n"
+        "\n"
+        "`[[Other note]]` and $a [[Other note]] b$ #tag\n"
+        "\n"
+        "```js {3} title=x\n[[Other note]] ==x== %%y%%\n```\n",
+        **{
+            ".obsidian/app.json": "{}",
+            "Other note.md": "Other.",
+            "a/sub/Deep.md": "Deep.",
+            "files/pic.png": "x",
+            "unused.png": "x",
+        },
+    )
+    assert body == (
+        "See [Other note](source:Other%20note.md), [that](source:a/sub/Deep.md) and "
+        "[Other note](source:Other%20note.md#big-idea); [Here](#here).\n"
+        "\n"
+        "![](source:files/pic.png){width=300} [Other note](source:Other%20note.md)  "
+        "<mark>marked</mark> Nowhere\n"
+        "![Alt](source:files/pic.png) [x](https://example.com/pic.png)\n"
+        "\n"
+        "> [!IMPORTANT]\n> **Why [so](source:Other%20note.md)?**\n> \n> Because.\n"
+        "\n"
+        "\n> Words.\n"
+        "\n"
+        "| a | b |\n|---|---|\n| [o](source:Other%20note.md) | c |\n"
+        "\n"
+        "`[[Other note]]` and $a [[Other note]] b$ #tag\n"
+        "\n"
+        "```js\n[[Other note]] ==x== %%y%%\n```\n"
+    )
+    assert found == ["3: nothing has the name Nowhere"]
+    assert set(read_markdown_folder(tmp_path).files) == {"files/pic.png"}
+
+
+def test_components_of_mdx(tmp_path: Path) -> None:
+    """Components leave words, pictures and links; what a program would compute is named by line."""
+    body, found = convert(
+        tmp_path,
+        "---\ntitle: T\ndate: 2024-01-01\n---\n"
+        "import pic from '../assets/pic.png'\n"
+        "import { Box } from '@/components'\n"
+        "\n"
+        "<Box kind='a' title=\"It's here\" style={{ a: { b: 1 } }}>\n"
+        "Inner **text**, {count} {/* note */}{' '}x.\n"
+        "</Box>\n"
+        "\n"
+        '<Image src={pic} alt="A pic" /> <Image src="@/assets/two.png" alt="Two" />\n'
+        '<YouTube id="abc" />\n'
+        "<Chart data={[{ a: 1 }]}\n  onClick={() => go()} />\n"
+        '<span style={{ color: "red" }} title="t">red</span>\n'
+        "\n"
+        "`<Box>` and `{x}`; $\\frac{a}{b}$\n"
+        "\n"
+        "```jsx {2} eval\nimport x from 'y'\n<Box>{x}</Box>\n```\n",
+        "src/content/blog/t.mdx",
+        **{"astro.config.mjs": ""},
+    )
+    assert body == (
+        "\n"
+        "**It's here**\n\n"
+        "Inner **text**,   x.\n\n\n"
+        "![A pic](../assets/pic.png) ![Two](source:src/assets/two.png)\n"
+        "[YouTube](https://www.youtube.com/watch?v=abc)\n"
+        "\n"
+        '<span title="t">red</span>\n'
+        "\n"
+        "`<Box>` and `{x}`; $\\frac{a}{b}$\n"
+        "\n"
+        "```jsx\nimport x from 'y'\n<Box>{x}</Box>\n```\n"
+    )
+    assert found == [
+        "8: the component Box is not known",
+        "9: the expression {count} is not known",
+        "13: the component YouTube is not known",
+        "14: the component Chart is not known",
+    ]
+
+
+def test_shortcodes(tmp_path: Path) -> None:
+    """Shortcodes and filters of Zola and Eleventy become what a reader can use, or are named."""
+    body, found = convert(
+        tmp_path,
+        "+++\ntitle = 'T'\ndate = 2024-01-01\n+++\n"
+        "[a](@/blog/b.md#c) {{ youtube(id='xyz') }} {% quote(author='me') %}Words{% end %}\n"
+        "[i]({{ '/img/a.png' | url }}) {% image '/img/b.png', 'B' %}{{ page.title }}\n",
+        "content/blog/t.md",
+        **{"content/_index.md": "+++\n+++\n", "zola.toml": 'base_url = "https://x.example/"\n'},
+    )
+    assert body == (
+        "[a](source:content/blog/b.md#c) [youtube](https://www.youtube.com/watch?v=xyz) Words\n"
+        "[i](/img/a.png) ![](/img/b.png)\n"
+    )
+    assert found == [
+        "5: the component youtube is not known",
+        "5: the component quote is not known",
+        "6: the component page is not known",
+    ]
+
+
+HEAD = "---\ntitle: A Title\ndate: 2024-03-04\n{}---\nText.\n"
+
+
+@pytest.mark.parametrize(
+    ("system", "mark", "source", "more", "address"),
+    [
+        ("Astro", "astro.config.mjs", "src/content/blog/My Post.md", "", "/blog/my-post/"),
+        ("Astro", "astro.config.mjs", "src/content/blog/a/index.mdx", "", "/blog/a/"),
+        ("Astro", "astro.config.mjs", "src/pages/blog/a.md", "", "/blog/a/"),
+        (
+            "Astro",
+            "astro.config.ts",
+            "src/data/blog/_old/a.md",
+            "pubDatetime: 2024-03-04\n",
+            "/posts/a/",
+        ),
+        ("Astro", "astro.config.ts", "src/content/blog/a.md", "slug: b/c\n", "/blog/b/c/"),
+        ("Eleventy", ".eleventy.js", "posts/2024-03-04-a.md", "", "/posts/2024-03-04-a/"),
+        ("Eleventy", "eleventy.config.js", "content/blog/a.md", "", "/blog/a/"),
+        (
+            "Eleventy",
+            ".eleventy.js",
+            "src/posts/2024-03-04-a.md",
+            "permalink: '/w/{{ page.date | date: \"%Y/%m/%d\" }}/{{ page.fileSlug }}/index.html'\n",
+            "/w/2024/03/04/a/",
+        ),
+        (
+            "Eleventy",
+            ".eleventy.js",
+            "src/a.md",
+            "permalink: '{{ title | slugify }}.html'\n",
+            "/a-title.html",
+        ),
+        ("Eleventy", ".eleventy.js", "src/a.md", "permalink: '{{ strange }}/'\n", ""),
+        ("Zola", "content/_index.md", "content/blog/2024-03-04_A b.md", "", "/blog/a-b/"),
+        ("Zola", "content/_index.md", "content/blog/a.fr.md", "", "/fr/blog/a/"),
+        ("Zola", "content/_index.md", "content/blog/a.md", "path: x/y\n", "/x/y"),
+        ("Next.js", "next.config.js", "public/a/index.md", "", "/a/"),
+        ("Next.js", "next.config.js", "data/blog/a.mdx", "", "/blog/a/"),
+        ("Next.js", "next.config.mjs", "_posts/a.md", "", "/posts/a/"),
+        ("Next.js", "next.config.mjs", "src/app/(site)/blog/a/page.mdx", "", "/blog/a/"),
+        ("Gatsby", "gatsby-config.js", "content/blog/a/index.md", "", "/a/"),
+        ("Docusaurus", "docusaurus.config.js", "blog/2024-03-04-a.md", "", "/blog/2024/03/04/a/"),
+        ("Hexo", "source/_posts/x.md", "source/_posts/a.md", "", "/2024/03/04/a/"),
+        ("VitePress", "docs/.vitepress/config.js", "docs/posts/a.md", "", "/posts/a.html"),
+        ("Quartz", "quartz.config.ts", "content/My Notes/A b.md", "", "/My-Notes/A-b"),
+        ("Obsidian", ".obsidian/app.json", "a/b.md", "", ""),
+        ("Markdown", "x.txt", "a/b.md", "", ""),
+    ],
+)
+def test_addresses(  # noqa: PLR0913, PLR0917 - a row of the table
+    tmp_path: Path, system: str, mark: str, source: str, more: str, address: str
+) -> None:
+    """Each system's rule gives the old address of a text, or none where it cannot be known."""
+    journal, texts = read(tmp_path, {mark: "", source: HEAD.format(more)})
+    assert (journal.system, texts[source].address) == (system, address)
+    assert texts[source].kind == "post"
+
+
+def test_settings(tmp_path: Path) -> None:
+    """Names of the journal and its redirects are read from settings as they are written."""
+    journal, texts = read(
+        tmp_path,
+        {
+            "next.config.js": "module.exports = { redirects: [\n"
+            "  { source: '/older', destination: '/blog/a', permanent: true },\n"
+            "  { source: '/away', destination: 'https://example.com/' } ] }\n",
+            "public/_redirects": "/old/ /blog/a/ 301\n",
+            "data/siteMetadata.js": "const siteMetadata = {\n  title: 'Next & me',\n"
+            "  author: 'Ann',\n  siteUrl: 'https://ann.example',\n  language: 'en-us',\n}\n",
+            "data/blog/a.mdx": HEAD.format("tags: [Two Words]\nsummary: S\n"),
+            "data/authors/default.md": "---\nname: Ann\n---\nI am.\n",
+            "README.md": "# Template\n\nRun npm.\n",
+        },
+    )
+    assert journal.redirects["/older"] == journal.redirects["/old/"] == "source:data/blog/a.mdx"
+    assert [each.what for each in journal.findings if not each.source] == [
+        "the redirect from /away to https://example.com/ is not kept"
+    ]
+    assert (journal.title, journal.author) == ("Next & me", "Ann")
+    assert (journal.origin, journal.lang) == ("https://ann.example", "en-us")
+    assert journal.redirects["/tags/two-words/"] == "tag:Two Words"
+    assert journal.redirects["/feed.xml"] == "feed:"
+    assert texts["data/blog/a.mdx"].description == "S"
+    assert texts["data/authors/default.md"].kind == "page"
+    assert "README.md" not in texts
+
+
+def test_media(tmp_path: Path) -> None:
+    """Pictures that texts name stand at their old paths; code and what nobody names stay away."""
+    journal, _ = read(
+        tmp_path,
+        {
+            "astro.config.mjs": "",
+            "public/img/a b.png": "x",
+            "public/script.js": "x",
+            "src/assets/unused.png": "x",
+            "src/assets/hero.jpg": "x",
+            "src/content/blog/a.md": HEAD.format("heroImage: ../../assets/hero.jpg\n")
+            + "![](/img/a%20b.png) [s](/script.js)\n",
+        },
+    )
+    assert set(journal.files) == {"img/a b.png", "assets/hero.jpg"}
+    assert journal.file_sources["public/img/a b.png"] == "img/a b.png"
+    assert journal.texts[0].image == "../../assets/hero.jpg"
+
+
+def test_aliases(tmp_path: Path) -> None:
+    """Aliases of Obsidian are names, those of Zola are paths."""
+    head = HEAD.format("aliases: [Old name, /old/path/]\n")
+    _, texts = read(tmp_path / "one", {".obsidian/app.json": "", "a.md": head})
+    assert texts["a.md"].aliases == ["/old/path/"]
+    _, texts = read(tmp_path / "two", {"zola.toml": "", "content/a.md": head.replace(" name", "")})
+    assert texts["content/a.md"].aliases == ["/Old", "/old/path/"]
+
+
+def test_no_markdown(tmp_path: Path) -> None:
+    """A folder without texts is refused with a sentence."""
+    with pytest.raises(UnreadableJournal, match="has no Markdown; name the folder"):
+        read(tmp_path, {"a.txt": "A"})
+
+
+def test_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    """A text or picture that a link takes from elsewhere is not read."""
+    read(tmp_path / "other", {"secret.md": "# Secret\n", "x.md": "X"})
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link.md").symlink_to(tmp_path / "other" / "secret.md")
+    _, texts = read(root, {"a.md": "# A\n\nText\n"})
+    assert set(texts) == {"a.md"}
+
+
+@pytest.mark.skipif(not SITES.exists(), reason="needs the shared sites")
+@pytest.mark.size("test")
+@pytest.mark.parametrize("site", ["folder-til", "next-overreacted"])
+def test_real_folders(site: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """All texts of a real folder come with titles and dates, and stand where they stood."""
+    expected = json.loads((SITES / site / "expected.json").read_text())
+    journal = read_markdown_folder(SITES / site / "source")
+    addresses = {text.address for text in journal.texts if text.status == "published"}
+    met = len(addresses & set(expected["urls"]))
+    with capsys.disabled():
+        print(f"{site}: {len(journal.texts)} of {expected['posts']} texts, ", end="")  # noqa: T201
+        print(f"{met} of {len(expected['urls'])} addresses")  # noqa: T201
+    assert len(journal.texts) == expected["posts"]
+    assert met == len(expected["urls"])
+    texts = {text.source: text for text in journal.texts}
+    for item in expected["items"]:
+        text = texts[item["source"]]
+        assert text.title == item["title"].replace("`", "")
+        assert item.get("date", str(text.date)[:10]) == str(text.date)[:10]
+        assert {item["category"]} <= set(text.tags) if "category" in item else True
+    for old, new in expected.get("aliases", []):
+        assert texts[journal.redirects[old].removeprefix("source:")].address == new
+    assert all(
+        text.date and text.date.astimezone(UTC) < datetime.now(UTC) for text in journal.texts
+    )
