@@ -42,17 +42,18 @@ def run(arguments: Arguments) -> int:
     """Show the journal until a signal ends it, which is a success. Raises BuildError."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
-    os.environ.pop("PELICAN_SETTINGS", None)  # those of another journal
     with TemporaryDirectory(prefix="fore-edge-try-") as place:
         temporary = Path(place, arguments.source.stem or "journal")
         folder = (arguments.keep or temporary).absolute()
         if os.path.lexists(folder):
             raise BuildError(f"{folder} is there already; choose a new folder")
+        # Before they are there, since modules of the import ask which settings are the journal's.
+        os.environ["PELICAN_SETTINGS"] = str(folder / "pelicanconf.py")
         try:
             return _show(folder, arguments)
         except OSError as error:
             what = error.filename or f"port {arguments.port}"
-            raise BuildError(f"{what} cannot be used: {error.strerror}") from error
+            raise BuildError(f"{what} cannot be used: {os.strerror(error.errno or 0)}") from error
 
 
 def _show(folder: Path, arguments: Arguments) -> int:
