@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from click import Argument, Choice, Option
 
@@ -15,12 +15,10 @@ from site_build.cli import run as run_command
 from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
+from site_build.importers.imported import Imported
+from site_build.importers.report import MARKDOWN, MOST, Summary, describe, write_reports
 from site_build.importers.writer import fill_starter, write_journal
 from site_build.text import write_instant
-
-if TYPE_CHECKING:
-    from site_build.importers.imported import Imported
-    from site_build.importers.plan import Summary
 
 _CONTENT = {
     "content/pages/about.md": "about.md",
@@ -84,14 +82,14 @@ def run(arguments: Arguments) -> int:
 
 def import_journal(
     folder: Path, source: Path, arguments: Arguments
-) -> tuple["Imported", "Summary", list[str]]:
+) -> tuple[Imported, Summary, list[str]]:
     """Make a journal of one of another system; return that, what came over, and what to print.
 
     Raises BuildError and OSError.
     """
-    # They take half a second, as they import Pelican.
-    from site_build.importers import plan, report  # noqa: PLC0415
+    # They take half a second, as they import Pelican and aiohttp.
     from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
+    from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
 
     if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
@@ -102,19 +100,19 @@ def import_journal(
         if arguments.fetch_pictures:
             agrees = partial(confirm, open_console(), is_agreed=arguments.yes)
             asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
-        planned = plan.plan_journal(imported, _name(folder))
-        summary = plan.compare(imported, planned)
-        make_reports = partial(report.write_reports, imported, summary)
+        planned = plan_journal(imported, _name(folder))
+        summary = compare(imported, planned)
+        make_reports = partial(write_reports, imported, summary)
         kept = write_journal(folder, planned.files, make_reports)
-    lines = [f"{folder} is a journal, from {imported.system}: {report.describe(summary)}"]
+    lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
-        lines += [f"{what}: {each}" for each in names[: report.MOST]]
-        lines += [f"{what}: {len(names) - report.MOST:,} more"] if names[report.MOST :] else []
+        lines += [f"{what}: {each}" for each in names[:MOST]]
+        lines += [f"{what}: {len(names) - MOST:,} more"] if names[MOST:] else []
     for found, file in ((imported.members, "members.csv"), (imported.comments, "comments.json")):
         lines += (
             [f"{len(found):,} {file.partition('.')[0]} are in {folder / file}"] if found else []
         )
-    return imported, summary, [*lines, f"what was left out and changed: {folder / report.MARKDOWN}"]
+    return imported, summary, [*lines, f"what was left out and changed: {folder / MARKDOWN}"]
 
 
 def _name(folder: Path) -> str:

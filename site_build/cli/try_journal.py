@@ -20,6 +20,7 @@ from edge_api.schema.commands import PATH, Arguments
 from site_build.cli.init import IMPORT, import_journal
 from site_build.cli.terminal import open_console
 from site_build.errors import BuildError
+from site_build.importers.report import MOST, describe
 from site_build.parallel import count_processors
 from site_build.progress import Observer
 
@@ -57,8 +58,7 @@ def run(arguments: Arguments) -> int:
 
 
 def _show(folder: Path, arguments: Arguments) -> int:
-    # Both take half a second to import, as they import Pelican.
-    from site_build.importers.report import MOST, describe  # noqa: PLC0415
+    # It takes half a second, as it imports Pelican.
     from site_build.releases.release import BuildOptions, build  # noqa: PLC0415
 
     console, places = open_console(), (Path("content"), Path("build"))

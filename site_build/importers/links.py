@@ -67,6 +67,10 @@ class Links(NamedTuple):
         `base` is the path of the text that has it, below the root, and `address` where it stood.
         A link out of the journal leads to itself.
         """
+        # The name of a text of an export may have a `#` of its own.
+        whole = unquote(link.removeprefix(SOURCE))
+        if link.startswith(SOURCE) and name_address(whole) in self.sources:
+            return self.sources[name_address(whole)], ""
         try:
             parts = urlsplit(unescape(_ESCAPED.sub(r"\1", link.strip())))
         except ValueError:

@@ -12,9 +12,9 @@ import re
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from unicodedata import normalize
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
@@ -27,19 +27,26 @@ from site_build.addresses import CONTACT, FEED, SUFFIXES, SourceRules, locate_fe
 from site_build.checks.facts import EDGE, is_of_edge, map_urls
 from site_build.checks.raw_markup import find_excess
 from site_build.content.document import LARGEST_FILE, read_document
-from site_build.content.front_matter import Alias, PageFrontMatter, Picture, PostFrontMatter, Slug
+from site_build.content.front_matter import (
+    LONGEST_DESCRIPTION,
+    Alias,
+    PageFrontMatter,
+    Picture,
+    PostFrontMatter,
+    Slug,
+)
 from site_build.content.sources import LONGEST_NAME
 from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
 from site_build.importers.links import Links, name_address, rewrite_links, write_link
+from site_build.importers.report import Summary
 from site_build.importers.settings import choose_settings, localize
 from site_build.importers.writer import fill_starter
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten, strip_control_characters
 
-_KEEPS_FOLDERS: Final = ("Pelican", "Markdown")
-"""How names of systems begin whose authors sort their texts into folders."""
 _SLUG_BYTES: Final = 180
+_LONGEST_EXCERPT: Final = 2_000
 _MOST_TRIES: Final = 10_000
 _RANKS: Final = ("published", "hidden", "draft")
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
@@ -47,23 +54,6 @@ _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
 )
 _QUICK: Final = 500_000
 """Bytes of a picture that is unpacked to see whether it can be: larger ones take too long."""
-
-
-class Summary(NamedTuple):
-    """What came over, of how much."""
-
-    posts: int
-    found: int
-    """Posts, those that were left out among them."""
-    drafts: int
-    pages: int
-    answered: int
-    addresses: int
-    """Old addresses of what was public."""
-    missing: list[str]
-    """Those that nothing answers."""
-    needing: list[str]
-    """Files of the old journal that were changed or left out."""
 
 
 @dataclass
@@ -106,19 +96,17 @@ def compare(imported: Imported, plan: Plan) -> Summary:
     old = {path for text in public for path in (text.address, *text.aliases) if path}
     old |= imported.redirects.keys()
     missing = sorted(path for path in old if not plan.answers(path))
-    drafts = sum(document.draft for _, document, _ in plan.texts)
-    posts = sum(text.kind == "post" for text in imported.texts)
-    findings = imported.findings
-    left_out = {each.source for each in findings if each.kind == "left out"}
+    left_out = {each.source for each in imported.findings if each.kind == "left out"}
+    posts = sum(text.kind == "post" for text, _, _ in plan.texts)
     return Summary(
         posts,
-        posts + len(left_out - {text.source for text in imported.texts}),
-        drafts,
-        len(imported.texts) - posts,
+        posts + len(left_out - {text.source for text, _, _ in plan.texts}),
+        sum(document.draft for _, document, _ in plan.texts),
+        len(plan.texts) - posts,
         len(old) - len(missing),
         len(old),
         missing,
-        sorted({each.source for each in findings if each.source}),
+        sorted({each.source for each in imported.findings if each.source}),
     )
 
 
@@ -135,14 +123,16 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
     dates = [localize(text.date, ZoneInfo(plan.rules.timezone)) for text in imported.texts]
     newest = max(filter(None, dates), default=datetime.now(UTC).replace(tzinfo=None, microsecond=0))
     others = map_urls((), (), plan.rules).others | EDGE
-    folders = [posixpath.dirname(f"/{text.source}") for text in imported.texts]
-    shared = posixpath.commonpath(folders).rstrip("/")  # says nothing of any text
+    # Folders that all texts share say nothing of one.
+    shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
     taken, used = set[tuple[str, str]](), Counter[str]()
     for text in sorted(imported.texts, key=lambda text: _RANKS.index(text.status)):
         head = _make_head(imported, plan.rules, text, newest)
-        keeps = imported.system.startswith(_KEEPS_FOLDERS)
-        below = posixpath.dirname(f"/{text.source}").removeprefix(shared) if keeps else ""
-        last = posixpath.basename(text.address.partition("?")[0].rstrip("/"))
+        folder = f"{text.kind}s"
+        if imported.system == "Pelican" or not text.address:
+            inner = posixpath.relpath(posixpath.dirname(f"/{text.source}"), shared)
+            folder = posixpath.normpath(f"{folder}/{re.sub(f'^{folder}(?=/|$)/?', '', inner)}")
+        last = "" if "?" in text.address else posixpath.basename(text.address.rstrip("/"))
         made = (make_slug(each) for each in (head["title"], PurePosixPath(text.source).stem))
         names = (re.sub(r"\.(html?|php|aspx?)$", "", last), text.slug, *made)
         slug = next(filter(_IS_SLUG, names), text.kind)
@@ -150,7 +140,7 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
             head["slug"] = slug.encode()[:_SLUG_BYTES].decode(errors="ignore") + ending
-            path = f"{text.kind}s{below}/{head['slug']}.md"
+            path = f"{folder}/{head['slug']}.md"
             document, _ = read_document(path, _write_head(head), plan.rules)
             address = document.address if document else ""
             own = {(text.kind, fold(head["slug"])), ("", fold(address))}
@@ -159,10 +149,13 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
                 taken |= own
                 plan.texts.append((text, document, head))
                 break
+        else:
+            imported.find(text.source, 0, "its head cannot be read", "shorten it", "left out")
         if ending:
             what = f"the slug `{slug}` is that of another text, or of a page of the journal itself"
-            fix = f"choose one in place of `{head['slug']}`, if you like"
-            imported.find(text.source, 0, what, fix)
+            imported.find(
+                text.source, 0, f"{what}; this has `{head['slug']}`", "change it if you like"
+            )
 
 
 def _make_head(
@@ -171,7 +164,8 @@ def _make_head(
     """Return the values of a head, without those that the build would refuse."""
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
-    title = " ".join(strip_control_characters(text.title).split())
+    title = " ".join(_clean(text.title).split())
+    description = _clean(text.description).strip()[:_LONGEST_EXCERPT]
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
         title = shorten(" ".join(words)) or "Untitled"
@@ -181,31 +175,30 @@ def _make_head(
         imported.find(text.source, 1, "it had no date; it got that of the newest post", "fix it")
     # The build would take more signs of Markdown than that for an attack.
     if excess := find_excess(text.body):
-        imported.find(
-            text.source, text.first_line, f"it is a draft: {excess[1]}", "publish it then"
-        )
+        what, line = f"it is a draft: {excess[1]}", text.first_line
+        imported.find(text.source, line, what, "publish it then")
     head: dict[str, Any] = {
         "title": title,
-        "slug": "",
+        "slug": "slug",
         "date": date,
         "updated": updated if updated and date and updated > date else None,
         "tags": [" ".join(tag.split()) for tag in text.tags],
-        "series": text.series if text.kind == "post" else "",
-        "category": text.category,
-        "author": text.author if text.author != rules.author else "",
+        "series": str(text.series) if text.kind == "post" else "",
+        "category": str(text.category),
+        "author": str(text.author) if text.author != rules.author else "",
         "lang": text.lang.replace("_", "-") if text.lang != rules.lang else "",
-        "description": strip_control_characters(text.description).strip(),
+        "description": description if len(description) <= LONGEST_DESCRIPTION else "",
+        "excerpt": description if len(description) > LONGEST_DESCRIPTION else "",
         "image": "",
-        "image_alt": text.image_alt,
+        "image_alt": str(text.image_alt),
         "status": "draft" if excess else text.status.replace("published", ""),
         "aliases": [],
     }
-    said = {
-        name: each if isinstance(each, list) else str(each) for name, each in head.items() if each
-    }
+    said = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
     try:
-        model = PostFrontMatter if text.kind == "post" else PageFrontMatter
-        model.model_validate({**said, "slug": "slug"}, context=zone)
+        (PostFrontMatter if text.kind == "post" else PageFrontMatter).model_validate(
+            said, context=zone
+        )
     except ValidationError as refusal:
         # From the last one on, so that the places of those before stay.
         for complaint in reversed(refusal.errors(include_url=False)):
@@ -217,15 +210,16 @@ def _make_head(
     return head
 
 
+def _clean(text: str) -> str:
+    """Return a text without what no file of a journal may hold: controls, halves of characters."""
+    return strip_control_characters(text.encode(errors="replace").decode())
+
+
 def _write_head(head: dict[str, Any]) -> bytes:
     """Return the head of a file: each list on one line, a day without its midnight."""
     lines = (
         yaml.dump(
-            {
-                name: value.date()
-                if isinstance(value, datetime) and value.time() == time()
-                else value
-            },
+            {name: value.date() if str(value).endswith(" 00:00:00") else value},
             Dumper=yaml.CSafeDumper,
             allow_unicode=True,
             width=LARGEST_FILE,
@@ -234,7 +228,7 @@ def _write_head(head: dict[str, Any]) -> bytes:
         for name, value in head.items()
         if value
     )
-    return f"---\n{''.join(lines)}---\n".encode()
+    return f"---\n{''.join(lines)}---\n".encode(errors="replace")
 
 
 def _place_files(imported: Imported, plan: Plan) -> None:
@@ -333,7 +327,7 @@ def _write_text(
     imported: Imported, text: Text, path: str, head: dict[str, Any], links: Links
 ) -> bytes:
     """Return the file of a text, with its links led to the new places."""
-    body = strip_control_characters(text.body)
+    body = _clean(text.body)
 
     def replace(link: str, at: int) -> str:
         if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
@@ -346,7 +340,9 @@ def _write_text(
 
     if text.image and _IS_PICTURE(image := replace(text.image, 0)):
         head["image"] = image
-    return _write_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode()
+    return _write_head(head) + f"\n{rewrite_links(body, replace).strip()}\n".encode(
+        errors="replace"
+    )
 
 
 def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
@@ -355,10 +351,11 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     # The theme's menu has the lists and the pages already.
     lists = {f"/{each}" for each in plan.rules.addresses.list_overviews()}
     menu = [each for each in found if each[1][:1] == "/" or "//" in each[1]]
-    plan.settings["MENUITEMS"] = [each for each in menu if each[1] not in lists]
+    if menu := [each for each in menu if each[1] not in lists]:
+        plan.settings["MENUITEMS"] = menu
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
-    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items() if value)
+    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items())
     origin = "# SITE_URL=https://journal.example"
     with suppress(ValueError):
         origin = f"SITE_URL={read_origin(imported.origin)}"

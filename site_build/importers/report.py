@@ -5,15 +5,31 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Final
+from typing import Final, NamedTuple
 
 from site_build.importers.imported import Finding, Imported
-from site_build.importers.plan import Summary
 from site_build.importers.writer import REPORT
 
 MARKDOWN: Final = "import-report.md"
 MOST: Final = 10
 """Places of one kind that are listed for people."""
+
+
+class Summary(NamedTuple):
+    """What came over, of how much."""
+
+    posts: int
+    found: int
+    """Posts, those that were left out among them."""
+    drafts: int
+    pages: int
+    answered: int
+    addresses: int
+    """Old addresses of what was public."""
+    missing: list[str]
+    """Those that nothing answers."""
+    needing: list[str]
+    """Files of the old journal that were changed or left out."""
 
 
 def describe(summary: Summary) -> str:
@@ -28,35 +44,31 @@ def write_reports(
     imported: Imported, summary: Summary, digests: Mapping[str, str], kept: Sequence[str]
 ) -> dict[str, bytes]:
     """Return both reports by name; `digests` are those of what was written, `kept` what was not."""
-    counts = summary._asdict() | {
-        "members": len(imported.members),
-        "comments": len(imported.comments),
-    }
+    counts = {"drafts": summary.drafts, "pages": summary.pages}
+    counts |= {"members": len(imported.members), "comments": len(imported.comments)}
     data = {
         "system": imported.system,
+        **summary._asdict(),
         **counts,
         "kept": kept,
         "findings": [asdict(each) for each in imported.findings],
         "digests": digests,
     }
     lines = [f"# What came over from {imported.system}", "", f"{describe(summary)}.", ""]
-    lines += [
-        f"- {len(value) if isinstance(value, list) else value:,} {name}"
-        for name, value in counts.items()
-    ]
+    lines += [f"- {number:,} {name}" for name, number in counts.items() if number]
     for kind, heading in (("left out", "Left out"), ("changed", "Changed")):
         groups = defaultdict[tuple[str, str], list[Finding]](list)
         for each in imported.findings:
             if each.kind == kind:
-                groups[re.sub("`[^`]*`|'[^']*'|[0-9]+", "…", each.what), each.fix].append(each)
+                groups[each.fix, re.sub("`[^`]*`|'[^']*'|[0-9]+", "", each.what)].append(each)
         lines += ["", f"## {heading}"] if groups else []
-        for (what, fix), found in sorted(groups.items()):
-            lines += ["", f"{what[:1].upper()}{what[1:]} ({len(found):,}); {fix}:", ""]
+        for (fix, _), found in sorted(groups.items()):
+            lines += ["", f"{fix[:1].upper()}{fix[1:]} ({len(found):,}):", ""]
             places = (
-                f"`{e.source}{f':{e.line}' if e.line else ''}`: " if e.source else "" for e in found
+                f"`{e.source}{f':{e.line}' if e.line else ''}`: " * bool(e.source) for e in found
             )
             lines += [f"- {place}{e.what}" for place, e in zip(places, found[:MOST], strict=False)]
-            lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if len(found) > MOST else []
+            lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if found[MOST:] else []
     for heading, names in (
         ("Addresses that nothing answers", summary.missing),
         ("Files that you changed or removed, and that stayed so", kept),

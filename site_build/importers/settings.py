@@ -28,21 +28,21 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
 
     What the build refuses is left out with a finding. `name` is that of a journal without one.
     """
-    settings: dict[str, Any] = {
+    own = {
         "SITENAME": imported.title or name,
         "SITESUBTITLE": imported.description,
         "AUTHOR": imported.author or imported.title or name,
         "DEFAULT_LANG": re.split("[.@]", imported.lang)[0].replace("_", "-"),
         "TIMEZONE": imported.timezone,
-        **{key: value for key, value in imported.settings.items() if key not in _OURS},
     }
-    known = settings["TIMEZONE"] in available_timezones()
-    zone = ZoneInfo(settings["TIMEZONE"] if known else "UTC")
+    settings: dict[str, Any] = {key: value for key, value in own.items() if value}
+    settings |= {key: value for key, value in imported.settings.items() if key not in _OURS}
+    zone = settings.get("TIMEZONE")
+    zone = ZoneInfo(zone if zone in available_timezones() else "UTC")
     for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
         form = find_form([text for text in imported.texts if text.kind == kind], zone)
         if form and f"{prefix}_URL" not in settings:
             settings |= {f"{prefix}_URL": form, f"{prefix}_SAVE_AS": name_file(form)}
-    settings = {key: value for key, value in settings.items() if value not in ("", None)}
     house = {key: value for key, value in vars(default_settings).items() if key.isupper()}
     while True:
         try:
@@ -60,17 +60,17 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
 
 def find_form(texts: list[Text], zone: ZoneInfo) -> str:
     """Return the form of addresses that most texts share; empty where few do."""
-    forms = Counter(_read_form(text, zone) for text in texts if text.address)
+    forms = Counter(_read_form(e, zone) for e in texts if e.address and "?" not in e.address)
     form, count = next(iter(forms.most_common(1)), ("", 0))
     return form if count >= _FEWEST * len(texts) else ""
 
 
 def _read_form(text: Text, zone: ZoneInfo) -> str:
     """Return the form of a text's address, such as `{date:%Y}/{slug}.html`."""
-    *folders, last = re.sub("[?{}].*", "", text.address).strip("/").split("/")
+    *folders, last = re.sub("[{}].*", "", text.address).strip("/").split("/")
     moment = localize(text.date, zone)
     names = {f"{{date:%{sign}}}": f"{moment:%{sign}}" for sign in "Ymd"} if moment else {}
-    names |= {"{category}": make_slug(text.category)}
+    names |= {"{category}": make_slug(text.category)} if text.kind == "post" else {}
     for at, folder in enumerate(folders):
         # Each stands in an address once, and a month before its day.
         if name := next((name for name, value in names.items() if value == folder), ""):
@@ -84,4 +84,4 @@ def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:
     if moment is None or moment.year in {1, _LAST_YEAR}:
         return None
     moment = moment.astimezone(zone) if moment.tzinfo else moment
-    return moment.replace(tzinfo=None, microsecond=0)
+    return datetime(*moment.timetuple()[:6])  # noqa: DTZ001 - and of no other class

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -34,7 +35,9 @@ def write_journal(
     what a person changed or removed stays so, and its path is returned. `report` makes further
     files of the digests to remember and of those paths. Raises BuildError and OSError.
     """
-    known = _read_digests(folder) if report else {}
+    known: dict[str, str] = {}
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        known |= json.loads((folder / REPORT).read_bytes())["digests"] if report else {}
     names = dict.fromkeys(name.split("/")[0] for name in files) if report else files
     if not known and (taken := [name for name in names if os.path.lexists(folder / name)]):
         raise BuildError(
@@ -66,14 +69,6 @@ def write_journal(
     return kept
 
 
-def _read_digests(folder: Path) -> dict[str, str]:
-    """Return the digests that the last import into a folder noted; none where there was none."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        said = json.loads((folder / REPORT).read_bytes())
-        return {str(name): str(digest) for name, digest in said["digests"].items()}
-    return {}
-
-
 def _digest(path: Path) -> str:
     """Return the SHA-256 of a file; an empty string where there is none."""
     if not path.is_file():
@@ -85,5 +80,4 @@ def _digest(path: Path) -> str:
 def _write(path: Path, content: bytes | Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.touch(0o600 if path.name in _PRIVATE else 0o666)
-    with path.open("wb") as file:
-        file.write(content if isinstance(content, bytes) else content.read_bytes())
+    shutil.copyfile(content, path) if isinstance(content, Path) else path.write_bytes(content)
