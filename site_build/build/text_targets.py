@@ -68,12 +68,12 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     yield TextTarget(addresses.SITEMAP, agents.render_sitemap(site))
 
 
-def choose_redirects(redirects: Mapping[str, str], files: Container[str]) -> dict[str, str]:
+def choose_redirects(redirects: Mapping[str, str], files: Mapping[str, object]) -> dict[str, str]:
     """Return those at whose former path there is no file, and at whose present one there is."""
 
     def is_there(path: str) -> bool:
         names = (path, addresses.name_file(path), f"{path}/index.html")
-        return is_of_edge(path) or any(name in files for name in names)
+        return is_of_edge(path) or not files.keys().isdisjoint(names)
 
     return {old: new for old, new in redirects.items() if is_there(new) and not is_there(old)}
 

@@ -44,8 +44,7 @@ def run(arguments: Arguments) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda *_: sys.exit())
     with TemporaryDirectory(prefix="fore-edge-try-") as place:
-        temporary = Path(place, arguments.source.stem or "journal")
-        folder = (arguments.keep or temporary).absolute()
+        folder = (arguments.keep or Path(place, arguments.source.stem or "journal")).absolute()
         if os.path.lexists(folder):
             raise BuildError(f"{folder} is there already; choose a new folder")
         # Before they are there, since modules of the import ask which settings are the journal's.
@@ -53,22 +52,33 @@ def run(arguments: Arguments) -> int:
         try:
             return _show(folder, arguments)
         except OSError as error:
-            what = error.filename or f"port {arguments.port}"
-            raise BuildError(f"{what} cannot be used: {os.strerror(error.errno or 0)}") from error
+            raise BuildError(
+                f"{error.filename or f'port {arguments.port}'} cannot be used: "
+                f"{os.strerror(error.errno or 0)}"
+            ) from error
 
 
 def _show(folder: Path, arguments: Arguments) -> int:
-    # It takes half a second, as it imports Pelican.
-    from site_build.releases.release import BuildOptions, build  # noqa: PLC0415
+    from site_build.releases.release import (  # noqa: PLC0415  it imports Pelican
+        BuildOptions,
+        build,
+    )
 
-    console, places = open_console(), (Path("content"), Path("build"))
+    console = open_console()
     with create_server(("127.0.0.1", arguments.port)) as free:
         origin = f"http://127.0.0.1:{free.getsockname()[1]}"
     imported, summary, lines = import_journal(folder, arguments.source, arguments)
     os.chdir(folder)
     with Observer(console) as observer:
-        now, jobs = datetime.now(UTC), count_processors()
-        held = build(BuildOptions(*places, origin, now, jobs, observer=observer)).held
+        order = BuildOptions(
+            content=Path("content"),
+            output=Path("build"),
+            site_url=origin,
+            now=datetime.now(UTC),
+            jobs=count_processors(),
+            observer=observer,
+        )
+        held = build(order).held
     edge = subprocess.Popen(  # noqa: S603  our own words
         (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
         # No setting of another journal that is served where this runs.
@@ -81,18 +91,23 @@ def _show(folder: Path, arguments: Arguments) -> int:
             if edge.poll() is not None:
                 raise BuildError(f"the journal cannot be served at {origin}; choose another port")
             time.sleep(0.1)
-        public = [each for each in imported.texts if each.status == "published"]
-        old = {path for each in public for path in (each.address, *each.aliases) if path}
-        old |= imported.redirects.keys()
+        old = imported.redirects.keys() | {
+            path
+            for text in imported.texts
+            if text.status == "published"
+            for path in (text.address, *text.aliases)
+            if path
+        }
         missing = [e for e in sorted(old) if not _answers(f"{origin}/{e.removeprefix('/')}")]
-        summary = summary._replace(
-            posts=summary.posts - len(held),
-            answered=len(old) - len(missing),
-            needing=sorted({*summary.needing, *(each.path for each in held)}),
+        lines[0] = describe(
+            summary._replace(
+                posts=summary.posts - len(held),
+                answered=len(old) - len(missing),
+                needing=sorted({*summary.needing, *(each.path for each in held)}),
+            )
         )
-        nothing = [f"nothing answers: {each}" for each in missing[:MOST]]
-        end = f"it is at {origin}/ until you press Ctrl-C"
-        console.print("\n".join([describe(summary), *lines[1:], *nothing, end]))
+        lines += [f"nothing answers: {each}" for each in missing[:MOST]]
+        console.print("\n".join([*lines, f"it is at {origin}/ until you press Ctrl-C"]))
         if not arguments.no_browser:
             webbrowser.open(origin)
         return edge.wait()
@@ -104,6 +119,6 @@ def _show(folder: Path, arguments: Arguments) -> int:
 def _answers(url: str) -> bool:
     """Return whether there is a page or a file, after redirects."""
     with suppress(OSError):  # every answer that is not 200 is such an error
-        asked = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our own server
-        return bool(build_opener(ProxyHandler({})).open(asked, timeout=10))
+        asked = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our own
+        return bool(build_opener(ProxyHandler({})).open(asked, timeout=10))  # by no proxy
     return False

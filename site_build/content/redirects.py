@@ -38,9 +38,9 @@ def read_redirects(content: Path) -> tuple[Redirects, list[Diagnostic]]:
             case [str(former), str(target)] if "?" not in target and former not in redirects:
                 redirects[former] = number, target
             case [_, *_]:
+                what = f"{line.strip()[:100]!r} is no redirect, or the second of its path"
                 fix = "write one old path and a new one, such as `/?p=12 /journal/oak/`"
-                what = f"{line.strip()[:100]!r} is no redirect, or the second of its path; {fix}"
-                findings.append(_warn(number, what))
+                findings.append(_warn(number, f"{what}; {fix}"))
     return redirects, findings
 
 

@@ -52,8 +52,12 @@ async def fetch_pictures(
     for path, result in found.items():
         if path not in imported.files:
             why = result if isinstance(result, str) else f"its {result:,} bytes were not wanted"
-            fix = f"put it at content/{path}, or remove it from the text"
-            imported.find(sources[path], 0, f"the picture /{path} was not fetched: {why}", fix)
+            imported.find(
+                sources[path],
+                0,
+                f"the picture /{path} was not fetched: {why}",
+                f"put it at content/{path}, or remove it from the text",
+            )
 
 
 async def _request(
