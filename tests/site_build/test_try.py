@@ -127,3 +127,18 @@ def test_a_port_that_is_taken_is_one_sentence(journal: Path) -> None:
     assert done.returncode == 1
     assert done.stderr == f"port {port} cannot be used: Address already in use\n"
     assert done.stdout == ""
+
+
+def test_pictures_are_fetched_through_the_guard(journal: Path) -> None:
+    """An address of this machine is not asked, and the report names the picture."""
+    (journal / "_data").mkdir()
+    (journal / "_data" / "site.json").write_text('{"url": "http://127.0.0.1:9"}')
+    with (journal / "posts" / "one.md").open("a", encoding="utf-8") as text:
+        text.write("\n![A tree](/trees/oak.jpg)\n")
+    words = ("--from", journal, "--fetch-pictures", "--yes")
+    done = run(*COMMAND[:-1], "init", journal.parent / "new", *words)
+
+    assert done.returncode == 0, done.stderr
+    report = (journal.parent / "new" / "import-report.md").read_text(encoding="utf-8")
+    assert "trees/oak.jpg" in report
+    assert "was not fetched: its server cannot be reached at a public address" in report
