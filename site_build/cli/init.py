@@ -49,13 +49,12 @@ IMPORT: Final = (
 PARAMS: Final = (
     Argument(["folder"], type=PATH, metavar="DIR", help="folder of the journal"),
     Option(
-        ["--from", "source"],
+        ["--from", "--from-pelican", "source"],
         type=PATH,
         metavar="PATH",
         help="take over the journal in this folder or export: Pelican, Hugo, Jekyll, WordPress, "
         "Ghost, Substack, or a folder of Markdown",
     ),
-    Option(["--from-pelican"], type=PATH, hidden=True),
     *IMPORT,
     Option(["--run"], is_flag=True, help="run the journal afterwards"),
     *run_command.PARAMS,
@@ -64,15 +63,12 @@ PARAMS: Final = (
 
 def run(arguments: Arguments) -> int:
     """Make the journal and print what it has; raises BuildError, and leaves what is there."""
-    folder, console = arguments.folder, open_console()
-    arguments.system = "pelican" if arguments.from_pelican else arguments.system
-    source = arguments.source or arguments.from_pelican
+    folder, source, console = arguments.folder, arguments.source, open_console()
     try:
         lines = import_journal(folder, source, arguments)[-1] if source else _start(folder)
     except OSError as error:
         raise BuildError(f"{error.filename or folder} cannot be used: {error.strerror}") from error
-    for line in lines:
-        console.print(line)
+    console.print("\n".join(lines))
     if not arguments.run:
         console.print(f"next: cd {folder} && fore-edge run")
         return 0
@@ -121,15 +117,14 @@ def _name(folder: Path) -> str:
 
 def _start(folder: Path) -> list[str]:
     """Write a journal of one's own; return what to print."""
-    title = _name(folder)
+    title, now = _name(folder), write_instant(datetime.now(UTC))
     files = {
         "pelicanconf.py": fill_starter(
             "settings.txt", settings=f"SITENAME = {title!r}\nAUTHOR = {title!r}"
         ),
         ".env": fill_starter("env.txt", origin="# SITE_URL=https://journal.example"),
         ".gitignore": fill_starter("gitignore.txt"),
+        **{name: fill_starter(source, date=now) for name, source in _CONTENT.items()},
     }
-    now = write_instant(datetime.now(UTC))
-    files |= {name: fill_starter(source, date=now) for name, source in _CONTENT.items()}
     write_journal(folder, files)
     return [f"{folder} is a journal: {', '.join(files)}"]

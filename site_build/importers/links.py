@@ -33,6 +33,14 @@ def name_address(path: str) -> str:
     return f"{plain}?{query}" if query else plain
 
 
+def canonical(address: str) -> str:
+    """Return the one form of an old address: no leading slash, but one behind a folder."""
+    path, mark, query = normalize("NFC", address).removeprefix("/").partition("?")
+    path = re.sub(r"(?:^|(?<=/))index\.html?$", "", path)
+    is_folder = path and "." not in posixpath.basename(path)
+    return f"{path.rstrip('/')}/{mark}{query}" if is_folder else f"{path}{mark}{query}"
+
+
 def rewrite_links(text: str, resolve: Callable[[str, int], str]) -> str:
     """Return Markdown in which each link is what `resolve` gives for it and its offset.
 

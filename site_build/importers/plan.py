@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
-from unicodedata import normalize
 from urllib.parse import quote, urlsplit
 from zoneinfo import ZoneInfo
 
@@ -26,19 +25,12 @@ from edge_api.schema.environment import read_origin
 from site_build.addresses import CONTACT, FEED, SUFFIXES, SourceRules, locate_feed, name_file
 from site_build.checks.facts import EDGE, is_of_edge, map_urls
 from site_build.checks.raw_markup import find_excess
+from site_build.content import front_matter
 from site_build.content.document import LARGEST_FILE, read_document
-from site_build.content.front_matter import (
-    LONGEST_DESCRIPTION,
-    Alias,
-    PageFrontMatter,
-    Picture,
-    PostFrontMatter,
-    Slug,
-)
 from site_build.content.sources import LONGEST_NAME
 from site_build.images.responsive import is_picture, measure
 from site_build.importers.imported import SOURCE, Imported, Text
-from site_build.importers.links import Links, name_address, rewrite_links, write_link
+from site_build.importers.links import Links, canonical, name_address, rewrite_links, write_link
 from site_build.importers.report import Summary
 from site_build.importers.settings import choose_settings, localize
 from site_build.importers.writer import fill_starter
@@ -50,7 +42,8 @@ _LONGEST_EXCERPT: Final = 2_000
 _MOST_TRIES: Final = 10_000
 _RANKS: Final = ("published", "hidden", "draft")
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
-    TypeAdapter[str](kind).validator.isinstance_python for kind in (Slug, Alias, Picture)
+    TypeAdapter[str](kind).validator.isinstance_python
+    for kind in (front_matter.Slug, front_matter.Alias, front_matter.Picture)
 )
 _QUICK: Final = 500_000
 """Bytes of a picture that is unpacked to see whether it can be: larger ones take too long."""
@@ -84,8 +77,9 @@ def plan_journal(imported: Imported, name: str) -> Plan:
     _place_files(imported, plan)
     links = _lead_on(imported, plan)
     for text, document, head in plan.texts:
-        content = _write_text(imported, text, document.path, head, links)
-        plan.files[f"content/{document.path}"] = content
+        plan.files[f"content/{document.path}"] = _write_text(
+            imported, text, document.path, head, links
+        )
     _add_rest(imported, plan, links)
     return plan
 
@@ -110,14 +104,6 @@ def compare(imported: Imported, plan: Plan) -> Summary:
     )
 
 
-def canonical(address: str) -> str:
-    """Return the one form of an old address: no leading slash, but one behind a folder."""
-    path, mark, query = normalize("NFC", address).removeprefix("/").partition("?")
-    path = re.sub(r"(?:^|(?<=/))index\.html?$", "", path)
-    is_folder = path and "." not in posixpath.basename(path)
-    return f"{path.rstrip('/')}/{mark}{query}" if is_folder else f"{path}{mark}{query}"
-
-
 def _place_texts(imported: Imported, plan: Plan) -> None:
     """Give each text a head, and a slug and an address that are its own."""
     dates = [localize(text.date, ZoneInfo(plan.rules.timezone)) for text in imported.texts]
@@ -133,9 +119,14 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             inner = posixpath.relpath(posixpath.dirname(f"/{text.source}"), shared)
             folder = posixpath.normpath(f"{folder}/{re.sub(f'^{folder}(?=/|$)/?', '', inner)}")
         last = "" if "?" in text.address else posixpath.basename(text.address.rstrip("/"))
-        made = (make_slug(each) for each in (head["title"], PurePosixPath(text.source).stem))
-        names = (re.sub(r"\.(html?|php|aspx?)$", "", last), text.slug, *made)
-        slug = next(filter(_IS_SLUG, names), text.kind)
+        names = (
+            re.sub(r"\.(html?|php|aspx?)$", "", last),
+            text.slug,
+            make_slug(head["title"]),
+            make_slug(PurePosixPath(text.source).stem),
+            text.kind,
+        )
+        slug = next(filter(_IS_SLUG, names))
         while used[slug] < _MOST_TRIES:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
@@ -144,17 +135,20 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
             document, _ = read_document(path, _write_head(head), plan.rules)
             address = document.address if document else ""
             own = {(text.kind, fold(head["slug"])), ("", fold(address))}
-            is_covered = {address, address.rstrip("/")} & others or is_of_edge(address)
-            if document and not (own & taken or is_covered):
+            covered = {address, address.rstrip("/")} & others
+            if document and not (own & taken or covered or is_of_edge(address)):
                 taken |= own
                 plan.texts.append((text, document, head))
                 break
         else:
             imported.find(text.source, 0, "its head cannot be read", "shorten it", "left out")
         if ending:
-            what = f"the slug `{slug}` is that of another text, or of a page of the journal itself"
             imported.find(
-                text.source, 0, f"{what}; this has `{head['slug']}`", "change it if you like"
+                text.source,
+                0,
+                f"the slug `{slug}` is that of another text, or of a page of the journal itself; "
+                f"this has `{head['slug']}`",
+                "change it if you like",
             )
 
 
@@ -166,6 +160,7 @@ def _make_head(
     date, updated = localize(text.date, zone), localize(text.updated, zone)
     title = " ".join(_clean(text.title).split())
     description = _clean(text.description).strip()[:_LONGEST_EXCERPT]
+    is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
         title = shorten(" ".join(words)) or "Untitled"
@@ -175,8 +170,9 @@ def _make_head(
         imported.find(text.source, 1, "it had no date; it got that of the newest post", "fix it")
     # The build would take more signs of Markdown than that for an attack.
     if excess := find_excess(text.body):
-        what, line = f"it is a draft: {excess[1]}", text.first_line
-        imported.find(text.source, line, what, "publish it then")
+        imported.find(
+            text.source, text.first_line, f"it is a draft: {excess[1]}", "publish it then"
+        )
     head: dict[str, Any] = {
         "title": title,
         "slug": "slug",
@@ -187,26 +183,28 @@ def _make_head(
         "category": str(text.category),
         "author": str(text.author) if text.author != rules.author else "",
         "lang": text.lang.replace("_", "-") if text.lang != rules.lang else "",
-        "description": description if len(description) <= LONGEST_DESCRIPTION else "",
-        "excerpt": description if len(description) > LONGEST_DESCRIPTION else "",
+        "description": "" if is_long else description,
+        "excerpt": description if is_long else "",
         "image": "",
         "image_alt": str(text.image_alt),
         "status": "draft" if excess else text.status.replace("published", ""),
         "aliases": [],
     }
     said = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
+    posts, pages = front_matter.PostFrontMatter, front_matter.PageFrontMatter
     try:
-        (PostFrontMatter if text.kind == "post" else PageFrontMatter).model_validate(
-            said, context=zone
-        )
+        (posts if text.kind == "post" else pages).model_validate(said, context=zone)
     except ValidationError as refusal:
         # From the last one on, so that the places of those before stay.
         for complaint in reversed(refusal.errors(include_url=False)):
             name, *member = complaint["loc"]
             what, _, fix = complaint["msg"].partition("; ")
             imported.find(text.source, 1, f"`{name}` {what}, and was taken out", fix or "fix it")
-            rest = [each for at, each in enumerate(head[str(name)]) if at not in member]
-            head[str(name)] = rest if member else ""
+            head[str(name)] = (
+                [each for at, each in enumerate(head[str(name)]) if at not in member]
+                if member
+                else ""
+            )
     return head
 
 
@@ -256,8 +254,12 @@ def _place_files(imported: Imported, plan: Plan) -> None:
             whole = Path(content).read_bytes() if isinstance(content, Path) else content
             why = measure(path, whole).fault if len(whole) <= _QUICK else ""
         if why:
-            what = f"the file `{path}` is not published: {why}"
-            imported.find(sources.get(path, path), 0, what, "replace it, or remove links to it")
+            imported.find(
+                sources.get(path, path),
+                0,
+                f"the file `{path}` is not published: {why}",
+                "replace it, or remove links to it",
+            )
         else:
             plan.files[f"content/{path}"] = content
     names = [name.removeprefix("content/") for name in plan.files]
@@ -271,13 +273,16 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
     moved = {source: path for source, path in imported.file_sources.items() if path in files}
     # Of two texts with one address, the first has it.
     texts = [(text, document.path) for text, document, _ in reversed(plan.texts)]
-    former = {alias: path for text, path in texts for alias in text.aliases}
-    present = {text.address: path for text, path in texts if text.address}
-    sources = {text.source: path for text, path in texts}
+    addresses = [
+        *files.items(),
+        *((alias, path) for text, path in texts for alias in text.aliases),
+        *((text.address, path) for text, path in texts if text.address),
+    ]
+    sources = [*files.items(), *moved.items(), *((text.source, path) for text, path in texts)]
     links = Links(
         urlsplit(imported.origin).netloc.removeprefix("www.").lower(),
-        {name_address(old): new for old, new in {**files, **former, **present}.items()},
-        {name_address(old): new for old, new in {**files, **moved, **sources}.items()},
+        {name_address(old): path for old, path in addresses},
+        {name_address(old): path for old, path in sources},
     )
     led = [
         (old, document.address, head["aliases"])
@@ -289,8 +294,12 @@ def _lead_on(imported: Imported, plan: Plan) -> Links:
     for old, target in imported.redirects.items():
         address = _find_address(target, plan, links, places)
         if address is None:
-            what = f"the redirect from `{old}` to `{target}` leads to nothing that came over"
-            imported.find("", 0, what, "write one into content/redirects.txt, or forget it")
+            imported.find(
+                "",
+                0,
+                f"the redirect from `{old}` to `{target}` leads to nothing that came over",
+                "write one into content/redirects.txt, or forget it",
+            )
         else:
             links.addresses.setdefault(name_address(old), f"/{address}")
             led.append((old, address, []))
@@ -310,13 +319,18 @@ def _find_address(target: str, plan: Plan, links: Links, places: dict[str, str])
     """Return the address that a redirect of an importer leads to, without its leading slash."""
     where, (kind, _, name) = plan.rules.addresses, target.partition(":")
     posts = where.journal or ""
-    tags = where.tags or posts
-    lists = {"home": "", "posts": posts, "tags": tags, "tag": tags, "feed": FEED}
-    lists["archive"] = where.archive or posts
+    lists = {
+        "home": "",
+        "posts": posts,
+        "archive": where.archive or posts,
+        **dict.fromkeys(("tags", "tag"), where.tags or posts),
+        "feed": FEED,
+    }
     tag = where.locate("tag", make_slug(name)) if name and where.tag else ""
+    if kind in lists and tag and tag in plan.known:
+        return tag if kind == "tag" else locate_feed(tag)
     if kind in lists:
-        found = {"tag": tag, "feed": locate_feed(tag)}.get(kind, "")
-        return found if tag and tag in plan.known else lists[kind]
+        return lists[kind]
     if canonical(target) in plan.known:
         return canonical(target)
     led = links.find(target)
@@ -332,10 +346,12 @@ def _write_text(
     def replace(link: str, at: int) -> str:
         if found := links.find(link, text.source, f"/{text.address.removeprefix('/')}"):
             return write_link(*found, path)
-        line = text.first_line + body.count("\n", 0, at)
-        plain = shorten(link.removeprefix(SOURCE), 120)
-        what = f"the link `{plain}` leads to nothing that came over"
-        imported.find(text.source, line, what, "fix the address, or remove the link")
+        imported.find(
+            text.source,
+            text.first_line + body.count("\n", 0, at),
+            f"the link `{shorten(link.removeprefix(SOURCE), 120)}` leads to nothing that came over",
+            "fix the address, or remove the link",
+        )
         return re.sub(f"^{SOURCE}/*", "/", link)
 
     if text.image and _IS_PICTURE(image := replace(text.image, 0)):
@@ -350,9 +366,8 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     found = [(name, (links.find(link) or ("",))[0]) for name, link in imported.menu]
     # The theme's menu has the lists and the pages already.
     lists = {f"/{each}" for each in plan.rules.addresses.list_overviews()}
-    menu = [each for each in found if each[1][:1] == "/" or "//" in each[1]]
-    if menu := [each for each in menu if each[1] not in lists]:
-        plan.settings["MENUITEMS"] = menu
+    menu = [(name, to) for name, to in found if re.match("/.|https?:", to) and to not in lists]
+    plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
     said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items())
@@ -365,9 +380,9 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
         for old, address in plan.former.items()
         if old not in aliases
     )
-    members = io.StringIO()
     fields = ("email", "name", "created_at", "note")
-    rows = [[each.get(field, "") for field in fields] for each in imported.members]
+    members = io.StringIO()
+    rows = ([each.get(field, "") for field in fields] for each in imported.members)
     csv.writer(members).writerows([fields, *rows])
     comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
     plan.files |= {
@@ -375,6 +390,6 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
         ".env": fill_starter("env.txt", origin=origin),
         ".gitignore": fill_starter("gitignore.txt"),
         "content/redirects.txt": "".join(lines).encode(),
-        **({"members.csv": members.getvalue().encode()} if rows else {}),
+        **({"members.csv": members.getvalue().encode()} if imported.members else {}),
         **({"comments.json": comments.encode()} if imported.comments else {}),
     }

@@ -11,6 +11,7 @@ from site_build.importers.imported import Finding, Imported
 from site_build.importers.writer import REPORT
 
 MARKDOWN: Final = "import-report.md"
+_PARTICULARS: Final = re.compile("`[^`]*`|'[^']*'|[0-9]+")
 MOST: Final = 10
 """Places of one kind that are listed for people."""
 
@@ -44,8 +45,28 @@ def write_reports(
     imported: Imported, summary: Summary, digests: Mapping[str, str], kept: Sequence[str]
 ) -> dict[str, bytes]:
     """Return both reports by name; `digests` are those of what was written, `kept` what was not."""
-    counts = {"drafts": summary.drafts, "pages": summary.pages}
-    counts |= {"members": len(imported.members), "comments": len(imported.comments)}
+    counts = {
+        "drafts": summary.drafts,
+        "pages": summary.pages,
+        "members": len(imported.members),
+        "comments": len(imported.comments),
+    }
+    lines = [f"# What came over from {imported.system}", "", f"{describe(summary)}.", ""]
+    lines += [f"- {number:,} {name}" for name, number in counts.items() if number]
+    groups = defaultdict[tuple[str, str, str], list[Finding]](list)
+    for each in imported.findings:
+        groups[each.kind, each.fix, _PARTICULARS.sub("", each.what)].append(each)
+    # What is missing comes first.
+    for (kind, fix, _), found in sorted(groups.items(), reverse=True):
+        lines += ["", f"## {len(found):,} {kind}: {fix}", ""]
+        places = (f"`{e.source}{f':{e.line}' if e.line else ''}`: " * bool(e.source) for e in found)
+        lines += [f"- {place}{e.what}" for place, e in zip(places, found[:MOST], strict=False)]
+        lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if found[MOST:] else []
+    for heading, names in (
+        ("Addresses that nothing answers", summary.missing),
+        ("Files that you changed or removed, and that stayed so", kept),
+    ):
+        lines += ["", f"## {heading}", "", *(f"- `{name}`" for name in names)] if names else []
     data = {
         "system": imported.system,
         **summary._asdict(),
@@ -54,27 +75,7 @@ def write_reports(
         "findings": [asdict(each) for each in imported.findings],
         "digests": digests,
     }
-    lines = [f"# What came over from {imported.system}", "", f"{describe(summary)}.", ""]
-    lines += [f"- {number:,} {name}" for name, number in counts.items() if number]
-    for kind, heading in (("left out", "Left out"), ("changed", "Changed")):
-        groups = defaultdict[tuple[str, str], list[Finding]](list)
-        for each in imported.findings:
-            if each.kind == kind:
-                groups[each.fix, re.sub("`[^`]*`|'[^']*'|[0-9]+", "", each.what)].append(each)
-        lines += ["", f"## {heading}"] if groups else []
-        for (fix, _), found in sorted(groups.items()):
-            lines += ["", f"{fix[:1].upper()}{fix[1:]} ({len(found):,}):", ""]
-            places = (
-                f"`{e.source}{f':{e.line}' if e.line else ''}`: " * bool(e.source) for e in found
-            )
-            lines += [f"- {place}{e.what}" for place, e in zip(places, found[:MOST], strict=False)]
-            lines += [f"- and {len(found) - MOST:,} more, in {REPORT}"] if found[MOST:] else []
-    for heading, names in (
-        ("Addresses that nothing answers", summary.missing),
-        ("Files that you changed or removed, and that stayed so", kept),
-    ):
-        lines += ["", f"## {heading}", "", *(f"- `{name}`" for name in names)] if names else []
     return {
-        MARKDOWN: ("\n".join(lines) + "\n").encode(),
-        REPORT: json.dumps(data, ensure_ascii=False, indent=1).encode(),
+        MARKDOWN: ("\n".join(lines) + "\n").encode(errors="replace"),
+        REPORT: json.dumps(data, ensure_ascii=False, indent=1).encode(errors="replace"),
     }

@@ -37,8 +37,7 @@ def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], Sour
     }
     settings: dict[str, Any] = {key: value for key, value in own.items() if value}
     settings |= {key: value for key, value in imported.settings.items() if key not in _OURS}
-    zone = settings.get("TIMEZONE")
-    zone = ZoneInfo(zone if zone in available_timezones() else "UTC")
+    zone = ZoneInfo(next(iter(available_timezones() & {str(settings.get("TIMEZONE"))}), "UTC"))
     for kind, prefix in (("post", "ARTICLE"), ("page", "PAGE")):
         form = find_form([text for text in imported.texts if text.kind == kind], zone)
         if form and f"{prefix}_URL" not in settings:
@@ -83,5 +82,5 @@ def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:
     """Return an instant as the clock of the journal shows it; None for none and for a zero."""
     if moment is None or moment.year in {1, _LAST_YEAR}:
         return None
-    moment = moment.astimezone(zone) if moment.tzinfo else moment
-    return datetime(*moment.timetuple()[:6])  # noqa: DTZ001 - and of no other class
+    local = moment.astimezone(zone) if moment.tzinfo else moment
+    return datetime(*local.timetuple()[:6])  # noqa: DTZ001 - and of no other class

@@ -44,8 +44,9 @@ def write_journal(
             f"{folder} already has {', '.join(taken)}; choose another folder, or move them away"
         )
     folder.parent.mkdir(parents=True, exist_ok=True)
-    # Beside the folder, so that it can be renamed; of one that was killed, only this is left.
-    with TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as made:
+    # Beside a new folder, so that it can be renamed; of one that was killed, only this is left.
+    place = folder if folder.is_dir() else folder.parent
+    with TemporaryDirectory(prefix=f".{folder.name}-", dir=place) as made:
         home = Path(made, "journal")
         for name, content in files.items():
             _write(home / name, content)

@@ -18,7 +18,7 @@ from site_build.importers.plan import Plan, compare, plan_journal
 from site_build.importers.report import describe, write_reports
 from site_build.importers.writer import write_journal
 
-MARCH = datetime(2020, 3, 1, tzinfo=UTC).replace(tzinfo=None)  # as importers give a day
+MARCH = datetime.fromisoformat("2020-03-01")
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg" width="10" height="10"/>'
 
 
@@ -27,7 +27,7 @@ def make_post(name: str, body: object = "Words.", **more: object) -> Text:
     values = {
         "title": name.capitalize(),
         "address": f"/2020/03/{name}/",
-        "date": datetime(2020, 3, 1),
+        "date": MARCH,
     }
     return Text(f"content/post/{name}.md", str(body), **{**values, **more})  # type: ignore[arg-type]
 
@@ -348,3 +348,14 @@ def test_what_is_no_journal_is_refused(tmp_path: Path, files: tuple[str, ...]) -
     for path in (tmp_path, tmp_path / "missing", *(tmp_path / name for name in files)):
         with pytest.raises(UnreadableJournal, match="is no journal that can be read"):
             detect(path)
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path) -> None:
+    """A folder that is there, in one that may not be written, gets the journal and no more."""
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "notes.txt").write_text("own")
+    bring(tmp_path / "new", make_post("oak"))
+    assert {each.name for each in (tmp_path / "new").iterdir()} == {
+        *(".env", ".gitignore", "content", "import-report.json", "import-report.md"),
+        *("notes.txt", "pelicanconf.py"),
+    }
