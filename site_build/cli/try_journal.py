@@ -107,7 +107,13 @@ def _show(folder: Path, arguments: Arguments) -> int:
             )
         )
         lines += [f"nothing answers: {each}" for each in missing[:MOST]]
-        console.print("\n".join([*lines, f"it is at {origin}/ until you press Ctrl-C"]))
+        then = (
+            f"run: cd {folder} && fore-edge run"
+            if arguments.keep
+            else "it is gone; --keep DIR keeps it"
+        )
+        lines.append(f"it is at {origin}/ until you press Ctrl-C; then {then}")
+        console.print("\n".join(lines))
         if not arguments.no_browser:
             webbrowser.open(origin)
         return edge.wait()
