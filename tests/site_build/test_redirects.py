@@ -11,6 +11,7 @@ import pytest
 from site_build.build.memory import BuildMemory
 from site_build.content.redirects import read_redirects
 from site_build.releases.release import build
+from tests.site_build.previewing import previewing, wait_for
 from tests.site_build.records import PostIndex
 from tests.site_build.workbench import Desk, check_content, take
 
@@ -159,6 +160,17 @@ def test_a_watcher_sees_each_change(desk: Desk) -> None:
     (desk.content / "redirects.txt").unlink()
     assert memory.look()
     assert look() == ""
+
+
+def test_a_preview_follows_them(desk: Desk) -> None:
+    """Pages come before them, and a new line counts at once."""
+    desk.post("oak")
+    with previewing(desk) as shown:
+        assert shown.ask("/old/").status == 404
+        desk.write("redirects.txt", "/old/ /journal/oak/\n/journal/oak/ /\n")
+        wait_for(lambda: shown.ask("/old/").status, lambda status: status == 200)
+        assert "url=/journal/oak/" in shown.ask("/old/").text
+        assert 'http-equiv="refresh"' not in shown.ask("/journal/oak/").text
 
 
 def test_what_is_no_file_is_not_read(tmp_path: Path) -> None:
