@@ -1,9 +1,8 @@
 """Pictures that are fetched from the old journal's own host."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp import web
@@ -47,54 +46,52 @@ class OldHost:
         return web.Response(body=body, headers={"Content-Length": str(size)})
 
 
-@asynccontextmanager
-async def serving(host: OldHost) -> AsyncIterator[None]:
-    """Serve on a free port of this machine."""
-    runner = web.ServerRunner(web.Server(host.answer))
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    host.port = runner.addresses[0][1]
-    try:
-        yield
-    finally:
-        await runner.cleanup()
-
-
 async def find_here(_host: str, _port: int) -> list[str]:
     """Return the address of this machine for every name."""
     return ["127.0.0.1"]
 
 
-def fetch(
-    folder: Path, agrees: Callable[[str], bool], allowed: Allowed = lambda _: True
-) -> tuple[Imported, OldHost]:
-    """Return a journal after its pictures were fetched, and the host that was asked."""
-    host = OldHost()
-
-    async def run() -> Imported:
-        async with serving(host):
-            body = BODY.format(port=host.port)
-            imported = Imported("Test", origin=f"http://old.test:{host.port}")
-            imported.texts = [Text("a.md", body, "A", address="/2020/post/")]
-            imported.files = {"held.png": b"x"}
-            await fetch_pictures(imported, folder, agrees, SsrfGuard(allowed, None, find_here))
-            return imported
-
-    running: Awaitable[Imported] = run()
-    return asyncio.run(running), host  # type: ignore[arg-type]
+def read(file: Path | bytes) -> bytes:
+    """Return the bytes of a file of a journal."""
+    return file if isinstance(file, bytes) else file.read_bytes()
 
 
-def test_missing_pictures_of_the_host_become_files(tmp_path: Path) -> None:
+def list_names(folder: Path) -> list[str]:
+    """Return the names in a folder."""
+    return [path.name for path in folder.iterdir()]
+
+
+Fetch = Callable[..., Awaitable[tuple[Imported, OldHost]]]
+
+
+@pytest.fixture
+def fetch(aiohttp_raw_server: Any, tmp_path: Path) -> Fetch:
+    """Return what makes a journal whose pictures were fetched, and the host that was asked."""
+
+    async def run(
+        agrees: Callable[[str], bool], allowed: Allowed = lambda _: True
+    ) -> tuple[Imported, OldHost]:
+        host = OldHost()
+        host.port = (await aiohttp_raw_server(host.answer)).port
+        imported = Imported("Test", origin=f"http://old.test:{host.port}")
+        imported.texts = [Text("a.md", BODY.format(port=host.port), "A", address="/2020/post/")]
+        imported.files = {"held.png": b"x"}
+        await fetch_pictures(imported, tmp_path, agrees, SsrfGuard(allowed, None, find_here))
+        return imported, host
+
+    return run
+
+
+async def test_missing_pictures_of_the_host_become_files(fetch: Fetch) -> None:
     """With their size said before; what fails is named, and nothing else is asked for."""
     asked = list[str]()
-    imported, host = fetch(tmp_path, lambda question: not asked.append(question))  # type: ignore[func-returns-value]
+    imported, host = await fetch(lambda question: not asked.append(question))  # type: ignore[func-returns-value]
 
     origin = f"http://old.test:{host.port}"
     assert asked == [f"4 pictures of {origin}, 0.0 MB, are missing; fetch them?"]
     fetched = {"uploads/one.png", "2020/post/two.jpg", "b c.gif", "moved.webp"}
     assert imported.files.keys() == {"held.png"} | fetched
-    assert all(Path(str(imported.files[path])).read_bytes() == PNG for path in fetched)
+    assert {read(imported.files[path]) for path in fetched} == {PNG}
     assert {each.what: each.source for each in imported.findings} == {
         "the picture /far.png was not fetched: its server answers 301": "a.md",
         "the picture /gone.png was not fetched: its server answers 404": "a.md",
@@ -106,19 +103,19 @@ def test_missing_pictures_of_the_host_become_files(tmp_path: Path) -> None:
     assert "GET /large.png" not in host.asked
 
 
-def test_nothing_is_fetched_without_consent(tmp_path: Path) -> None:
+async def test_nothing_is_fetched_without_consent(fetch: Fetch, tmp_path: Path) -> None:
     """Sizes are asked for; every picture is named."""
-    imported, host = fetch(tmp_path, lambda *_: False)
+    imported, host = await fetch(lambda _: False)
 
     assert imported.files.keys() == {"held.png"}
     assert len(imported.findings) == 9
     assert all(each.startswith("HEAD ") for each in host.asked)
-    assert not list(tmp_path.iterdir())
+    assert list_names(tmp_path) == []
 
 
-def test_addresses_that_are_not_public_are_not_asked(tmp_path: Path) -> None:
+async def test_addresses_that_are_not_public_are_not_asked(fetch: Fetch) -> None:
     """An export may name any host; the guard decides."""
-    imported, host = fetch(tmp_path, lambda *_: True, is_public)
+    imported, host = await fetch(lambda _: True, is_public)
 
     assert host.asked == []
     assert {each.what.partition(": ")[2] for each in imported.findings} == {
@@ -127,10 +124,10 @@ def test_addresses_that_are_not_public_are_not_asked(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("origin", ["", "nonsense"])
-def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: str) -> None:
+async def test_a_journal_without_a_host_has_nothing_to_fetch(tmp_path: Path, origin: str) -> None:
     """Its links name no host of its own."""
     imported = Imported("Test", texts=[Text("a.md", "![](/x.png)", "A")], origin=origin)
 
-    asyncio.run(fetch_pictures(imported, tmp_path, lambda *_: True))
+    await fetch_pictures(imported, tmp_path, lambda _: True)
 
     assert (imported.files, imported.findings) == ({}, [])
