@@ -85,7 +85,7 @@ _OWN: Sections = {
         ),
         "init": (
             "site_build.cli.init",
-            "make a journal in a folder, also from a Pelican site",
+            "make a journal in a folder, also of one of another system",
             "mysite --run",
         ),
         "run": ("site_build.cli.run", "build the journal, serve it, and publish what changes", ""),

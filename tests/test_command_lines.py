@@ -273,7 +273,7 @@ def test_root_runs_no_settings_of_another_user(tmp_path: Path, owned: str) -> No
     settings = f"open({str(tmp_path / 'ran')!r}, 'w').close()\nPATH = 'content'\n"
     (site / "pelicanconf.py").write_text(settings)
     os.chown(site / owned, NOBODY, NOBODY)
-    ended = run_as_root(tmp_path, "init", "journal", "--from-pelican", "site")
+    ended = run_as_root(tmp_path, "init", "journal", "--from", "site", "--trust")
 
     assert ended.returncode == 1
     assert "is a program of another user: run this as that user, not as root" in ended.stderr

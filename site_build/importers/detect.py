@@ -6,10 +6,10 @@ from itertools import islice, product
 from pathlib import Path
 from typing import Final
 
+from site_build.addresses import SUFFIXES
 from site_build.importers.imported import Imported, UnreadableJournal
 
 SYSTEMS: Final = ("pelican", "hugo", "jekyll", "wordpress", "ghost", "substack", "markdown")
-_SETTING: Final = r"(?m)^(SITENAME|ARTICLE_URL|ARTICLE_PATHS|PAGE_PATHS)\b[^=\n]*="
 _MARKS: Final = (
     *(
         ("markdown", name, "")
@@ -17,7 +17,10 @@ _MARKS: Final = (
     ),
     ("markdown", "config.toml", r"(?m)^base_url\s*="),  # of Zola
     *(("pelican", name, "") for name in ("pelicanconf.py", "publishconf.py")),
-    *(("pelican", name, _SETTING) for name in ("*.py", "*/*.py")),
+    *(
+        ("pelican", name, r"(?m)^(SITENAME|ARTICLE_URL|ARTICLE_PATHS|PAGE_PATHS)\b[^=\n]*=")
+        for name in ("*.py", "*/*.py")
+    ),
     *(("hugo", name, "") for name in ("hugo.*", "config/_default", "config.toml", "archetypes")),
     *(("hugo", f"config.{kind}", "(?i)baseurl") for kind in ("yaml", "yml", "json")),
     *(("jekyll", name, "") for name in ("_config.y*ml", "_config.toml", "_posts", "source/_posts")),
@@ -28,8 +31,6 @@ _MARKS: Final = (
 )
 """Systems by the names of their files, from the surest on, and what a file has to say."""
 _EXPORTS: Final = ("*.xml", "*.json", "*.zip")
-_TEXTS: Final = ("*.md", "*.markdown", "*.mdx", "*.mkd", "*.mdown")
-_BEGINNING: Final = 65_536  # bytes in which an export says what it is
 _MOST: Final = 200  # folders that are looked into, and files of one name
 
 
@@ -48,7 +49,8 @@ def detect(path: Path) -> tuple[str, Path]:
             return name, folder
         if len(found) == 1:
             return name, found[0]
-    if any(True for suffix in _TEXTS for _ in path.rglob(suffix)):
+    texts = (path.rglob(f"*{suffix}") for suffix in (*SUFFIXES, ".mdx"))
+    if any(True for found in texts for _ in found):
         return "markdown", path
     raise UnreadableJournal(
         f"{path} is no journal that can be read: it should be a folder with the settings of "
@@ -76,4 +78,4 @@ def _says(path: Path, pattern: str) -> bool:
     if not pattern or not path.is_file():
         return not pattern
     with path.open("rb") as file:
-        return re.search(pattern, file.read(_BEGINNING).decode("utf-8", "replace")) is not None
+        return re.search(pattern, file.read(65_536).decode("utf-8", "replace")) is not None

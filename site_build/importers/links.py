@@ -11,10 +11,6 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 from site_build.checks.raw_markup import blank_code
 from site_build.importers.imported import SOURCE
 
-_NAME: Final = re.compile(
-    r"(?:(?:^|/)_?index)?\.(?:md|markdown|mdx|mkd|mdown|rst|html?)$|(?:^|/)index$"
-)
-_ESCAPED: Final = re.compile(r"\\([!-/:-@\[-`{-~])")
 _PLACES: Final = re.compile(
     r"<(?P<code>pre|code|script|style)\b.*?</(?P=code)>|<!--.*?-->"
     r"|\]\(\s*(?:<(?P<pointed>[^<>\n]*)>|(?P<plain>[^\s()<>]+(?:\([^\s()]*\)[^\s()<>]*)*))"
@@ -29,13 +25,14 @@ _PLACES: Final = re.compile(
 def name_address(path: str) -> str:
     """Return what the forms of one address have in common: no slashes at its ends, no suffix."""
     path, _, query = normalize("NFC", path).partition("?")
-    plain = _NAME.sub("", path.strip("/"))
+    ending = r"(?:(?:^|/)_?index)?\.(?:md|markdown|mdx|mkd|mdown|rst|html?)$|(?:^|/)index$"
+    plain = re.sub(ending, "", path.strip("/"))
     return f"{plain}?{query}" if query else plain
 
 
 def canonical(address: str) -> str:
     """Return the one form of an old address: no leading slash, but one behind a folder."""
-    path, mark, query = normalize("NFC", address).removeprefix("/").partition("?")
+    path, mark, query = normalize("NFC", address).lstrip("/").partition("?")
     path = re.sub(r"(?:^|(?<=/))index\.html?$", "", path)
     is_folder = path and "." not in posixpath.basename(path)
     return f"{path.rstrip('/')}/{mark}{query}" if is_folder else f"{path}{mark}{query}"
@@ -80,7 +77,7 @@ class Links(NamedTuple):
         if link.startswith(SOURCE) and name_address(whole) in self.sources:
             return self.sources[name_address(whole)], ""
         try:
-            parts = urlsplit(unescape(_ESCAPED.sub(r"\1", link.strip())))
+            parts = urlsplit(unescape(re.sub(r"\\([!-/:-@\[-`{-~])", r"\1", link.strip())))
         except ValueError:
             return link, ""
         path, is_source = unquote(parts.path), parts.scheme == SOURCE[:-1]

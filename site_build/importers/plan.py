@@ -37,8 +37,7 @@ from site_build.importers.writer import fill_starter
 from site_build.site import Document
 from site_build.text import fold, make_slug, shorten, strip_control_characters
 
-_SLUG_BYTES: Final = 180
-_LONGEST_EXCERPT: Final = 2_000
+_MODELS: Final = {"post": front_matter.PostFrontMatter, "page": front_matter.PageFrontMatter}
 _MOST_TRIES: Final = 10_000
 _RANKS: Final = ("published", "hidden", "draft")
 _IS_SLUG, _IS_ALIAS, _IS_PICTURE = (
@@ -86,9 +85,12 @@ def plan_journal(imported: Imported, name: str) -> Plan:
 
 def compare(imported: Imported, plan: Plan) -> Summary:
     """Return what of the old journal is in the new one."""
-    public = [text for text in imported.texts if text.status == "published"]
-    old = {path for text in public for path in (text.address, *text.aliases) if path}
-    old |= imported.redirects.keys()
+    old = imported.redirects.keys() | {
+        path
+        for text in imported.texts
+        for path in (text.address, *text.aliases)
+        if path and text.status == "published"
+    }
     missing = sorted(path for path in old if not plan.answers(path))
     left_out = {each.source for each in imported.findings if each.kind == "left out"}
     posts = sum(text.kind == "post" for text, _, _ in plan.texts)
@@ -106,8 +108,10 @@ def compare(imported: Imported, plan: Plan) -> Summary:
 
 def _place_texts(imported: Imported, plan: Plan) -> None:
     """Give each text a head, and a slug and an address that are its own."""
-    dates = [localize(text.date, ZoneInfo(plan.rules.timezone)) for text in imported.texts]
-    newest = max(filter(None, dates), default=datetime.now(UTC).replace(tzinfo=None, microsecond=0))
+    newest = max(
+        filter(None, (localize(e.date, ZoneInfo(plan.rules.timezone)) for e in imported.texts)),
+        default=datetime.now(UTC).replace(tzinfo=None, microsecond=0),
+    )
     others = map_urls((), (), plan.rules).others | EDGE
     # Folders that all texts share say nothing of one.
     shared = posixpath.commonpath([posixpath.dirname(f"/{e.source}") for e in imported.texts])
@@ -130,7 +134,8 @@ def _place_texts(imported: Imported, plan: Plan) -> None:
         while used[slug] < _MOST_TRIES:
             used[slug] += 1
             ending = f"-{used[slug]}" if used[slug] > 1 else ""
-            head["slug"] = slug.encode()[:_SLUG_BYTES].decode(errors="ignore") + ending
+            # A slug may have 200 bytes.
+            head["slug"] = slug.encode()[:180].decode(errors="ignore") + ending
             path = f"{folder}/{head['slug']}.md"
             document, _ = read_document(path, _write_head(head), plan.rules)
             address = document.address if document else ""
@@ -159,7 +164,7 @@ def _make_head(
     zone = ZoneInfo(rules.timezone)
     date, updated = localize(text.date, zone), localize(text.updated, zone)
     title = " ".join(_clean(text.title).split())
-    description = _clean(text.description).strip()[:_LONGEST_EXCERPT]
+    description = _clean(text.description).strip()[:2_000]
     is_long = len(description) > front_matter.LONGEST_DESCRIPTION
     if not title:
         words = re.sub(r"<[^>]*>|[#*_`>\[\]!|]", " ", text.body[:500]).split()
@@ -191,9 +196,8 @@ def _make_head(
         "aliases": [],
     }
     said = {name: e if isinstance(e, list) else str(e) for name, e in head.items() if e}
-    posts, pages = front_matter.PostFrontMatter, front_matter.PageFrontMatter
     try:
-        (posts if text.kind == "post" else pages).model_validate(said, context=zone)
+        _MODELS[text.kind].model_validate(said, context=zone)
     except ValidationError as refusal:
         # From the last one on, so that the places of those before stay.
         for complaint in reversed(refusal.errors(include_url=False)):
@@ -370,7 +374,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     plan.settings |= {"MENUITEMS": menu} if menu else {}
     if not any(document.address == CONTACT for _, document, _ in plan.texts):
         plan.files["content/pages/contact.md"] = fill_starter("contact.md")
-    said = "\n".join(f"{name} = {value!r}" for name, value in plan.settings.items())
+    said = (f"{name} = {value!r}" for name, value in plan.settings.items())
     origin = "# SITE_URL=https://journal.example"
     with suppress(ValueError):
         origin = f"SITE_URL={read_origin(imported.origin)}"
@@ -386,7 +390,7 @@ def _add_rest(imported: Imported, plan: Plan, links: Links) -> None:
     csv.writer(members).writerows([fields, *rows])
     comments = json.dumps(imported.comments, ensure_ascii=False, indent=1)
     plan.files |= {
-        "pelicanconf.py": fill_starter("settings.txt", settings=said),
+        "pelicanconf.py": fill_starter("settings.txt", settings="\n".join(said)),
         ".env": fill_starter("env.txt", origin=origin),
         ".gitignore": fill_starter("gitignore.txt"),
         "content/redirects.txt": "".join(lines).encode(),

@@ -1,7 +1,6 @@
 """Says what an import left out and changed: for people in Markdown, for programs in JSON."""
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -11,7 +10,6 @@ from site_build.importers.imported import Finding, Imported
 from site_build.importers.writer import REPORT
 
 MARKDOWN: Final = "import-report.md"
-_PARTICULARS: Final = re.compile("`[^`]*`|'[^']*'|[0-9]+")
 MOST: Final = 10
 """Places of one kind that are listed for people."""
 
@@ -53,11 +51,11 @@ def write_reports(
     }
     lines = [f"# What came over from {imported.system}", "", f"{describe(summary)}.", ""]
     lines += [f"- {number:,} {name}" for name, number in counts.items() if number]
-    groups = defaultdict[tuple[str, str, str], list[Finding]](list)
+    groups = defaultdict[tuple[str, str], list[Finding]](list)
     for each in imported.findings:
-        groups[each.kind, each.fix, _PARTICULARS.sub("", each.what)].append(each)
+        groups[each.kind, each.fix].append(each)
     # What is missing comes first.
-    for (kind, fix, _), found in sorted(groups.items(), reverse=True):
+    for (kind, fix), found in sorted(groups.items(), reverse=True):
         lines += ["", f"## {len(found):,} {kind}: {fix}", ""]
         places = (f"`{e.source}{f':{e.line}' if e.line else ''}`: " * bool(e.source) for e in found)
         lines += [f"- {place}{e.what}" for place, e in zip(places, found[:MOST], strict=False)]

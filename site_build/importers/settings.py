@@ -20,7 +20,6 @@ _OURS: Final = frozenset(
 """Settings of Pelican that say where its files were: they are elsewhere now."""
 _FEWEST: Final = 0.25
 """The share of the texts that a form of addresses has to reach."""
-_LAST_YEAR: Final = 9999
 
 
 def choose_settings(imported: Imported, name: str) -> tuple[dict[str, Any], SourceRules]:
@@ -80,7 +79,7 @@ def _read_form(text: Text, zone: ZoneInfo) -> str:
 
 def localize(moment: datetime | None, zone: ZoneInfo) -> datetime | None:
     """Return an instant as the clock of the journal shows it; None for none and for a zero."""
-    if moment is None or moment.year in {1, _LAST_YEAR}:
+    if moment is None or moment.year in {1, 9999}:
         return None
     local = moment.astimezone(zone) if moment.tzinfo else moment
     return datetime(*local.timetuple()[:6])  # noqa: DTZ001 - and of no other class

@@ -15,13 +15,13 @@ from site_build.errors import BuildError
 
 REPORT: Final = "import-report.json"
 """Says, among others, which bytes an import wrote: it is how the next one knows its own files."""
-_STARTER: Final = Path(__file__).resolve().parents[1] / "starter"
 _PRIVATE: Final = {".env", "members.csv", "comments.json"}
 
 
 def fill_starter(name: str, **values: str) -> bytes:
     """Return a file of `starter/` with its values filled in."""
-    return Template((_STARTER / name).read_text(encoding="utf-8")).substitute(values).encode()
+    file = Path(__file__).resolve().parents[1] / "starter" / name
+    return Template(file.read_text(encoding="utf-8")).substitute(values).encode()
 
 
 def write_journal(
