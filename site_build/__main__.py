@@ -78,6 +78,11 @@ ALIASES = {"publish": "watch"}
 """Former names, which are understood and not listed."""
 _OWN: Sections = {
     "Begin": {
+        "try": (
+            "site_build.cli.try_journal",
+            "show a journal of another system as it would be here, and write nothing where it is",
+            "../my-hugo-site",
+        ),
         "init": (
             "site_build.cli.init",
             "make a journal in a folder, also of one of another system",

@@ -435,7 +435,7 @@ def test_commands_of_both_programs_are_passed_on(installed: Installation, tmp_pa
     renamed = ["preview" if name == "serve" else name for name in programs["site_build"]]
     refused = installed.run(tmp_path, "nonsense")
 
-    assert listed == ["init", "run", "deploy", "completion", *renamed, *programs["edge_api"]]
+    assert listed == ["try", "init", "run", "deploy", "completion", *renamed, *programs["edge_api"]]
     for words in (["preview"], ["serve"], ["keys", "list"], ["init"], ["run"]):
         said = installed.do(tmp_path, *words, "--help")
         assert said.startswith(f"Usage: {' '.join(['fore-edge', *words])} [OPTIONS]")

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from unicodedata import normalize
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from aiohttp import web
 
@@ -75,6 +75,7 @@ class SitePages:
         self.files = {**build.files, **reference.files}
         self._folder = build.folder / SITE_FOLDER
         self._moved = dict(list_redirects(build.moved, self.files))
+        self._redirects = build.redirects
         self._reference = reference
         self._newest_slug = build.newest_slug
         self._cache: SizedCache[Representation] = SizedCache()
@@ -82,18 +83,16 @@ class SitePages:
 
     async def answer(self, request: Request) -> web.StreamResponse:
         """Return the answer to GET or HEAD. Raises Problem, and OSError for an unreadable file."""
-        path = request.path
+        path, query = request.path, request.rel_url.raw_query_string
+        # A page may be at the path of a former address that its query alone tells apart.
+        if query and (to := self._redirects.get(f"{normalize('NFC', path)}?{unquote(query)}")):
+            return _redirect(308, quote(to))
         file, status = self.files.get(path), 200
         if file is None:
             elsewhere = self.redirect_target(path)
             if elsewhere is not None:
-                query = request.rel_url.raw_query_string
                 status = 308 if path in self._moved else 301
-                location = f"{elsewhere}?{query}" if query else elsewhere
-                return PreparedResponse(
-                    status,
-                    (("Location", location), ("Cache-Control", SHORT_LIVED), *PAGE_HEADERS),
-                )
+                return _redirect(status, f"{elsewhere}?{query}" if query else elsewhere)
             status, file = 404, self.files.get("/404.html")
             if file is None:
                 raise Problem("not_found", "There is no page at this address")
@@ -224,6 +223,11 @@ class Site:
         if self._pages is None or self._pages.build_files is not build.files:
             self._pages = SitePages(build, self._reference)
         return self._pages
+
+
+def _redirect(status: int, location: str) -> PreparedResponse:
+    headers = (("Location", location), ("Cache-Control", SHORT_LIVED), *PAGE_HEADERS)
+    return PreparedResponse(status, headers)
 
 
 def _answer_other(request: Request, *, is_open: bool = False) -> PreparedResponse:

@@ -175,6 +175,8 @@ class BuiltSite:
     moved: Mapping[str, str] = field(default_factory=dict)
     """Present paths of pages by their former ones."""
     newest_slug: str | None = None
+    redirects: Mapping[str, str] = field(default_factory=dict)
+    """Present paths by former ones with their query."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True, kw_only=True)
@@ -304,7 +306,12 @@ class BuildManager:
         search = await self._open_search(folder, reading)
         head, posts, files = await reading
         newest = posts.entries[0].cursor.slug if posts.entries else None
-        return Build(folder, files, head.moved, newest, head=head, posts=posts, search=search)
+        return Build(
+            *(folder, files, head.moved, newest, head.redirects),
+            head=head,
+            posts=posts,
+            search=search,
+        )
 
     def _swap(self, successor: Build | None) -> None:
         """Replace the build in one assignment: nobody sees half of two."""

@@ -121,6 +121,11 @@ class IndexHead(BaseModel):
     moved: dict[str, str] = Field(
         default_factory=dict, description="Present paths of pages by their former ones."
     )
+    redirects: dict[str, str] = Field(
+        default_factory=dict,
+        description="Present paths by former ones with `?` and their query, decoded.",
+        exclude_if=lambda redirects: not redirects,  # so that an older edge reads most indexes
+    )
     renamed: dict[str, str] = Field(
         default_factory=dict, description="Present slugs of posts by their former ones."
     )

@@ -57,11 +57,13 @@ from site_build.build.targets import (
     read_records,
 )
 from site_build.build.text_targets import (
+    choose_redirects,
     list_full_texts,
     list_gone,
     list_notices,
     list_outputs,
     list_records,
+    list_redirects,
 )
 from site_build.cache import IMAGES, Cache, make_key
 from site_build.content.kept import KEPT_FILE, KeptSources, keep_sources, read_kept
@@ -74,8 +76,7 @@ from site_build.related import Related, relating
 from site_build.site import Identity, find_next_instant, publish
 from site_build.template_objects import InputDigest
 
-_FEW = 100
-"""Files that one process makes."""
+_FEW = 100  # files that one process makes
 
 
 def free_memory() -> None:
@@ -94,18 +95,16 @@ class KnownContent:
     check: Callable[[], tuple[Diagnostic, ...]] = tuple
     """Finds what is wrong in the content; a preview does that apart."""
     manifest: Manifest = EMPTY
-    """Of the build before."""
     is_output_checked: bool = False
-    """Whether the files of the build before are known to be as its manifest says."""
+    """Of the build before, and whether its files are known to be as that says."""
 
 
 class SiteBuild:
     """A build under way: it takes tasks, and finishes them all at once."""
 
     report: Report
-    """What the build came to; there once it is finished."""
     manifest: Manifest
-    """What it wrote; there once it is finished."""
+    """What the build came to, and what it wrote; both are there once it is finished."""
     edge_templates: EdgeTemplates
     """What the edge renders with."""
 
@@ -234,10 +233,7 @@ class SiteBuild:
                 return "the build's own"
 
     def find_unknown_names(self) -> None:
-        """Try each template unless all are ours, and report the names that nobody gives to them.
-
-        Raises BuildError for a template that fails.
-        """
+        """Report names that templates look up in vain, if not all are ours; raises BuildError."""
         found = self._targets.values() if not self.is_ours else ()
         pages = {e.template.name: e for e in found if isinstance(e, TemplateTarget)}
         with self._cache:
@@ -267,6 +263,8 @@ class SiteBuild:
             # A setting of Pelican's may put a feed of its own there.
             self._run(self._recall(e for e in full if e.path not in self._targets))
             self._take_in(folder)
+            self._redirects = choose_redirects(self.content.redirects, self._entries)
+            self._run([*list_redirects(self.site.identity, self._redirects, self._entries)])
             build_id = self._name(lines)
             self._write_index(build_id, lines)
             self._forget_others(self._targets.values(), slack=2 * len(lines))
@@ -386,7 +384,8 @@ class SiteBuild:
         ]
         (request.state / KEPT_FILE).write_bytes(orjson.dumps(self._kept))
         (request.state / HELD_FILE).write_bytes(orjson.dumps(held))
-        stamp, placed = self._index.assemble(make_head(self.site, build_id, request.now), lines)
+        head = make_head(self.site, build_id, request.now, self._redirects)
+        stamp, placed = self._index.assemble(head, lines)
         self._index.discard()
         withheld = {form.path for _, form in self.content.image_set.list_forms((), *self._withheld)}
         # Static files and pictures that pages of the build before ask for are kept.

@@ -19,7 +19,7 @@ from site_build.build.targets import (
     TemplateTarget,
     make_line,
 )
-from site_build.build.text_targets import list_full_texts, list_records
+from site_build.build.text_targets import list_full_texts, list_records, list_redirects
 from site_build.content.library import ContentLibrary, list_changed
 from site_build.errors import BuildError
 from site_build.markup.convert import Dialect
@@ -114,7 +114,8 @@ class PreviewBuild(SiteBuild):
             self.site, lines, self.content.image_set, has_cards=bool(self.font)
         )
         found = [*self._list_others(datetime.now(UTC)), *full_texts]
-        return {target.path: target for target in reversed(found)}
+        redirects = list_redirects(self.site.identity, self.content.redirects, self._targets)
+        return {target.path: target for target in reversed([*found, *redirects])}
 
     def tidy(self) -> None:
         """Forget texts and pictures of earlier content: the cache should not grow by every save."""

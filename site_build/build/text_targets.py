@@ -5,15 +5,17 @@ when one of their posts has changed: a journal has a feed for each of its tags.
 """
 
 import re
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from site_build import addresses
 from site_build.build.manifest import Entry, Line
 from site_build.build.targets import RECORD, RecordTarget, Target, TextTarget, read_records
 from site_build.cache import make_key
+from site_build.checks.facts import is_of_edge
 from site_build.content.sources import Texts
 from site_build.errors import Diagnostic
 from site_build.images.responsive import ImageSet, Lead, link_markdown
@@ -64,6 +66,35 @@ def list_outputs(site: Site, size: int, image_set: ImageSet, texts: Texts) -> It
     for tag in (each for each in site.tags + site.authors if each.address):
         yield from _list_pages(identity, tag.name, tag.address, tag.posts, size)
     yield TextTarget(addresses.SITEMAP, agents.render_sitemap(site))
+
+
+def choose_redirects(redirects: Mapping[str, str], files: Mapping[str, object]) -> dict[str, str]:
+    """Return those at whose former path there is no file, and at whose present one there is."""
+
+    def is_there(path: str) -> bool:
+        names = (path, addresses.name_file(path), f"{path}/index.html")
+        return is_of_edge(path) or not files.keys().isdisjoint(names)
+
+    return {old: new for old, new in redirects.items() if is_there(new) and not is_there(old)}
+
+
+def list_redirects(
+    identity: Identity, redirects: Mapping[str, str], paths: Iterable[str]
+) -> Iterator[TextTarget]:
+    """Yield a page for each former path at which a server without redirects can show one.
+
+    `paths` are those of all other files: none is hidden, or in the way, on any disk.
+    """
+    files = set(map(fold, paths))
+    folders = {str(each) for path in files for each in PurePosixPath(path).parents}
+    for former, present in redirects.items():
+        name = addresses.name_file(former)
+        path, above = fold(name), {str(each) for each in PurePosixPath(fold(name)).parents}
+        is_free = path not in files and path not in folders and not files & above
+        if is_free and "?" not in former and name.endswith(".html"):
+            files.add(path)
+            folders |= above
+            yield TextTarget(name, markdown.render_moved(identity, f"/{present}", present))
 
 
 def list_notices(site: Site, policy: Policy, now: datetime) -> Iterator[Target]:

@@ -16,7 +16,7 @@ from edge_api.schema.commands import Arguments
 from site_build.addresses import SourceRules
 from site_build.build.fingerprint import HOUSE_THEME, fingerprint_code
 from site_build.cache import locate_cache
-from site_build.cli.terminal import count, open_console, print_findings, total
+from site_build.cli.terminal import confirm, count, open_console, print_findings, total
 from site_build.content.document import read_document
 from site_build.content.edits import fix_head, rewrite
 from site_build.content.library import ContentLibrary
@@ -94,10 +94,7 @@ def _fix(console: Console, content: Path, rules: SourceRules, *, is_agreed: bool
             shown = shorten(line.expandtabs(), sys.maxsize - 1)  # nothing that a terminal obeys
             console.print(Text(shown, _COLOURS.get(line[:1], "")))
     files, written = count(len(changes), "file"), 0
-    if not is_agreed and sys.stdin.isatty() and sys.stdout.isatty():
-        console.print(f"Change {files} so? [y/N] ", end="")
-        is_agreed = sys.stdin.readline().strip().lower() in {"y", "yes"}
-    if not is_agreed:
+    if not is_agreed and not confirm(console, f"Change {files} so?"):
         console.print(f"nothing is written; {files} can be fixed: check --fix --yes writes them")
         return False
     for path, raw, fixed in changes:

@@ -1,16 +1,18 @@
 """`init`: make a journal in a folder, with content of its own or that of another system's."""
 
+import asyncio
 import os
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from click import Argument, Choice, Option
 
 from edge_api.schema.commands import PATH, Arguments
 from site_build.cli import run as run_command
-from site_build.cli.terminal import open_console
+from site_build.cli.terminal import confirm, open_console
 from site_build.errors import BuildError
 from site_build.importers.detect import SYSTEMS, read_journal
 from site_build.importers.imported import Imported
@@ -36,6 +38,12 @@ IMPORT: Final = (
         is_flag=True,
         help="run the settings of a Pelican site, which are a program of its owner's",
     ),
+    Option(
+        ["--fetch-pictures"],
+        is_flag=True,
+        help="fetch pictures that texts show from the old journal's own host, and that no file has",
+    ),
+    Option(["--yes"], is_flag=True, help="fetch them without asking"),
 )
 """Options of commands that read a journal of another system."""
 PARAMS: Final = (
@@ -75,18 +83,23 @@ def import_journal(
 
     Raises BuildError and OSError.
     """
-    # It takes half a second, as it imports Pelican.
+    # They take half a second, as they import Pelican and aiohttp.
+    from site_build.importers.pictures import fetch_pictures  # noqa: PLC0415
     from site_build.importers.plan import compare, plan_journal  # noqa: PLC0415
 
     if folder.resolve().is_relative_to(source.resolve()):
         raise BuildError(
             f"{folder} is within {source}, which stays as it is; choose another folder"
         )
-    imported = read_journal(source, arguments.system, trust=arguments.trust)
-    planned = plan_journal(imported, _name(folder))
-    summary = compare(imported, planned)
-    make_reports = partial(write_reports, imported, summary)
-    kept = write_journal(folder, planned.files, make_reports)
+    with TemporaryDirectory(prefix="fore-edge-pictures-") as pictures:
+        imported = read_journal(source, arguments.system, trust=arguments.trust)
+        if arguments.fetch_pictures:
+            agrees = partial(confirm, open_console(), is_agreed=arguments.yes)
+            asyncio.run(fetch_pictures(imported, Path(pictures), agrees))
+        planned = plan_journal(imported, _name(folder))
+        summary = compare(imported, planned)
+        make_reports = partial(write_reports, imported, summary)
+        kept = write_journal(folder, planned.files, make_reports)
     lines = [f"{folder} is a journal, from {imported.system}: {describe(summary)}"]
     for names, what in ((summary.needing, "needs you"), (kept, "stays as you left it")):
         lines += [f"{what}: {each}" for each in names[:MOST]]

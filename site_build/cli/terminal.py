@@ -75,6 +75,13 @@ def total(findings: Collection[Diagnostic], files: int) -> str:
     return f"{both}{of} in {count(files, 'file')}"
 
 
+def confirm(console: Console, question: str, *, is_agreed: bool = False) -> bool:
+    """Print a question; return whether it is agreed to, if need be by a person at a terminal."""
+    is_asked = not is_agreed and sys.stdin.isatty() and sys.stdout.isatty()
+    console.print(question, end=" [y/N] " if is_asked else "\n")
+    return is_agreed or (is_asked and sys.stdin.readline().strip().lower() in {"y", "yes"})
+
+
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, such as `1 file` or `3 files`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

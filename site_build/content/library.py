@@ -16,6 +16,7 @@ from site_build.cache import Cache
 from site_build.checks.cross import CrossCheck, find_losers, find_repeated_slugs
 from site_build.checks.facts import Facts, judge_pictures, link_sources, list_shown, list_targets
 from site_build.content.kept import KeptSources, read_kept
+from site_build.content.redirects import REDIRECTS, check_redirects, read_redirects
 from site_build.content.sources import (
     GONE,
     Content,
@@ -190,6 +191,7 @@ class ContentLibrary:
         unread, paths = self._readings.keys() - facts, self._dialect.rules.list_paths(files)
         findings += self._cross.check(documents, facts, files, now, unread)
         findings += judge_pictures(documents, facts, self._album, paths)
+        findings += check_redirects(self._request.content, documents, files, self._dialect.rules)
         drafts = {path for path, each in self._readings.items() if each.is_draft}
         found = (e._replace(severity="warning") if e.path in drafts else e for e in findings)
         return tuple(sorted(found))
@@ -238,6 +240,7 @@ class ContentLibrary:
             self._hits,
             tuple(choice.list_held(former)),
             {path: file for path, (file, _) in former.items()},
+            {old: new for old, (_, new) in read_redirects(self._request.content)[0].items()},
         )
 
     def _recall(self, kept: KeptSources, path: str) -> Reading | None:
@@ -295,7 +298,10 @@ class ContentLibrary:
 
     def _stamp(self, listing: Listing) -> dict[str, Stamp]:
         folder = os.fspath(self._request.content)
-        return {path: stamp(f"{folder}/{path}") for path in (*listing.sources, *listing.files)}
+        paths = (*listing.sources, *listing.files, REDIRECTS)
+        found = {path: stamp(f"{folder}/{path}") for path in paths}
+        # A missing file has no stamp, so that the folder is listed once it is there.
+        return {path: each for path, each in found.items() if path != REDIRECTS or each != GONE}
 
 
 def list_changed(content: Path, changes: Collection[str] | None) -> set[str] | None:

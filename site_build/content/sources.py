@@ -8,7 +8,7 @@ which `Texts` reads when a page needs them.
 import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -336,3 +336,5 @@ class Content:
     """Files with faults."""
     former: Mapping[str, Path]
     """Published files that stand for those of the content with a fault, by the paths of these."""
+    redirects: Mapping[str, str] = field(default_factory=dict)
+    """Paths of the site by former ones, which may have a query; none with its leading slash."""

@@ -22,11 +22,18 @@ MOVED = {
     "/was/": "/\u672c/",
 }
 
+REDIRECTS = {
+    "/?p=12": "/journal/new/",
+    "/?p=\u672c&x=a b": "/\u672c/",
+    "/index.php?p=3": "/journal/new/",
+    "/journal/new/?replytocom=4": "/\u672c/",
+}
+
 
 @pytest.fixture
 async def edge(make_edge: Any, tmp_path: Any) -> Any:
     """Return an edge whose build has former addresses."""
-    head: dict[str, Any] = {"moved": MOVED, "renamed": {"old": "new"}}
+    head: dict[str, Any] = {"moved": MOVED, "redirects": REDIRECTS, "renamed": {"old": "new"}}
     point_at(tmp_path, write_build(tmp_path, posts=[make_post("new")], files=FILES, **head))
     async with make_edge(BUILD_DIR=str(tmp_path)) as running:
         yield running
@@ -56,6 +63,32 @@ async def test_a_former_address_is_a_lasting_redirect(
             assert answer.status == 308
             assert answer.headers["Location"] == target
             assert answer.headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "target"),
+    [
+        ("/?p=12", 308, "/journal/new/"),
+        ("/?p=%31%32", 308, "/journal/new/"),
+        ("/?p=%e6%9C%AC&x=a%20b", 308, "/%E6%9C%AC/"),
+        ("/index.php?p=3", 308, "/journal/new/"),
+        ("/journal/new/?replytocom=4", 308, "/%E6%9C%AC/"),
+        ("/?p=1", 200, None),
+        ("/?P=12", 200, None),
+        ("/?p=12&preview=1", 200, None),
+        ("/", 200, None),
+        ("/index.php", 404, None),
+        ("/index.php?p=4", 404, None),
+        ("/journal/new/?about=x", 200, None),
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+async def test_a_query_can_tell_a_former_address_apart(
+    edge: Any, method: str, path: str, status: int, target: str | None
+) -> None:
+    """Where the query is one of them, also at a page's own path; the query goes no further."""
+    async with edge.ask(method, path) as answer:
+        assert (answer.status, answer.headers.get("Location")) == (status, target)
 
 
 async def test_other_methods_are_refused(edge: Any) -> None:

@@ -1,0 +1,130 @@
+"""`try`: show a journal of another system as it would be here; nothing is written where it is."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import webbrowser
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from socket import create_server
+from tempfile import TemporaryDirectory
+from urllib.parse import quote
+from urllib.request import ProxyHandler, Request, build_opener
+
+from click import Argument, IntRange, Option
+
+from edge_api.schema.commands import PATH, Arguments
+from site_build.cli.init import IMPORT, import_journal
+from site_build.cli.terminal import open_console
+from site_build.errors import BuildError
+from site_build.importers.report import MOST, describe
+from site_build.parallel import count_processors
+from site_build.progress import Observer
+
+PARAMS = (
+    Argument(["source"], type=PATH, metavar="PATH", help="the journal: a folder, or an export"),
+    *IMPORT,
+    Option(["--keep"], type=PATH, metavar="DIR", help="make it the journal in this new folder"),
+    Option(
+        ["--port"],
+        type=IntRange(0, 65_535),
+        default=0,
+        metavar="P",
+        help="port of this machine (default: a free one)",
+    ),
+    Option(["--no-browser"], is_flag=True, help="do not open it in the browser"),
+)
+
+
+def run(arguments: Arguments) -> int:
+    """Show the journal until a signal ends it, which is a success. Raises BuildError."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit())
+    with TemporaryDirectory(prefix="fore-edge-try-") as place:
+        folder = (arguments.keep or Path(place, arguments.source.stem or "journal")).absolute()
+        if os.path.lexists(folder):
+            raise BuildError(f"{folder} is there already; choose a new folder")
+        # Before they are there, since modules of the import ask which settings are the journal's.
+        os.environ["PELICAN_SETTINGS"] = str(folder / "pelicanconf.py")
+        try:
+            return _show(folder, arguments)
+        except OSError as error:
+            raise BuildError(
+                f"{error.filename or f'port {arguments.port}'} cannot be used: "
+                f"{os.strerror(error.errno or 0)}"
+            ) from error
+
+
+def _show(folder: Path, arguments: Arguments) -> int:
+    from site_build.releases.release import (  # noqa: PLC0415  it imports Pelican
+        BuildOptions,
+        build,
+    )
+
+    console = open_console()
+    with create_server(("127.0.0.1", arguments.port)) as free:
+        origin = f"http://127.0.0.1:{free.getsockname()[1]}"
+    imported, summary, lines = import_journal(folder, arguments.source, arguments)
+    os.chdir(folder)
+    with Observer(console) as observer:
+        order = BuildOptions(
+            content=Path("content"),
+            output=Path("build"),
+            site_url=origin,
+            now=datetime.now(UTC),
+            jobs=count_processors(),
+            observer=observer,
+        )
+        held = build(order).held
+    edge = subprocess.Popen(  # noqa: S603  our own words
+        (sys.executable, "-m", "edge_api", "serve", "--port", origin.rpartition(":")[2]),
+        # No setting of another journal that is served where this runs.
+        env={"SITE_URL": origin, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        while not _answers(f"{origin}/"):
+            if edge.poll() is not None:
+                raise BuildError(f"the journal cannot be served at {origin}; choose another port")
+            time.sleep(0.1)
+        old = imported.redirects.keys() | {
+            path
+            for text in imported.texts
+            if text.status == "published"
+            for path in (text.address, *text.aliases)
+            if path
+        }
+        missing = [e for e in sorted(old) if not _answers(f"{origin}/{e.removeprefix('/')}")]
+        lines[0] = describe(
+            summary._replace(
+                posts=summary.posts - len(held),
+                answered=len(old) - len(missing),
+                needing=sorted({*summary.needing, *(each.path for each in held)}),
+            )
+        )
+        lines += [f"nothing answers: {each}" for each in missing[:MOST]]
+        then = (
+            f"run: cd {folder} && fore-edge run"
+            if arguments.keep
+            else "it is gone; --keep DIR keeps it"
+        )
+        lines.append(f"it is at {origin}/ until you press Ctrl-C; then {then}")
+        console.print("\n".join(lines))
+        if not arguments.no_browser:
+            webbrowser.open(origin)
+        return edge.wait()
+    finally:
+        edge.terminate()
+        edge.wait()
+
+
+def _answers(url: str) -> bool:
+    """Return whether there is a page or a file, after redirects."""
+    with suppress(OSError):  # every answer that is not 200 is such an error
+        asked = Request(quote(url, safe="/:?=&+,;@!~"), method="HEAD")  # noqa: S310  our own
+        return bool(build_opener(ProxyHandler({})).open(asked, timeout=10))  # by no proxy
+    return False

@@ -1,0 +1,88 @@
+"""Pictures that texts show from the old journal's own host, fetched where no file holds them."""
+
+import asyncio
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from urllib.parse import unquote, urljoin, urlsplit
+
+from yarl import URL
+
+from edge_api.net.ssrf_guard import SsrfGuard, read_chunks
+from site_build.importers.imported import Imported
+
+LARGEST = 25_000_000  # bytes of one picture
+_GUARD = SsrfGuard()
+MOST = 1_000_000_000  # bytes of all
+_LINK = re.compile(r"(?i)[(<\"'\s]([^\s()<>\"']+\.(?:jpe?g|png|gif|webp|avif))(?=[?#\s)>\"'])")
+
+
+async def fetch_pictures(
+    imported: Imported,
+    folder: Path,
+    agrees: Callable[[str], bool],
+    guard: SsrfGuard = _GUARD,
+) -> None:
+    """Put missing pictures into `folder` and among the files; each that fails is a finding.
+
+    `agrees` is asked before the first is fetched, in a question that has their number and size.
+    """
+    origin, sources, slots = URL(imported.origin), dict[str, str](), asyncio.Semaphore(6)
+    for text in imported.texts if origin.host else ():
+        for link in _LINK.findall(f"{text.body}\n{text.image}\n"):
+            url = urlsplit(urljoin(f"{imported.origin}{text.address or '/'}", link))
+            path = unquote(url.path).removeprefix("/")
+            if _name(url.netloc) == _name(origin.authority) and path not in imported.files:
+                sources.setdefault(path, text.source)
+    files = {path: folder / str(number) for number, path in enumerate(sources)}
+
+    async def ask(method: str, paths: Iterable[str]) -> dict[str, int | str]:
+        asked = {path: _request(guard, slots, method, origin / path, files[path]) for path in paths}
+        return dict(zip(asked, await asyncio.gather(*asked.values()), strict=True))
+
+    found = await ask("HEAD", files)
+    wanted = {path: e for path, e in found.items() if isinstance(e, int) and e <= LARGEST}
+    number, size = len(wanted), sum(wanted.values())
+    question = (
+        f"{number:,} pictures of {origin}, {size / 1_000_000:.1f} MB, are missing; fetch them?"
+    )
+    if wanted and size <= MOST and agrees(question):
+        found |= await ask("GET", wanted)
+    imported.files |= {path: file for path, file in files.items() if file.exists()}
+    for path, result in found.items():
+        if path not in imported.files:
+            why = result if isinstance(result, str) else f"its {result:,} bytes were not wanted"
+            imported.find(
+                sources[path],
+                0,
+                f"the picture /{path} was not fetched: {why}",
+                f"put it at content/{path}, or remove it from the text",
+            )
+
+
+async def _request(
+    guard: SsrfGuard, slots: asyncio.Semaphore, method: str, url: URL, file: Path
+) -> int | str:
+    """Return the bytes of what is at `url`, which GET puts into a file, or why there is nothing.
+
+    A redirect is followed within the host alone.
+    """
+    host = _name(url.authority)
+    try:
+        async with slots, asyncio.timeout(10 if method == "HEAD" else 60):
+            for _ in range(4):
+                async with guard.request(method, url, {}) as answer:
+                    if answer.status == 200:  # noqa: PLR2004
+                        data = b"".join([each async for each in read_chunks(answer, LARGEST)])
+                        size = answer.content_length or "its server does not say its size"
+                        return await asyncio.to_thread(file.write_bytes, data) if data else size
+                    url = url.join(URL(answer.headers.get("Location", "")))
+                if _name(url.authority) != host:
+                    break
+            return f"its server answers {answer.status}"
+    except Exception:  # noqa: BLE001  Whatever it is, the next picture may be fetched.
+        return "its server cannot be reached at a public address"
+
+
+def _name(authority: str) -> str:
+    return authority.lower().removeprefix("www.")
