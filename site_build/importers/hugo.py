@@ -5,6 +5,7 @@ import posixpath
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -23,7 +24,6 @@ _READERS = {
 _SETTINGS = re.compile(
     r"(?:hugo|config|config/(?:_default|production)/(?:.*/)?[^/]+)\.(?:toml|ya?ml|json)"
 )
-_TEXTS = {".md", ".markdown", ".mdown", ".mkd", ".html", ".htm"}
 _PAGES = {"", "page", "pages", "about"}
 """Sections whose texts are pages, although they have dates."""
 _NO_TAGS = {"series", "authors", "author"}
@@ -33,7 +33,6 @@ _IMAGES = (
 )
 """Names under which heads have a picture, and tables of a head its address."""
 _DATES = ("date", "publishdate", "pubdate", "published")
-_INDEX = re.compile(r"(?:(?:^|/)_?index(?:\.[a-z-]+)?)?(?:/|\.md|\.markdown|\.html)?$")
 
 
 def read_hugo(root: Path) -> Imported:
@@ -55,13 +54,13 @@ class _Reader:
             "Hugo",
             title=str(site.get("title", "")),
             description=str(params.get("description") or params.get("subtitle") or ""),
-            author=_name(params.get("author") or site.get("author")),
+            author=_pick(params.get("author") or site.get("author")),
             lang=str(site.get("locale") or site.get("languagecode") or self.default),
             timezone=str(site.get("timezone", "")),
             origin=f"{address.scheme}://{address.netloc}" if address.netloc else "",
             menu=[
                 (
-                    _name(entry) or str(entry.get("identifier")),
+                    _pick(entry) or str(entry.get("identifier")),
                     link if ":" in link else f"{self.base}/{link.lstrip('/')}",
                 )
                 for entry in sorted(
@@ -70,19 +69,23 @@ class _Reader:
                 for link in [str(entry.get("url") or entry.get("pageref") or "")]
             ],
         )
-        self.homes = {"": f"{self.base}/"}
-        """Addresses of homes by language, and of files that have none."""
-        self.roots: dict[str, str] = {}
-        """Languages of the folders with texts and files, with their slash; empty for files alone."""
+        self.homes: dict[str, str] = {}
+        """Addresses of homes by language."""
+        self.contents: dict[str, str] = {}
+        """Languages by folder of texts."""
+        self.places: dict[str, str] = {}
+        """Addresses of folders with files: those for files alone, of texts, and beside a text."""
         for lang, site in reversed(self.sites.items()):
             below = lang != self.default or heads.read_flag(
                 site.get("defaultcontentlanguageinsubdir")
             )
             self.homes[lang] = f"{self.base}/{lang}/" if below else f"{self.base}/"
-            self.roots |= {
-                f"{name}/": "" for name in heads.read_tags(site.get("staticdir", "static"))
-            }
-            self.roots[str(site.get("contentdir") or "content").strip("/") + "/"] = lang
+            folder = str(site.get("contentdir") or "content").strip("/")
+            self.contents[folder] = lang
+            self.places |= dict.fromkeys(
+                heads.read_tags(site.get("staticdir", "static")), f"{self.base}/"
+            )
+            self.places[folder] = self.homes[lang]
         self.featured = {
             posixpath.dirname(source): SOURCE + quote(source, safe="/~")
             for source in self.sources
@@ -93,40 +96,54 @@ class _Reader:
         """Pictures that stand for texts, by folder."""
         self.texts: list[tuple[Text, str]] = []
         """With the folder below the content."""
-        self.bundles: dict[str, str] = {}
-        """Addresses of texts that have files beside them, by folder."""
         self.index: dict[tuple[str, str], str] = {}
         """Texts by language, or none, and by path in lower case, or name."""
-        self.counts: Counter[str] = Counter()
-        """Numbers of texts in lists, by address."""
+        self.lists: Counter[tuple[str, str, str]] = Counter()
+        """Numbers of texts in lists, by address, and what takes the place of list and feed."""
 
     def read(self) -> Imported:
         """Read texts and files, then what texts show."""
         # A bundle's own text is read before the files beside it, which take its address.
         for source in sorted(self.sources, key=lambda each: "/index." not in each):
-            root = max(
-                (each for each in self.roots if source.startswith(each)), key=len, default=""
-            )
+            folders = [str(each) for each in PurePosixPath(source).parents]
+            root = next((each for each in folders if each in self.contents), "")
+            owner = next((each for each in folders if each in self.places), "")
             suffix = posixpath.splitext(source)[1].lower()
             try:
-                if self.roots.get(root) and suffix in _TEXTS:
-                    self._add_text(source, source.removeprefix(root), self.roots[root])
-                elif self.roots.get(root) and suffix in {".org", ".adoc", ".rst", ".pandoc"}:
-                    fix = f"write it in Markdown: pandoc -t gfm {posixpath.basename(source)}"
-                    self.journal.find(source, 0, f"texts in {suffix} are not read", fix, "left out")
-                elif root:
-                    folders = map(str, PurePosixPath(source).parents)
-                    owner = next((each for each in folders if each in self.bundles), None)
-                    home = self.bundles[owner] if owner else self.homes[self.roots[root]]
-                    self._add_file(
-                        source, home + source.removeprefix(f"{owner}/" if owner else root)
+                if root and suffix in {".org", ".adoc", ".rst", ".pandoc"}:
+                    self.journal.find(
+                        source,
+                        0,
+                        f"texts in {suffix} are not read",
+                        f"write it in Markdown: pandoc -t gfm {posixpath.basename(source)}",
+                        "left out",
                     )
+                elif (
+                    root
+                    and (
+                        suffix in {".md", ".markdown", ".mdown", ".mkd"}
+                        # HTML without a head is a file.
+                        or (
+                            suffix == ".html"
+                            and read_text(self.sources[source])[:3] in {"---", "+++"}
+                        )
+                    )
+                ):
+                    self._add_text(source, root, owner)
+                elif owner:
+                    self._add_file(source, self.places[owner] + source.removeprefix(f"{owner}/"))
             except heads.HeadError as fault:
                 fix = "fix its head, then run the command again"
                 self.journal.find(source, fault.line, str(fault), fix, "left out")
         if not any(text.kind == "post" for text, _ in self.texts):
             for text, _ in self.texts:
                 text.kind = "post" if text.date else "page"
+        site = self.sites[self.default]
+        size = str(site.get("paginate") or _table(site.get("pagination")).get("pagersize"))
+        for (path, target, feed), count in self.lists.items():
+            leaves = range(1, count // max(1, int(size) if size.isdigit() else 10) + 2)
+            self.journal.redirects |= {path: target, f"{path}index.xml": feed}
+            self.journal.redirects |= {f"{path}page/{leaf}/": target for leaf in leaves}
         for path in ("/", *(text.address for text, _ in self.texts)):
             self.journal.redirects.pop(path, None)
         for text, folder in self.texts:
@@ -137,18 +154,19 @@ class _Reader:
         self.journal.files[address.lstrip("/")] = self.sources[source]
         self.journal.file_sources[source] = address.lstrip("/")
 
-    def _add_text(self, source: str, place: str, lang: str) -> None:
+    def _add_text(self, source: str, root: str, owner: str) -> None:
         """Read a text's head, and find the addresses that it had."""
         head, body, line = heads.split_head(read_text(self.sources[source]))
-        place, stem = posixpath.split(posixpath.splitext(place)[0])
+        place, stem = posixpath.split(posixpath.splitext(source.removeprefix(f"{root}/"))[0])
         name, _, code = stem.rpartition(".")
-        lang, name = (code.lower(), name) if code.lower() in self.sites else (lang, stem)
+        suffixed = code.lower() in self.sites
+        lang, name = (code.lower(), name) if suffixed else (self.contents[root], stem)
         bundle = name == "index" and place != ""
         folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
         head, site, home = _lower(head), self.sites[lang], self.homes[lang]
         dated = re.match(r"(\d{4}-\d\d-\d\d)(?:[-_ ]+(.+))?$", name)
-        if dated and ":filename" in str(site.get("frontmatter")):
-            head = {"date": dated[1], "slug": dated[2], **head}
+        by_name = dated and ":filename" in str(site.get("frontmatter"))
+        head = {**({"date": dated[1], "slug": dated[2]} if dated and by_name else {}), **head}
         date = heads.read_date(next(filter(None, map(head.get, _DATES)), None))
         section = folder.partition("/")[0].lower()
         mains = heads.read_tags(_table(site.get("params")).get("mainsections"))
@@ -177,12 +195,12 @@ class _Reader:
             updated=heads.read_date(head.get("lastmod") or head.get("modified")),
             slug=str(head.get("slug") or ""),
             tags=list(dict.fromkeys(term for plural, term in terms if plural not in _NO_TAGS)),
-            category=_name(head.get("categories")).split(", ")[0],
-            author=_name(head.get("authors") or head.get("author")),
+            category=_pick(head.get("categories")),
+            author=_pick(head.get("authors") or head.get("author")),
             lang="" if lang == self.default else lang,
             description=str(head.get("description") or head.get("summary") or ""),
-            series=_name(head.get("series")).split(", ")[0],
-            image=_find_picture(head)
+            series=_pick(head.get("series")),
+            image=_pick(head, _IMAGES)
             or self.featured.get(posixpath.dirname(source) if bundle else "", ""),
             image_alt=str(_table(head.get("cover")).get("alt") or ""),
             aliases=[
@@ -200,24 +218,28 @@ class _Reader:
             and ends.replace(tzinfo=UTC) < datetime.now(UTC),
             "it was no page of its own": heads.read_flag(head.get("headless"))
             or str(build.get("render")).lower() in {"never", "false", "link"}
-            or any(str(each) in self.bundles for each in PurePosixPath(source).parents[bundle:]),
+            or owner not in (root, posixpath.dirname(source) if bundle else root),
             "it was encrypted": head.get("password") or re.search(r"\{\{.\s*[\w-]*encrypt", body),
             "it was the text of the home page": body.strip() and not path,
         }
-        if reason := next((each for each, holds in reasons.items() if holds), ""):
-            text.status = "draft"
+        reason = next((each for each, holds in reasons.items() if holds), "")
+        if reason:
             fix = "publish it if it should be read"
             self.journal.find(source, 0, f"is a draft now: {reason}", fix)
-        elif heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts")):
-            text.status = "draft"
-        elif str(build.get("list")).lower() in {"never", "false"}:
-            text.status = "hidden"
-        if bundle and (lang == self.default or posixpath.dirname(source) not in self.bundles):
-            self.bundles[posixpath.dirname(source)] = re.sub(r"\.html$|/$", "", address) + "/"
-        key = posixpath.join("/", folder, name).lower()
-        for path in (key, f"{key}.{lang}", name.lower()):
-            for language in ("", lang):
-                self.index.setdefault((language, path), source)
+        draft = heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts"))
+        unlisted = str(build.get("list")).lower() in {"never", "false"}
+        text.status = "draft" if reason or draft else "hidden" if unlisted else "published"
+        if bundle and (lang == self.default or owner == root):
+            self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
+        for key in (posixpath.join("/", folder, name).lower(), name.lower()):
+            for each in ((lang, key), ("", key), (lang, f"{key}.{lang}"), ("", f"{key}.{lang}")):
+                self.index.setdefault(each, source)
+        empty = text.kind == "page" and not body.strip()
+        if not empty:
+            self.texts.append((text, posixpath.join("/", place)))
+        elif name:
+            what = "has no text of its own, so its address leads to the archive"
+            self.journal.find(source, 0, what, "write a page of that name")
         shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
             posixpath.join(home, _urlize(section, site), ""): shown,
@@ -230,27 +252,9 @@ class _Reader:
             },
             home: ("home:", "feed:"),
         }
-        if text.kind == "post" or body.strip():
-            self.texts.append((text, posixpath.join("/", place)))
-        else:
-            lists = {address: shown}
-            if name:
-                what = "has no text of its own, so its address leads to the archive"
-                self.journal.find(source, 0, what, "write a page of that name")
         if text.status == "published":
-            self._list(lists, site)
-
-    def _list(self, lists: dict[str, tuple[str, str]], site: dict[str, Any]) -> None:
-        """Redirect the addresses of lists that show a text: their feeds and leaves too."""
-        size = str(site.get("paginate") or _table(site.get("pagination")).get("pagersize"))
-        for path, (target, feed) in lists.items():
-            leaf = self.counts[path] // max(1, int(size) if size.isdigit() else 10) + 1
-            self.counts[path] += 1
-            self.journal.redirects |= {
-                path: target,
-                f"{path}index.xml": feed,
-                f"{path}page/{leaf}/": target,
-            }
+            listed = {address: shown} if empty else lists
+            self.lists.update((path, *targets) for path, targets in listed.items())
 
     def _convert(self, text: Text, folder: str) -> None:
         """Convert a text's body, and find the files that it shows."""
@@ -261,27 +265,28 @@ class _Reader:
             if not path or re.match("[a-z]+:|//", path):
                 return target
             if lang is None and not path.lower().endswith((".md", ".markdown")):
-                places = (posixpath.dirname(text.source), *self.roots, "assets")
-                files = (posixpath.join(place, path.lstrip("/")) for place in places)
-                source = next(filter(self.sources.get, map(posixpath.normpath, files)), "")
+                files = (
+                    posixpath.normpath(posixpath.join(place, path.lstrip("/")))
+                    for place in (posixpath.dirname(text.source), *self.places, "assets")
+                )
+                source = next(filter(self.sources.get, files), "")
                 if source.startswith("assets/"):
-                    self._add_file(source, f"{self.base}{source.removeprefix('assets')}")
+                    self._add_file(source, self.base + source.removeprefix("assets"))
             else:
-                plain = _INDEX.sub("", path.lower())
-                whole = [posixpath.join(base, plain) for base in (folder.lower(), "/")]
-                keys = (*map(posixpath.normpath, whole), posixpath.basename(plain))
-                own = lang or text.lang or self.default
-                found = (self.index.get((each, key)) for key in keys for each in (own, ""))
+                plain = re.sub(
+                    r"((^|/)_?index(\.[a-z-]+)?)?(/|\.md|\.markdown|\.html)?$", "", path.lower()
+                )
+                bases = (folder.lower(), "/")
+                keys = [posixpath.normpath(posixpath.join(base, plain)) for base in bases]
+                found = (
+                    self.index.get((each, key))
+                    for key in (*keys, posixpath.basename(plain))
+                    for each in (lang or text.lang or self.default, "")
+                )
                 source = next(filter(None, found), "")
+                # An absolute path may be that of a list.
                 if lang is not None and not source:
-                    return next(
-                        (
-                            f"{self.base}{key}/"
-                            for key in keys
-                            if f"{self.base}{key}/" in self.counts
-                        ),
-                        "",
-                    )
+                    return path if path.startswith("/") else ""
             return f"{SOURCE}{quote(source, safe='/~')}{mark}{fragment}" if source else target
 
         text.image = resolve(text.image, None)
@@ -329,8 +334,11 @@ def _find_path(
     """Return a text's path below the home of its language, without a slash in front."""
     section, slug = folder.partition("/")[0], str(head.get("slug") or "")
     patterns, url = _table(site.get("permalinks")), str(head.get("url") or "")
-    own = _table(patterns.get("page" if name else "section")).get(section.lower())
-    pattern = url or own or (patterns.get(section.lower()) if name else None)
+    patterns = {
+        **(patterns if name else {}),
+        **_table(patterns.get("page" if name else "section")),
+    }
+    pattern = url or patterns.get(section.lower())
     # Hugo reads a plus in such a path as a blank.
     title, chosen = (_urlize(each.replace("+", " "), site) for each in (head["title"], slug))
     when = date or datetime(1, 1, 1, tzinfo=UTC)
@@ -342,16 +350,19 @@ def _find_path(
         "section": section,
         "sections": folder,
         "sections[1:]": folder.partition("/")[2],
-        "year": str(when.year), "month": f"{when:%m}", "monthname": f"{when:%B}",
-        "day": f"{when:%d}", "yearday": f"{when:%j}",
-        "weekday": f"{when:%w}", "weekdayname": f"{when:%A}",
+        "year": str(when.year),
+        "month": f"{when:%m}",
+        "monthname": f"{when:%B}",
+        "day": f"{when:%d}",
+        "yearday": f"{when:%j}",
+        "weekday": f"{when:%w}",
+        "weekdayname": f"{when:%A}",
     }
-    if isinstance(pattern, str):
-        path = re.sub(
-            r":(\w+(?:\[.*?\])?)", lambda found: values.get(found[1].lower(), found[0]), pattern
-        )
-    else:
-        path = posixpath.join(folder, slug or name)
+    path = re.sub(
+        r":(\w+(?:\[.*?\])?)",
+        lambda found: values.get(found[1].lower(), found[0]),
+        pattern if isinstance(pattern, str) else posixpath.join(folder, slug or name),
+    )
     path = path if url else _urlize(path, site)
     ugly = site.get("uglyurls")
     ugly = name and not url and heads.read_flag(_table(ugly).get(section, ugly))
@@ -375,13 +386,6 @@ def _urlize(text: str, site: dict[str, Any]) -> str:
     return path if heads.read_flag(site.get("disablepathtolower")) else path.lower()
 
 
-def _find_picture(head: dict[str, Any]) -> str:
-    """Return the picture that a head names, itself or in a list or a table."""
-    value = next(filter(None, (head.get(key) for key in _IMAGES)), "")
-    value = value[0] if isinstance(value, list) else value
-    return _find_picture(value) if isinstance(value, dict) else str(value)
-
-
 def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
     """Return two tables as one, of which the second goes before the first."""
     inner = {key: _merge(_table(low.get(key)), each) for key, each in high.items() if _table(each)}
@@ -400,8 +404,10 @@ def _table(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _name(value: Any) -> str:
-    """Return the name that a text or a table has, or those of a list."""
-    if isinstance(value, list):
-        return ", ".join(filter(None, map(_name, value)))
-    return str((value.get("name") if isinstance(value, dict) else value) or "")
+def _pick(value: Any, names: Collection[str] = ("name",)) -> str:
+    """Return a text: of a list the first, of a table the first of these names that it has."""
+    if isinstance(value, dict):
+        value = next(filter(None, map(value.get, names)), "")
+    elif isinstance(value, list):
+        value = next(iter(value), "")
+    return _pick(value, names) if isinstance(value, dict | list) else str(value or "")

@@ -5,10 +5,12 @@ import textwrap
 from collections.abc import Callable
 from functools import partial
 
+# Hugo runs shortcodes in code as well, unless they are written `{{</* so */>}}`.
 _PIECES = re.compile(
     r"""
-    (?P<fence>^[ \t>]*(?P<ticks>`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*(?P=ticks)[`~]*[ \t]*$|\Z))
-    | (?P<span>(?<!`)(?P<tick>`+)(?!`)(?:(?!\n[ \t]*\n).)+?(?<!`)(?P=tick)(?!`))
+    (?P<fence>^[ \t>]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:(?!\{\{[<%](?!/\*)).)*?
+      (?:^[ \t>]*(?P=ticks)[`~]*[ \t]*$|\Z))
+    | (?P<span>(?<!`)(?P<tick>`+)(?!`)(?:(?!\n[ \t]*\n|\{\{[<%](?!/\*)).)+?(?<!`)(?P=tick)(?!`))
     | \{\{[<%]/\*(?P<shown>.*?)\*/[>%]\}\}
     | \{\{[<%]\s*(?P<close>/?)\s*(?P<name>[\w./-]*\w)
       (?P<given>(?>"(?:\\.|(?!\}\})[^"\\])*"|`[^`]*`|.)*?)(?P<single>/?)\s*[>%]\}\}
@@ -73,8 +75,8 @@ _BY_TYPE = {"alert", "notice", "admonition", "callout", "adm", "notification", "
 
 
 Resolve = Callable[[str, str | None], str]
-"""Returns the link for a target, which is a reference where the second argument is a language, empty
-for the text's own; nothing for a reference that leads nowhere."""
+"""Returns the link for a target, which is a reference where the second argument is a language,
+empty for the text's own; nothing for a reference that leads nowhere."""
 Report = Callable[[int, str, str], None]
 """Takes a line, from 0, what was changed there, and what its owner can do."""
 
@@ -132,13 +134,12 @@ def _write(tag: re.Match[str], inner: str, resolve: Resolve, report: Report) -> 
         name = kind if kind in _FORMS else "note"
     if name not in _FORMS:
         report(line, f"the shortcode {name} is not known", "write what it showed in its place")
-    source = first("src", "link", "href", "url", "file", "path", "0").replace(" ", "%20")
-    source = resolve(source, None)
+    names = ("src", "link", "href", "url", "file", "path", "0")
+    source = resolve(first(*names).replace(" ", "%20"), None)
     title = first("title", "summary", "name", "header", "label", "text", "content", "0")
     text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
     caption = ". ".join(filter(None, (given.get("title"), first("caption", "attr"))))
-    alt = re.sub(r"[\[\]\s]+", " ", first("alt", "1") or caption)
-    picture = f"![{alt}]({source})"
+    picture = f"![{first('alt', '1') or caption}]({source})"
     if "src" in given and first("link", "href"):
         picture = f"[{picture}]({resolve(first('link', 'href'), None)})"
     heading, author = first("heading", "title", "1"), given.get("author")
