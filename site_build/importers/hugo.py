@@ -49,6 +49,8 @@ class _Reader:
         self.default, site = next(iter(self.sites.items()))
         address, params = urlsplit(str(site.get("baseurl", ""))), _table(site.get("params"))
         self.base = address.path.rstrip("/")
+        size = str(site.get("paginate") or _table(site.get("pagination")).get("pagersize"))
+        self.size = max(1, int(size) if size.isdigit() else 10)
         entries = {**_table(site.get("menu")), **_table(site.get("menus"))}.get("main")
         self.journal = Imported(
             "Hugo",
@@ -87,17 +89,15 @@ class _Reader:
             )
             self.places[folder] = self.homes[lang]
         self.featured = {
-            posixpath.dirname(source): SOURCE + quote(source, safe="/~")
+            posixpath.dirname(source): _link(source)
             for source in self.sources
             if re.search(
                 r"(feature|cover|thumb)[^/]*\.(avif|gif|jpe?g|png|svg|webp)$", source.lower()
             )
         }
         """Pictures that stand for texts, by folder."""
-        self.texts: list[tuple[Text, str]] = []
-        """With the folder below the content."""
         self.index: dict[tuple[str, str], str] = {}
-        """Texts by language, or none, and by path in lower case, or name."""
+        """Links to texts by language, or none, and by path in lower case, or name."""
         self.lists: Counter[tuple[str, str, str]] = Counter()
         """Numbers of texts in lists, by address, and what takes the place of list and feed."""
 
@@ -133,21 +133,26 @@ class _Reader:
                 elif owner:
                     self._add_file(source, self.places[owner] + source.removeprefix(f"{owner}/"))
             except heads.HeadError as fault:
-                fix = "fix its head, then run the command again"
-                self.journal.find(source, fault.line, str(fault), fix, "left out")
-        if not any(text.kind == "post" for text, _ in self.texts):
-            for text, _ in self.texts:
+                self.journal.find(
+                    source,
+                    fault.line,
+                    str(fault),
+                    "fix its head, then run the command again",
+                    "left out",
+                )
+        if not any(text.kind == "post" for text in self.journal.texts):
+            for text in self.journal.texts:
                 text.kind = "post" if text.date else "page"
-        site = self.sites[self.default]
-        size = str(site.get("paginate") or _table(site.get("pagination")).get("pagersize"))
         for (path, target, feed), count in self.lists.items():
-            leaves = range(1, count // max(1, int(size) if size.isdigit() else 10) + 2)
-            self.journal.redirects |= {path: target, f"{path}index.xml": feed}
-            self.journal.redirects |= {f"{path}page/{leaf}/": target for leaf in leaves}
-        for path in ("/", *(text.address for text, _ in self.texts)):
+            self.journal.redirects |= {
+                path: target,
+                f"{path}index.xml": feed,
+                **{f"{path}page/{leaf}/": target for leaf in range(1, count // self.size + 2)},
+            }
+        for path in ("/", *(text.address for text in self.journal.texts)):
             self.journal.redirects.pop(path, None)
-        for text, folder in self.texts:
-            self._convert(text, folder)
+        for text in self.journal.texts:
+            self._convert(text)
         return self.journal
 
     def _add_file(self, source: str, address: str) -> None:
@@ -164,9 +169,9 @@ class _Reader:
         bundle = name == "index" and place != ""
         folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
         head, site, home = _lower(head), self.sites[lang], self.homes[lang]
-        dated = re.match(r"(\d{4}-\d\d-\d\d)(?:[-_ ]+(.+))?$", name)
-        by_name = dated and ":filename" in str(site.get("frontmatter"))
-        head = {**({"date": dated[1], "slug": dated[2]} if dated and by_name else {}), **head}
+        if ":filename" in str(site.get("frontmatter")):
+            dated = re.match(r"(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name)
+            head = {**(dated.groupdict() if dated else {}), **head}
         date = heads.read_date(next(filter(None, map(head.get, _DATES)), None))
         section = folder.partition("/")[0].lower()
         mains = heads.read_tags(_table(site.get("params")).get("mainsections"))
@@ -182,8 +187,8 @@ class _Reader:
         named = _table(site.get("taxonomies") or site.get("indexes")).values()
         terms = [
             (plural, term)
-            for plural in dict.fromkeys(("tags", *map(str, named), "categories"))
-            for term in heads.read_tags(head.get(plural.lower()))
+            for plural in dict.fromkeys(["tags", *map(str.lower, map(str, named)), "categories"])
+            for term in heads.read_tags(head.get(plural))
         ]
         text = Text(
             source,
@@ -222,72 +227,81 @@ class _Reader:
             "it was encrypted": head.get("password") or re.search(r"\{\{.\s*[\w-]*encrypt", body),
             "it was the text of the home page": body.strip() and not path,
         }
-        reason = next((each for each, holds in reasons.items() if holds), "")
-        if reason:
-            fix = "publish it if it should be read"
-            self.journal.find(source, 0, f"is a draft now: {reason}", fix)
+        if reason := next((each for each, holds in reasons.items() if holds), ""):
+            self.journal.find(
+                source, 0, f"is a draft now: {reason}", "publish it if it should be read"
+            )
         draft = heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts"))
         unlisted = str(build.get("list")).lower() in {"never", "false"}
         text.status = "draft" if reason or draft else "hidden" if unlisted else "published"
         if bundle and (lang == self.default or owner == root):
             self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
-        for key in (posixpath.join("/", folder, name).lower(), name.lower()):
-            for each in ((lang, key), ("", key), (lang, f"{key}.{lang}"), ("", f"{key}.{lang}")):
-                self.index.setdefault(each, source)
         empty = text.kind == "page" and not body.strip()
         if not empty:
-            self.texts.append((text, posixpath.join("/", place)))
+            self.journal.texts.append(text)
         elif name:
-            what = "has no text of its own, so its address leads to the archive"
-            self.journal.find(source, 0, what, "write a page of that name")
+            self.journal.find(
+                source,
+                0,
+                "has no text of its own, so its address leads to the archive",
+                "write a page of that name",
+            )
+        for key in (posixpath.join("/", root, folder, name).rstrip("/").lower(), name.lower()):
+            for each in ((lang, key), ("", key), (lang, f"{key}.{lang}"), ("", f"{key}.{lang}")):
+                self.index.setdefault(each, address if empty else _link(source))
         shown = ("posts:" if text.kind == "post" else "archive:"), "feed:"
         lists = {
             posixpath.join(home, _urlize(section, site), ""): shown,
-            **{f"{home}{plural.lower()}/": ("tags:", "feed:") for plural, _ in terms},
+            **{f"{home}{plural}/": ("tags:", "feed:") for plural, _ in terms},
             **{
-                f"{home}{plural.lower()}/{_urlize(term, site)}/": (f"tag:{term}", f"feed:{term}")
+                f"{home}{plural}/{_urlize(term, site)}/": (f"tag:{term}", f"feed:{term}")
                 if plural not in _NO_TAGS
                 else ("archive:", "feed:")
                 for plural, term in terms
             },
             home: ("home:", "feed:"),
         }
-        if text.status == "published":
-            listed = {address: shown} if empty else lists
-            self.lists.update((path, *targets) for path, targets in listed.items())
+        if path and text.status == "published":
+            lists = {address: shown} if empty else lists
+            self.lists.update((path, *targets) for path, targets in lists.items())
 
-    def _convert(self, text: Text, folder: str) -> None:
+    def _convert(self, text: Text) -> None:
         """Convert a text's body, and find the files that it shows."""
+        here = posixpath.dirname(text.source)
 
         def resolve(target: str, lang: str | None) -> str:
-            path, mark, fragment = target.partition("#")
-            path = unquote(path)
+            path, mark, fragment = unquote(target).partition("#")
             if not path or re.match("[a-z]+:|//", path):
                 return target
             if lang is None and not path.lower().endswith((".md", ".markdown")):
                 files = (
                     posixpath.normpath(posixpath.join(place, path.lstrip("/")))
-                    for place in (posixpath.dirname(text.source), *self.places, "assets")
+                    for place in (here, *self.places, "assets")
                 )
-                source = next(filter(self.sources.get, files), "")
-                if source.startswith("assets/"):
-                    self._add_file(source, self.base + source.removeprefix("assets"))
+                file = next(filter(self.sources.get, files), "")
+                if file.startswith("assets/"):
+                    self._add_file(file, self.base + file.removeprefix("assets"))
+                link = file and _link(file)
             else:
                 plain = re.sub(
                     r"((^|/)_?index(\.[a-z-]+)?)?(/|\.md|\.markdown|\.html)?$", "", path.lower()
                 )
-                bases = (folder.lower(), "/")
-                keys = [posixpath.normpath(posixpath.join(base, plain)) for base in bases]
+                roots = ("" if path.startswith("/") else here, *self.contents)
+                keys = [
+                    posixpath.normpath(f"/{root}/{plain}").lower().replace("//", "/")
+                    for root in roots
+                ]
                 found = (
                     self.index.get((each, key))
                     for key in (*keys, posixpath.basename(plain))
                     for each in (lang or text.lang or self.default, "")
                 )
-                source = next(filter(None, found), "")
-                # An absolute path may be that of a list.
-                if lang is not None and not source:
-                    return path if path.startswith("/") else ""
-            return f"{SOURCE}{quote(source, safe='/~')}{mark}{fragment}" if source else target
+                # An absolute path that is no text's may be that of a list.
+                known = target if lang is None or path.startswith("/") else ""
+                link = next(filter(None, found), "")
+                if not link:
+                    return known
+            return f"{link}{mark}{fragment}" if link else target
 
         text.image = resolve(text.image, None)
         text.body = convert_body(
@@ -297,7 +311,10 @@ class _Reader:
                 text.source, text.first_line + line, what, fix
             ),
         )
-        self.journal.texts.append(text)
+
+
+def _link(source: str) -> str:
+    return SOURCE + quote(source, safe="/~")
 
 
 def _read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
