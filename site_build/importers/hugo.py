@@ -1,29 +1,19 @@
 """Journals of Hugo: settings, texts with bundles and languages, files, and the addresses of all."""
 
-import json
 import posixpath
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import quote, unquote, urlsplit
 
 from site_build.importers import heads
+from site_build.importers.hugo_settings import as_table, lower_names, pick, read_settings
 from site_build.importers.hugo_shortcodes import convert_body
-from site_build.importers.imported import SOURCE, Imported, Text, UnreadableJournal, read_text, walk
+from site_build.importers.imported import SOURCE, Imported, Text, read_text, walk
 
-_READERS = {
-    ".toml": heads.read_toml,
-    ".yaml": heads.read_yaml,
-    ".yml": heads.read_yaml,
-    ".json": heads.read_json,
-}
-_SETTINGS = re.compile(
-    r"(?:hugo|config|config/(?:_default|production)/(?:.*/)?[^/]+)\.(?:toml|ya?ml|json)"
-)
 _PAGES = {"", "page", "pages", "about"}
 """Sections whose texts are pages, although they have dates."""
 _NO_TAGS = {"series", "authors", "author"}
@@ -45,49 +35,50 @@ class _Reader:
 
     def __init__(self, root: Path) -> None:
         self.sources = dict(walk(root))
-        self.sites = _read_settings(self.sources)
+        self.sites = read_settings(self.sources)
         self.default, site = next(iter(self.sites.items()))
-        address, params = urlsplit(str(site.get("baseurl", ""))), _table(site.get("params"))
+        address, params = urlsplit(str(site.get("baseurl", ""))), as_table(site.get("params"))
         self.base = address.path.rstrip("/")
-        size = str(site.get("paginate") or _table(site.get("pagination")).get("pagersize"))
+        size = str(site.get("paginate") or as_table(site.get("pagination")).get("pagersize"))
         self.size = max(1, int(size) if size.isdigit() else 10)
-        entries = {**_table(site.get("menu")), **_table(site.get("menus"))}.get("main")
+        entries = {**as_table(site.get("menu")), **as_table(site.get("menus"))}.get("main")
         self.journal = Imported(
             "Hugo",
             title=str(site.get("title", "")),
             description=str(params.get("description") or params.get("subtitle") or ""),
-            author=_pick(params.get("author") or site.get("author")),
+            author=pick(params.get("author") or site.get("author")),
             lang=str(site.get("locale") or site.get("languagecode") or self.default),
             timezone=str(site.get("timezone", "")),
             origin=f"{address.scheme}://{address.netloc}" if address.netloc else "",
             menu=[
                 (
-                    _pick(entry) or str(entry.get("identifier")),
+                    pick(entry) or str(entry.get("identifier")),
                     link if ":" in link else f"{self.base}/{link.lstrip('/')}",
                 )
                 for entry in sorted(
-                    map(_table, entries or ()), key=lambda each: str(each.get("weight", 0)).zfill(9)
+                    map(as_table, entries or ()),
+                    key=lambda each: str(each.get("weight", 0)).zfill(9),
                 )
                 for link in [str(entry.get("url") or entry.get("pageref") or "")]
             ],
         )
-        self.homes: dict[str, str] = {}
+        self.homes = {
+            lang: f"{self.base}/{lang}/"
+            if lang != self.default or heads.read_flag(own.get("defaultcontentlanguageinsubdir"))
+            else f"{self.base}/"
+            for lang, own in self.sites.items()
+        }
         """Addresses of homes by language."""
-        self.contents: dict[str, str] = {}
+        self.contents = {
+            str(own.get("contentdir") or "content").strip("/"): lang
+            for lang, own in reversed(self.sites.items())
+        }
         """Languages by folder of texts."""
-        self.places: dict[str, str] = {}
+        self.places = {
+            **dict.fromkeys(heads.read_tags(site.get("staticdir", "static")), f"{self.base}/"),
+            **{folder: self.homes[lang] for folder, lang in self.contents.items()},
+        }
         """Addresses of folders with files: those for files alone, of texts, and beside a text."""
-        for lang, site in reversed(self.sites.items()):
-            below = lang != self.default or heads.read_flag(
-                site.get("defaultcontentlanguageinsubdir")
-            )
-            self.homes[lang] = f"{self.base}/{lang}/" if below else f"{self.base}/"
-            folder = str(site.get("contentdir") or "content").strip("/")
-            self.contents[folder] = lang
-            self.places |= dict.fromkeys(
-                heads.read_tags(site.get("staticdir", "static")), f"{self.base}/"
-            )
-            self.places[folder] = self.homes[lang]
         self.featured = {
             posixpath.dirname(source): _link(source)
             for source in self.sources
@@ -168,13 +159,13 @@ class _Reader:
         lang, name = (code.lower(), name) if suffixed else (self.contents[root], stem)
         bundle = name == "index" and place != ""
         folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
-        head, site, home = _lower(head), self.sites[lang], self.homes[lang]
+        head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
         if ":filename" in str(site.get("frontmatter")):
             dated = re.match(r"(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name)
             head = {**(dated.groupdict() if dated else {}), **head}
         date = heads.read_date(next(filter(None, map(head.get, _DATES)), None))
         section = folder.partition("/")[0].lower()
-        mains = heads.read_tags(_table(site.get("params")).get("mainsections"))
+        mains = heads.read_tags(as_table(site.get("params")).get("mainsections"))
         is_post = name and date and (section in mains if mains else section not in _PAGES)
         # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; the language
         # stood before an absolute `url` until 0.131.
@@ -184,7 +175,7 @@ class _Reader:
             for each in (title, title.replace("/", "-"))
         )
         address = (f"{self.base}/" if str(head.get("url")).startswith("/") else home) + path
-        named = _table(site.get("taxonomies") or site.get("indexes")).values()
+        named = as_table(site.get("taxonomies") or site.get("indexes")).values()
         terms = [
             (plural, term)
             for plural in dict.fromkeys(["tags", *map(str.lower, map(str, named)), "categories"])
@@ -200,14 +191,14 @@ class _Reader:
             updated=heads.read_date(head.get("lastmod") or head.get("modified")),
             slug=str(head.get("slug") or ""),
             tags=list(dict.fromkeys(term for plural, term in terms if plural not in _NO_TAGS)),
-            category=_pick(head.get("categories")),
-            author=_pick(head.get("authors") or head.get("author")),
+            category=pick(head.get("categories")),
+            author=pick(head.get("authors") or head.get("author")),
             lang="" if lang == self.default else lang,
             description=str(head.get("description") or head.get("summary") or ""),
-            series=_pick(head.get("series")),
-            image=_pick(head, _IMAGES)
+            series=pick(head.get("series")),
+            image=pick(head, _IMAGES)
             or self.featured.get(posixpath.dirname(source) if bundle else "", ""),
-            image_alt=str(_table(head.get("cover")).get("alt") or ""),
+            image_alt=str(as_table(head.get("cover")).get("alt") or ""),
             aliases=[
                 self.base + each
                 if each.startswith("/")
@@ -217,7 +208,7 @@ class _Reader:
             + [each for each in dict.fromkeys((home + path, home + newer)) if each != address],
             first_line=line,
         )
-        build = {**_table(head.get("_build")), **_table(head.get("build"))}
+        build = {**as_table(head.get("_build")), **as_table(head.get("build"))}
         reasons = {
             "its last day is over": (ends := heads.read_date(head.get("expirydate")))
             and ends.replace(tzinfo=UTC) < datetime.now(UTC),
@@ -232,8 +223,8 @@ class _Reader:
                 source, 0, f"is a draft now: {reason}", "publish it if it should be read"
             )
         draft = heads.read_flag(head.get("draft")) and not heads.read_flag(site.get("builddrafts"))
-        unlisted = str(build.get("list")).lower() in {"never", "false"}
-        text.status = "draft" if reason or draft else "hidden" if unlisted else "published"
+        listed = str(build.get("list")).lower() not in {"never", "false"}
+        text.status = "draft" if reason or draft else "published" if listed else "hidden"
         if bundle and (lang == self.default or owner == root):
             self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
         empty = text.kind == "page" and not body.strip()
@@ -297,10 +288,9 @@ class _Reader:
                     for each in (lang or text.lang or self.default, "")
                 )
                 # An absolute path that is no text's may be that of a list.
-                known = target if lang is None or path.startswith("/") else ""
                 link = next(filter(None, found), "")
-                if not link:
-                    return known
+                if not link and lang is not None and not path.startswith("/"):
+                    return ""
             return f"{link}{mark}{fragment}" if link else target
 
         text.image = resolve(text.image, None)
@@ -317,45 +307,14 @@ def _link(source: str) -> str:
     return SOURCE + quote(source, safe="/~")
 
 
-def _read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
-    """Return the settings of each language, that of the journal first; names in lower case."""
-    settings: dict[str, Any] = {}
-    for name in sorted(filter(_SETTINGS.fullmatch, sources), key=lambda each: ("/" in each, each)):
-        part, _, lang = PurePosixPath(name).stem.lower().partition(".")
-        try:
-            values = _lower(_READERS[PurePosixPath(name).suffix](read_text(sources[name])))
-        except heads.HeadError as fault:
-            why = str(fault).replace("the head", name)
-            raise UnreadableJournal(f"{why}; fix it, then run the command again") from fault
-        if part not in {"config", "hugo", "languages" if lang else ""}:
-            values = {part: values}
-        settings = _merge(settings, {"languages": {lang: values}} if lang else _table(values))
-    if not settings:
-        raise UnreadableJournal("no settings of Hugo here; name the folder with hugo.toml")
-    default = str(settings.get("defaultcontentlanguage") or "en").lower()
-    languages = {
-        code: _table(values)
-        for code, values in _table(settings.get("languages")).items()
-        if not heads.read_flag(_table(values).get("disabled"))
-    } or {default: {}}
-    order = sorted(
-        languages,
-        key=lambda code: (code != default, str(languages[code].get("weight", 0)).zfill(9)),
-    )
-    return {code: _merge(settings, languages[code]) for code in order}
-
-
 def _find_path(
     head: dict[str, Any], folder: str, name: str, date: datetime | None, site: dict[str, Any]
 ) -> str:
     """Return a text's path below the home of its language, without a slash in front."""
     section, slug = folder.partition("/")[0], str(head.get("slug") or "")
-    patterns, url = _table(site.get("permalinks")), str(head.get("url") or "")
-    patterns = {
-        **(patterns if name else {}),
-        **_table(patterns.get("page" if name else "section")),
-    }
-    pattern = url or patterns.get(section.lower())
+    forms, url = as_table(site.get("permalinks")), str(head.get("url") or "")
+    by_kind = as_table(forms.get("page" if name else "section"))
+    patterns = (url, *(each.get(section.lower()) for each in (by_kind, forms if name else {})))
     # Hugo reads a plus in such a path as a blank.
     title, chosen = (_urlize(each.replace("+", " "), site) for each in (head["title"], slug))
     when = date or datetime(1, 1, 1, tzinfo=UTC)
@@ -378,15 +337,19 @@ def _find_path(
     path = re.sub(
         r":(\w+(?:\[.*?\])?)",
         lambda found: values.get(found[1].lower(), found[0]),
-        pattern if isinstance(pattern, str) else posixpath.join(folder, slug or name),
+        next(
+            (each for each in patterns if each and isinstance(each, str)),
+            posixpath.join(folder, slug or name),
+        ),
     )
     path = path if url else _urlize(path, site)
-    ugly = site.get("uglyurls")
-    ugly = name and not url and heads.read_flag(_table(ugly).get(section, ugly))
+    ugly = heads.read_flag(as_table(site.get("uglyurls")).get(section, site.get("uglyurls")))
     ended = re.search(r"\.\w+$" if url else r"\.html?$", path)
-    return re.sub("/+", "/", path.strip("/") + ("" if ended else ".html" if ugly else "/")).lstrip(
-        "/"
-    )
+    return re.sub(
+        "/+",
+        "/",
+        path.strip("/") + ("" if ended else ".html" if ugly and name and not url else "/"),
+    ).lstrip("/")
 
 
 def _urlize(text: str, site: dict[str, Any]) -> str:
@@ -401,30 +364,3 @@ def _urlize(text: str, site: dict[str, Any]) -> str:
     )
     path = re.sub(r"\s+", "-", re.sub(r"(?<=-)\s+|\s+(?=-)", "", kept.strip()))
     return path if heads.read_flag(site.get("disablepathtolower")) else path.lower()
-
-
-def _merge(low: dict[str, Any], high: dict[str, Any]) -> dict[str, Any]:
-    """Return two tables as one, of which the second goes before the first."""
-    inner = {key: _merge(_table(low.get(key)), each) for key, each in high.items() if _table(each)}
-    return {**low, **high, **inner}
-
-
-def _lower(value: Any) -> Any:
-    """Return values with all names in lower case: Hugo reads them in any."""
-    return json.loads(
-        json.dumps(value, default=str),
-        object_pairs_hook=lambda pairs: {name.lower(): each for name, each in pairs},
-    )
-
-
-def _table(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
-
-
-def _pick(value: Any, names: Collection[str] = ("name",)) -> str:
-    """Return a text: of a list the first, of a table the first of these names that it has."""
-    if isinstance(value, dict):
-        value = next(filter(None, map(value.get, names)), "")
-    elif isinstance(value, list):
-        value = next(iter(value), "")
-    return _pick(value, names) if isinstance(value, dict | list) else str(value or "")

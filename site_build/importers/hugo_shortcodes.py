@@ -26,8 +26,6 @@ _LINK = re.compile(
     r"""(\]\(\s*<?|^\[[^\]\n]+\]:[ \t]*<?|\b(?:src|href)=["']?)([^\s()<>"']+)""", re.MULTILINE
 )
 
-_IMAGE = re.compile(r"\.(?:avif|gif|jpe?g|png|svg|webp)$", re.IGNORECASE)
-
 _FORMS = {
     name: form
     for form, names in {
@@ -130,20 +128,19 @@ def _write(tag: re.Match[str], inner: str, resolve: Resolve, report: Report) -> 
             report(line, f"the {name} {target!r} leads nowhere", "write where it should lead")
         return link or target
     if name in _BY_TYPE:
-        kind = first("type", "color", "0").lower()
-        name = kind if kind in _FORMS else "note"
+        name = next(filter(_FORMS.get, [first("type", "color", "0").lower()]), "note")
     if name not in _FORMS:
         report(line, f"the shortcode {name} is not known", "write what it showed in its place")
-    names = ("src", "link", "href", "url", "file", "path", "0")
-    source = resolve(first(*names).replace(" ", "%20"), None)
+    source = first("src", "link", "href", "url", "file", "path", "0")
+    source = resolve(source.replace(" ", "%20"), None)
     title = first("title", "summary", "name", "header", "label", "text", "content", "0")
     text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
     caption = ". ".join(filter(None, (given.get("title"), first("caption", "attr"))))
     picture = f"![{first('alt', '1') or caption}]({source})"
     if "src" in given and first("link", "href"):
         picture = f"[{picture}]({resolve(first('link', 'href'), None)})"
-    heading, author = first("heading", "title", "1"), given.get("author")
-    quoted = (heading and f"**{heading}**", text, author and f"— {author}")
+    heading = first("heading", "title", "1")
+    quoted = (heading and f"**{heading}**", text, given.get("author") and f"— {given['author']}")
     known = {
         "all": "/".join(given.values()),
         "code": inner.strip("\n"),
@@ -157,10 +154,14 @@ def _write(tag: re.Match[str], inner: str, resolve: Resolve, report: Report) -> 
         "text": text,
         "title": title or "Details",
     }
-    link_form = "{picture}" if _IMAGE.search(source) else "[{label}]({link})"
-    leads = not text and re.search(r"/|\.\w+$", source)
-    shown = _FORMS.get(name, link_form if leads else "{inner}").format_map(known)
+    form = (
+        "{picture}"
+        if re.search(r"\.(avif|gif|jpe?g|png|svg|webp)$", source.lower())
+        else "[{label}]({link})"
+    )
+    form = form if not text and re.search(r"/|\.\w+$", source) else "{inner}"
     # A whole address in place of a number, and a block that keeps the margin of its list.
+    shown = _FORMS.get(name, form).format_map(known)
     shown = re.sub(r"\(https:[^()]*(?=https?://)", "(", shown)
     margin = re.search(r"(?:\A|\n)([ \t]+)\Z", tag.string[max(0, tag.start() - 40) : tag.start()])
     return textwrap.indent(shown, margin[1]).lstrip(" \t") if margin else shown
