@@ -60,6 +60,7 @@ class _Reader:
                     key=lambda each: str(each.get("weight", 0)).zfill(9),
                 )
                 for link in [str(entry.get("url") or entry.get("pageref") or "")]
+                if link
             ],
         )
         self.homes = {

@@ -21,7 +21,9 @@ def read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
     """Return the settings of each language, that of the journal first; names in lower case."""
     settings: dict[str, Any] = {}
     names = r"(hugo|config|config/(_default|production)/(.*/)?[^/]+)\.(toml|ya?ml|json)"
-    found = (each for each in sources if re.fullmatch(names, each))
+    found = [each for each in sources if re.fullmatch(names, each)]
+    if not found:
+        raise UnreadableJournal("no settings of Hugo here; name the folder with hugo.toml")
     for name in sorted(found, key=lambda each: ("/" in each, each)):
         part, _, lang = PurePosixPath(name).stem.lower().partition(".")
         try:
@@ -31,8 +33,6 @@ def read_settings(sources: dict[str, Path]) -> dict[str, dict[str, Any]]:
         if part not in {"config", "hugo", "languages" if lang else ""}:
             values = {part: values}
         settings = _merge(settings, {"languages": {lang: values}} if lang else as_table(values))
-    if not settings:
-        raise UnreadableJournal("no settings of Hugo here; name the folder with hugo.toml")
     default = str(settings.get("defaultcontentlanguage") or "en").lower()
     languages = {
         code: as_table(values)
