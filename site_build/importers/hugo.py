@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 
 from site_build.importers import heads
 from site_build.importers.hugo_settings import as_table, lower_names, pick, read_settings
@@ -37,10 +37,11 @@ class _Reader:
         self.sources = dict(walk(root))
         self.sites = read_settings(self.sources)
         self.default, site = next(iter(self.sites.items()))
-        address, params = urlsplit(str(site.get("baseurl", ""))), as_table(site.get("params"))
-        self.base = address.path.rstrip("/")
-        size = str(site.get("paginate") or as_table(site.get("pagination")).get("pagersize"))
-        self.size = max(1, int(size) if size.isdigit() else 10)
+        params = as_table(site.get("params"))
+        origin, path = re.findall("^(https?://[^/]+|[^/]*)(.*)", str(site.get("baseurl", "")))[0]
+        self.base = path.rstrip("/")
+        size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
+        self.size = int(re.sub(r"\D", "", str(size)) or 10) or 10
         entries = {**as_table(site.get("menu")), **as_table(site.get("menus"))}.get("main")
         self.journal = Imported(
             "Hugo",
@@ -49,7 +50,7 @@ class _Reader:
             author=pick(params.get("author") or site.get("author")),
             lang=str(site.get("locale") or site.get("languagecode") or self.default),
             timezone=str(site.get("timezone", "")),
-            origin=f"{address.scheme}://{address.netloc}" if address.netloc else "",
+            origin=origin if "://" in origin else "",
             menu=[
                 (
                     pick(entry) or str(entry.get("identifier")),
@@ -156,8 +157,8 @@ class _Reader:
         head, body, line = heads.split_head(read_text(self.sources[source]))
         place, stem = posixpath.split(posixpath.splitext(source.removeprefix(f"{root}/"))[0])
         name, _, code = stem.rpartition(".")
-        suffixed = code.lower() in self.sites
-        lang, name = (code.lower(), name) if suffixed else (self.contents[root], stem)
+        own = self.contents[root], stem
+        lang, name = (code.lower(), name) if code.lower() in self.sites else own
         bundle = name == "index" and place != ""
         folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
         head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
@@ -176,12 +177,9 @@ class _Reader:
             for each in (title, title.replace("/", "-"))
         )
         address = (f"{self.base}/" if str(head.get("url")).startswith("/") else home) + path
-        named = as_table(site.get("taxonomies") or site.get("indexes")).values()
-        terms = [
-            (plural, term)
-            for plural in dict.fromkeys(["tags", *map(str.lower, map(str, named)), "categories"])
-            for term in heads.read_tags(head.get(plural))
-        ]
+        named = map(str, as_table(site.get("taxonomies") or site.get("indexes")).values())
+        plurals = dict.fromkeys(["tags", *(each.lower() for each in named), "categories"])
+        terms = [(each, term) for each in plurals for term in heads.read_tags(head.get(each))]
         text = Text(
             source,
             body,
@@ -210,9 +208,13 @@ class _Reader:
             first_line=line,
         )
         build = {**as_table(head.get("_build")), **as_table(head.get("build"))}
+        starts, ends = (heads.read_date(head.get(each)) for each in ("publishdate", "expirydate"))
+        now = datetime.now(UTC)
         reasons = {
-            "its last day is over": (ends := heads.read_date(head.get("expirydate")))
-            and ends.replace(tzinfo=UTC) < datetime.now(UTC),
+            "its last day is over": ends and ends.replace(tzinfo=UTC) < now,
+            "its first day is to come": starts != date
+            and starts
+            and starts.replace(tzinfo=UTC) > now,
             "it was no page of its own": heads.read_flag(head.get("headless"))
             or str(build.get("render")).lower() in {"never", "false", "link"}
             or owner not in (root, posixpath.dirname(source) if bundle else root),
@@ -228,7 +230,8 @@ class _Reader:
         text.status = "draft" if reason or draft else "published" if listed else "hidden"
         if bundle and (lang == self.default or owner == root):
             self.places[posixpath.dirname(source)] = re.sub(r"(\.html|/)?$", "/", address, count=1)
-        empty = text.kind == "page" and not body.strip()
+        public = text.status == "published"
+        empty = text.kind == "page" and not body.strip() and (public or not name)
         if not empty:
             self.journal.texts.append(text)
         elif name:
@@ -253,8 +256,10 @@ class _Reader:
             },
             home: ("home:", "feed:"),
         }
-        if path and text.status == "published":
-            lists = {address: shown} if empty else lists
+        if empty:
+            # A list of a tag leads to the tag.
+            lists = dict.fromkeys((address, *text.aliases), shown) if section not in plurals else {}
+        if path and public:
             self.lists.update((path, *targets) for path, targets in lists.items())
 
     def _convert(self, text: Text) -> None:

@@ -43,7 +43,7 @@ def convert(root: Path, body: str, **files: str) -> tuple[str, Imported]:
         ),
         (
             "config.json",
-            '{"title": "T", "languageCode": "de", "params": {"author": ["Ann"], "description": "D"}}',
+            '{"title": "T", "locale": "de", "params": {"author": ["Ann"], "description": "D"}}',
         ),
     ],
 )
@@ -205,6 +205,8 @@ def test_a_bundles_feature_picture_stands_for_it(tmp_path: Path) -> None:
         ("draft: true", "draft", ""),
         ("date: 2999-01-01", "published", ""),
         ("expiryDate: 2001-01-01", "draft", "its last day is over"),
+        ("date: 2020-01-01\npublishDate: 2999-01-01", "draft", "its first day is to come"),
+        ("publishDate: 2999-01-01", "published", ""),
         ("headless: true", "draft", "no page of its own"),
         ("build: {render: never}", "draft", "no page of its own"),
         ("password: hidden", "draft", "encrypted"),
@@ -226,7 +228,7 @@ def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
         {
             "content/_index.md": "Welcome.",
             "content/about.md": POST.format("About"),
-            "content/archives.md": "---\ntitle: Archive\nlayout: archives\n---\n",
+            "content/archives.md": "---\ntitle: Archive\naliases: [/all/]\n---\n",
             "content/posts/_index.md": "---\ntitle: Posts\n---\n",
             "content/posts/a.md": POST.format("A"),
             "content/talks/_index.md": "---\ntitle: Talks\n---\nThat I gave.\n",
@@ -239,7 +241,7 @@ def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
         "/posts/a/": ("post", "published"),
         "/talks/": ("page", "published"),
     }
-    assert journal.redirects["/archives/"] == "archive:"
+    assert journal.redirects["/archives/"] == journal.redirects["/all/"] == "archive:"
     assert journal.redirects["/posts/"] == "posts:"
     assert "/" not in journal.redirects
 
@@ -249,6 +251,7 @@ def test_lists_feeds_and_leaves_lead_somewhere(tmp_path: Path) -> None:
     post = "---\ntitle: A\ndate: 2024-01-01\ntags: [Big Cats]\nseries: [S]\n---\nText.\n"
     settings = '[pagination]\npagerSize = 2\n[taxonomies]\ntag = "tags"\nseries = "series"\n'
     posts = {f"content/posts/{number}.md": post for number in range(3)}
+    posts["content/tags/big-cats/_index.md"] = "---\ntitle: Big Cats\n---\n"
 
     redirects = read(tmp_path, {"hugo.toml": settings, **posts}).redirects
 
