@@ -22,7 +22,6 @@ _IMAGES = (
     *("thumbnail", "coverimage", "thumbnailimage", "banner", "hero", "src", "url", "filename"),
 )
 """Names under which heads have a picture, and tables of a head its address."""
-_DATES = ("date", "publishdate", "pubdate", "published")
 
 
 def read_hugo(root: Path) -> Imported:
@@ -42,7 +41,7 @@ class _Reader:
         self.base = path.rstrip("/")
         size = site.get("paginate") or as_table(site.get("pagination")).get("pagersize")
         self.size = int(re.sub(r"\D", "", str(size)) or 10) or 10
-        entries = {**as_table(site.get("menu")), **as_table(site.get("menus"))}.get("main")
+        menus = {**as_table(site.get("menu")), **as_table(site.get("menus"))}
         self.journal = Imported(
             "Hugo",
             title=str(site.get("title", "")),
@@ -57,7 +56,7 @@ class _Reader:
                     link if ":" in link else f"{self.base}/{link.lstrip('/')}",
                 )
                 for entry in sorted(
-                    map(as_table, entries or ()),
+                    map(as_table, menus.get("main") or ()),
                     key=lambda each: str(each.get("weight", 0)).zfill(9),
                 )
                 for link in [str(entry.get("url") or entry.get("pageref") or "")]
@@ -157,15 +156,18 @@ class _Reader:
         head, body, line = heads.split_head(read_text(self.sources[source]))
         place, stem = posixpath.split(posixpath.splitext(source.removeprefix(f"{root}/"))[0])
         name, _, code = stem.rpartition(".")
-        own = self.contents[root], stem
-        lang, name = (code.lower(), name) if code.lower() in self.sites else own
+        lang, name = (
+            (code.lower(), name) if code.lower() in self.sites else (self.contents[root], stem)
+        )
         bundle = name == "index" and place != ""
         folder, name = posixpath.split(place) if bundle else (place, re.sub("^_index$", "", name))
         head, site, home = lower_names(head), self.sites[lang], self.homes[lang]
         if ":filename" in str(site.get("frontmatter")):
             dated = re.match(r"(?P<date>\d{4}-\d\d-\d\d)(?:[-_ ]+(?P<slug>.+))?$", name)
             head = {**(dated.groupdict() if dated else {}), **head}
-        date = heads.read_date(next(filter(None, map(head.get, _DATES)), None))
+        date = heads.read_date(
+            next(filter(None, map(head.get, ("date", "publishdate", "pubdate"))), None)
+        )
         section = folder.partition("/")[0].lower()
         mains = heads.read_tags(as_table(site.get("params")).get("mainsections"))
         is_post = name and date and (section in mains if mains else section not in _PAGES)
@@ -176,7 +178,8 @@ class _Reader:
             _find_path(head | {"title": each}, folder, name, date, site)
             for each in (title, title.replace("/", "-"))
         )
-        address = (f"{self.base}/" if str(head.get("url")).startswith("/") else home) + path
+        above = f"{self.base}/" if str(head.get("url")).startswith("/") else home
+        address = above + path if path else ""
         named = map(str, as_table(site.get("taxonomies") or site.get("indexes")).values())
         plurals = dict.fromkeys(["tags", *(each.lower() for each in named), "categories"])
         terms = [(each, term) for each in plurals for term in heads.read_tags(head.get(each))]

@@ -131,8 +131,9 @@ def _write(tag: re.Match[str], inner: str, resolve: Resolve, report: Report) -> 
         name = next(filter(_FORMS.get, [first("type", "color", "0").lower()]), "note")
     if name not in _FORMS:
         report(line, f"the shortcode {name} is not known", "write what it showed in its place")
-    source = first("src", "link", "href", "url", "file", "path", "0")
-    source = resolve(source.replace(" ", "%20"), None)
+    source = resolve(
+        first("src", "link", "href", "url", "file", "path", "0").replace(" ", "%20"), None
+    )
     title = first("title", "summary", "name", "header", "label", "text", "content", "0")
     text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
     caption = ". ".join(filter(None, (given.get("title"), first("caption", "attr"))))

@@ -236,7 +236,7 @@ def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
     )
 
     assert {text.address: (text.kind, text.status) for text in journal.texts} == {
-        "/": ("page", "draft"),
+        "": ("page", "draft"),
         "/about/": ("page", "published"),
         "/posts/a/": ("post", "published"),
         "/talks/": ("page", "published"),
