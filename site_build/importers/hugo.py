@@ -169,7 +169,8 @@ class _Reader:
             next(filter(None, map(head.get, ("date", "publishdate", "pubdate"))), None)
         )
         section = folder.partition("/")[0].lower()
-        mains = heads.read_tags(as_table(site.get("params")).get("mainsections"))
+        named = heads.read_tags(as_table(site.get("params")).get("mainsections"))
+        mains = {each.lower() for each in named}
         is_post = name and date and (section in mains if mains else section not in _PAGES)
         # A slash in a title made a folder until Hugo 0.156, and makes a hyphen since; the language
         # stood before an absolute `url` until 0.131.
@@ -180,8 +181,8 @@ class _Reader:
         )
         above = f"{self.base}/" if str(head.get("url")).startswith("/") else home
         address = above + path if path else ""
-        named = map(str, as_table(site.get("taxonomies") or site.get("indexes")).values())
-        plurals = dict.fromkeys(["tags", *(each.lower() for each in named), "categories"])
+        kinds = as_table(site.get("taxonomies") or site.get("indexes")).values()
+        plurals = dict.fromkeys(["tags", *(str(each).lower() for each in kinds), "categories"])
         terms = [(each, term) for each in plurals for term in heads.read_tags(head.get(each))]
         text = Text(
             source,

@@ -222,11 +222,13 @@ def test_what_was_not_public_stays_so(tmp_path: Path, head: str, status: str, fo
 
 
 def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
-    """Dated texts of sections are posts; sections with a text are pages; empty ones are lists."""
+    """Dated texts of main sections are posts; sections with a text are pages; empty ones are lists."""
     journal = read(
         tmp_path,
         {
+            "hugo.toml": 'params.mainSections = ["Posts"]',
             "content/_index.md": "Welcome.",
+            "content/notes/n.md": POST.format("N"),
             "content/about.md": POST.format("About"),
             "content/archives.md": "---\ntitle: Archive\naliases: [/all/]\n---\n",
             "content/posts/_index.md": "---\ntitle: Posts\n---\n",
@@ -239,6 +241,7 @@ def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
         "": ("page", "draft"),
         "/about/": ("page", "published"),
         "/posts/a/": ("post", "published"),
+        "/notes/n/": ("page", "published"),
         "/talks/": ("page", "published"),
     }
     assert journal.redirects["/archives/"] == journal.redirects["/all/"] == "archive:"
