@@ -222,7 +222,7 @@ def test_what_was_not_public_stays_so(tmp_path: Path, head: str, status: str, fo
 
 
 def test_pages_posts_and_sections_are_told_apart(tmp_path: Path) -> None:
-    """Dated texts of main sections are posts; sections with a text are pages; empty ones are lists."""
+    """Dated texts of main sections are posts; sections with a text are pages, others lists."""
     journal = read(
         tmp_path,
         {
