@@ -1,0 +1,169 @@
+"""Hugo's shortcodes: what each becomes in Markdown, and what is left of those nobody knows."""
+
+import re
+import textwrap
+from collections.abc import Callable
+from functools import partial
+
+# Hugo runs shortcodes in code as well, unless they are written `{{</* so */>}}`.
+_PIECES = re.compile(
+    r"""
+    (?P<fence>^[ \t>]*(?P<ticks>`{3,}|~{3,})[^\n]*\n(?:(?!\{\{[<%](?!/\*)).)*?
+      (?:^[ \t>]*(?P=ticks)[`~]*[ \t]*$|\Z))
+    | (?P<span>(?<!`)(?P<tick>`+)(?!`)(?:(?!\n[ \t]*\n|\{\{[<%](?!/\*)).)+?(?<!`)(?P=tick)(?!`))
+    | \{\{[<%]/\*(?P<shown>(?:(?!\{\{[<%]).)*?)\*/[>%]\}\}
+    | \{\{[<%]\s*(?P<close>/?)\s*(?P<name>[\w./-]*\w)
+      (?P<given>(?>"(?:\\.|(?!\}\}|\{\{[<%])[^"\\])*"|`[^`]*`|(?!\{\{[<%]).)*?)
+      (?P<single>/?)\s*[>%]\}\}
+    """,
+    re.VERBOSE | re.DOTALL | re.MULTILINE,
+)
+_GIVEN = re.compile(
+    r"""(?:([\w-]+)\s*=\s*)?(?:"((?:\\.|[^"\\])*)"|`([^`]*)`|([^\s"`]+))""", re.DOTALL
+)
+_SHOWN = re.compile(r"(\{\{[<%])/\*((?:(?!\{\{[<%]).)*?)\*/([>%]\}\})", re.DOTALL)
+_FENCE_OPTIONS = re.compile(r"\A([ \t>]*[`~]{3,}[ \t]*[\w+#.-]*)[ \t]*\{[^\n]*\}")
+_LINK = re.compile(
+    r"""(\]\(\s*<?|^\[[^\]\n]+\]:[ \t]*<?|\b(?:src|href)=["']?)([^\s()<>"']+)""", re.MULTILINE
+)
+
+_FORMS = {
+    name: form
+    for form, names in {
+        "\n\n> [!NOTE]\n{quoted}\n\n": "note info abstract summary primary secondary light",
+        "\n\n> [!TIP]\n{quoted}\n\n": "tip hint success example",
+        "\n\n> [!IMPORTANT]\n{quoted}\n\n": "important question",
+        "\n\n> [!WARNING]\n{quoted}\n\n": "warning warn attention",
+        "\n\n> [!CAUTION]\n{quoted}\n\n": "danger error caution failure bug critical",
+        "\n\n{quoted}\n\n": "quote blockquote",
+        "{picture}": "figure image img picture imgproc imgcap photo",
+        '<video src="{link}"></video>': "video",
+        '<audio src="{link}"></audio>': "audio",
+        "[{label}]({link})": "button link card",
+        "\n\n```{lang}\n{code}\n```\n\n": "highlight code code-block",
+        "\n\n```mermaid\n{code}\n```\n\n": "mermaid",
+        '\n\n<details markdown="1">\n<summary>{title}</summary>\n\n{text}\n\n</details>\n\n': (
+            "details detail expand collapse spoiler accordion accordionitem"
+        ),
+        "\n\n**{title}**\n\n{text}\n\n": "tab tabitem codetab step",
+        "{inner}": (
+            "gallery carousel row column columns col tabs tabpane codetabs steps cards rawhtml raw "
+            "html unsafe lead center centered align div span section badge keyword keywordlist kbd "
+            "mark u sub sup math katex latex mathjax markdown md timeline timelineitem grid"
+        ),
+        "": "comment icon toc load-photoswipe clear style",
+        "[Video on YouTube](https://www.youtube.com/watch?v={id})": "youtube youtubelite",
+        "[Video on Vimeo](https://vimeo.com/{id})": "vimeo",
+        "[Video on Bilibili](https://www.bilibili.com/video/{id})": "bilibili",
+        "[Post on X](https://x.com/i/status/{id})": "tweet twitter x",
+        "[Picture on Instagram](https://www.instagram.com/p/{id}/)": "instagram",
+        "[Code on GitHub](https://gist.github.com/{all})": "gist",
+        "[Code on GitHub](https://github.com/{id})": "github",
+        "[Recording on asciinema](https://asciinema.org/a/{id})": "asciinema",
+        "[Slides on SlideShare](https://www.slideshare.net/slideshow/embed_code/{id})": (
+            "slideshare"
+        ),
+        "[Slides on Speaker Deck](https://speakerdeck.com/player/{id})": "speakerdeck",
+    }.items()
+    for name in names.split()
+}
+"""What shortcodes become, by name."""
+_RAW = {"highlight", "code", "mermaid"}
+_BY_TYPE = {"alert", "notice", "admonition", "callout", "adm", "notification", "box"}
+"""Shortcodes that say in a parameter which kind of alert they are."""
+
+
+Resolve = Callable[[str, str | None], str]
+"""Returns the link for a target, which is a reference where the second argument is a language,
+empty for the text's own; nothing for a reference that leads nowhere."""
+Report = Callable[[int, str, str], None]
+"""Takes a line, from 0, what was changed there, and what its owner can do."""
+
+
+def convert_body(body: str, resolve: Resolve, report: Report) -> str:
+    """Return a text of Hugo in Markdown."""
+    body = re.sub(r"<!--\s*more\s*-->", "", body)
+    parts: list[str | re.Match[str]] = []
+    write = partial(_write, resolve=resolve, report=report)
+    relink = partial(_LINK.sub, lambda found: found[1] + resolve(found[2], None))
+
+    def join(pieces: list[str | re.Match[str]]) -> str:
+        return "".join(each if isinstance(each, str) else write(each, "") for each in pieces)
+
+    end = 0
+    for found in _PIECES.finditer(body):
+        last = parts[-1] if parts else ""
+        text = body[end : found.start()]
+        parts.append(text if isinstance(last, re.Match) and last["name"] in _RAW else relink(text))
+        end = found.end()
+        if found["name"] is None:
+            code = _SHOWN.sub(r"\1\2\3", found[0])
+            parts.append(f"`{code}`" if found["shown"] else _FENCE_OPTIONS.sub(r"\1", code))
+        elif not found["close"]:
+            parts.append(write(found, "") if found["single"] else found)
+        elif opened := [
+            (at, part)
+            for at, part in enumerate(parts)
+            if isinstance(part, re.Match) and part["name"] == found["name"]
+        ]:
+            start, tag = opened[-1]
+            parts[start:] = [write(tag, join(parts[start + 1 :]))]
+    return join([*parts, relink(body[end:])])
+
+
+def _write(tag: re.Match[str], inner: str, resolve: Resolve, report: Report) -> str:
+    """Return what a shortcode shows around its inner text."""
+    line, name = tag.string.count("\n", 0, tag.start()), tag["name"].lower()
+    given = {
+        (each[1] or str(number)).lower(): (each[2] or each[3] or each[4] or "")
+        for number, each in enumerate(_GIVEN.finditer(tag["given"]))
+    }
+
+    def first(*names: str) -> str:
+        return next((given[each] for each in names if given.get(each)), "")
+
+    if name in {"ref", "relref"}:
+        target = first("path", "0")
+        link = resolve(target, given.get("lang", ""))
+        if not link:
+            report(line, f"the {name} {target!r} leads nowhere", "write where it should lead")
+        return link or target
+    if name in _BY_TYPE:
+        name = next(filter(_FORMS.get, [first("type", "color", "0").lower()]), "note")
+    if name not in _FORMS:
+        report(line, f"the shortcode {name} is not known", "write what it showed in its place")
+    source = resolve(
+        first("src", "link", "href", "url", "file", "path", "0").replace(" ", "%20"), None
+    )
+    title = first("title", "summary", "name", "header", "label", "text", "content", "0")
+    text = textwrap.dedent(inner.strip("\n")).strip() or first("text", "content")
+    caption = ". ".join(filter(None, (given.get("title"), first("caption", "attr"))))
+    picture = f"![{first('alt', '1') or caption}]({source})"
+    if "src" in given and first("link", "href"):
+        picture = f"[{picture}]({resolve(first('link', 'href'), None)})"
+    heading = first("heading", "title", "1")
+    quoted = (heading and f"**{heading}**", text, given.get("author") and f"— {given['author']}")
+    known = {
+        "all": "/".join(given.values()),
+        "code": inner.strip("\n"),
+        "id": first("id", "repo", "bvid", "0"),
+        "inner": textwrap.dedent(inner) if "\n" in inner else inner,
+        "label": text.replace("\n", " ") or title or source,
+        "lang": first("lang", "language", "0"),
+        "link": source,
+        "picture": f"{picture}\n*{' '.join(caption.split())}*" if caption else picture,
+        "quoted": textwrap.indent("\n\n".join(filter(None, quoted)), "> ", lambda _: True),
+        "text": text,
+        "title": title or "Details",
+    }
+    form = (
+        "{picture}"
+        if re.search(r"\.(avif|gif|jpe?g|png|svg|webp)$", source.lower())
+        else "[{label}]({link})"
+    )
+    form = form if not text and re.search(r"/|\.\w+$", source) else "{inner}"
+    # A whole address in place of a number, and a block that keeps the margin of its list.
+    shown = _FORMS.get(name, form).format_map(known)
+    shown = re.sub(r"\(https:[^()]*(?=https?://)", "(", shown)
+    margin = re.search(r"(?:\A|\n)([ \t]+)\Z", tag.string[max(0, tag.start() - 40) : tag.start()])
+    return textwrap.indent(shown, margin[1]).lstrip(" \t") if margin else shown
